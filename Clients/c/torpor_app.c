@@ -25,6 +25,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -767,7 +768,7 @@ static int code_of(const char *error)
         const char *name;
         int code;
     } codes[] = {
-        {"NotPermitted", -EPERM},     {"UnknownTask", -ENOENT},  {"TooLarge", -EFBIG},       {"Failed", -EIO},
+        {"NotPermitted", -EPERM},     {"UnknownTask", -ENOENT},  {"NoHandler", -ENOENT},  {"TooLarge", -EFBIG},       {"Failed", -EIO},
         {"InvalidParameter", -EINVAL}, {"MethodNotFound", -ENOSYS}, {"InterfaceNotFound", -ENOSYS},
         {"MethodNotImplemented", -ENOSYS},
     };
@@ -1432,6 +1433,41 @@ int torpor_app_background_time(torpor_app *app, int64_t *remaining_ms)
     return state;
 }
 
+/* ---- Other apps -------------------------------------------------------------------------------------------------- */
+
+int torpor_app_open_url(torpor_app *app, const char *url)
+{
+    if (app->path == NULL)
+        return fail(app, -ENOTCONN, "The program runs without a supervisor, who would open the URL.");
+    /* Names the request: asked again over another connection, it is carried out once. */
+    uint64_t number = 0;
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        return fail(app, -errno, "There are no random numbers: %s.", strerror(errno));
+    char token[17];
+    snprintf(token, sizeof token, "%016llx", (unsigned long long)number);
+    struct text call = start_call("OpenURL");
+    put(&call, "\"url\":");
+    put_string(&call, url);
+    put(&call, ",\"token\":");
+    put_string(&call, token);
+    return call_and_wait(app, &call, CALL_MS, NULL);
+}
+
+int torpor_app_can_open(torpor_app *app, const char *scheme)
+{
+    if (app->path == NULL)
+        return 0;
+    struct text call = start_call("CanOpen");
+    put(&call, "\"scheme\":");
+    put_string(&call, scheme);
+    torpor_json *reply = NULL;
+    int state = call_and_wait(app, &call, CALL_MS, &reply);
+    if (state == 0)
+        state = torpor_json_bool(torpor_json_get(torpor_json_get(reply, "parameters"), "can"), false) ? 1 : 0;
+    torpor_json_free(reply);
+    return state;
+}
+
 /* ---- State ------------------------------------------------------------------------------------------------------- */
 
 static int no_supervisor(torpor_app *app)
@@ -1571,6 +1607,10 @@ static const char *text_of(const torpor_json *object, const char *key)
 }
 
 const char *torpor_message_url(const torpor_message *message) { return text_of(message->parameters, "url"); }
+
+const char *torpor_message_source(const torpor_message *message) { return text_of(message->parameters, "source"); }
+
+const char *torpor_message_media_type(const torpor_message *message) { return text_of(message->parameters, "type"); }
 
 const char *torpor_message_reason(const torpor_message *message) { return text_of(message->parameters, "reason"); }
 

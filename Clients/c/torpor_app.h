@@ -148,6 +148,10 @@ typedef struct torpor_time_change {
 
 /* open_url: what to open. */
 const char *torpor_message_url(const torpor_message *message);
+/* open_url: the app that opened it, NULL for a person. */
+const char *torpor_message_source(const torpor_message *message);
+/* open_url: the media type of a file, such as "text/markdown", NULL for anything else. */
+const char *torpor_message_media_type(const torpor_message *message);
 /* will_terminate: why the app is ended, such as "stopped". */
 const char *torpor_message_reason(const torpor_message *message);
 /* resumed: for how many seconds the app was stopped. */
@@ -244,6 +248,14 @@ int64_t torpor_app_begin_task(torpor_app *app, const char *name, int64_t *remain
 int torpor_app_end_task(torpor_app *app, int64_t token);
 /* How long the app may still run for its tasks, in *remaining_ms, -1 for no limit now. */
 int torpor_app_background_time(torpor_app *app, int64_t *remaining_ms);
+
+/* ---- Other apps -------------------------------------------------------------------------------------------------- */
+
+/* Has another app open a URL, whose scheme may_open of this app names (else -EPERM); that app is brought to the foreground
+ * for it. Returns 0 when the URL is durable, not when it is opened; -ENOENT where no app opens it. */
+int torpor_app_open_url(torpor_app *app, const char *url);
+/* Whether another app opens URLs of the scheme: 1 or 0; -EPERM where may_open of this app does not name the scheme. */
+int torpor_app_can_open(torpor_app *app, const char *scheme);
 
 /* ---- State ------------------------------------------------------------------------------------------------------- */
 

@@ -15,7 +15,16 @@ import VarlinkServer
 
 extension ControlService {
     /// Carries out a verb and answers it, at once or when its apps are there.
-    func carryOut(_ request: VerbRequest, _ selected: [AppRuntime], for peer: Peer, _ reply: Reply) {
+    ///
+    /// - Parameter target: what the apps are to open in the foreground; nil for the request's own URL, if it has one.
+    func carryOut(
+        _ request: VerbRequest,
+        _ selected: [AppRuntime],
+        opening target: OpenTarget? = nil,
+        for peer: Peer,
+        _ reply: Reply
+    ) {
+        let target = request.verb == .foreground ? target ?? request.url.map { .url($0) } : nil
         var items: [PendingCall.Item] = []
         let selected =
             request.verb == .suspend ? coordinator.dependentsFirst(selected.map(\.id)).map { apps[$0] } : selected
@@ -41,7 +50,9 @@ extension ControlService {
             do throws(RequestError) {
                 personAsks(request, of: app, goal: before.goal)
                 noteAsked(request, of: app, by: peer)
-                url = try open(request, for: peer, app)
+                url = try target.map { target throws(RequestError) in
+                    try open(target, for: peer, request.token, app)
+                }
                 if request.verb == .start { app.skipsAdmission = request.force && !before.isAlive ? true : nil }
                 if request.verb == .suspend, !request.force { try coordinator.requireSuspendable(app.id) }
                 if let asked = self.request(for: request) { try self.request(asked, of: app.id) }
@@ -58,7 +69,7 @@ extension ControlService {
                 }
                 item = PendingCall.Item(
                     app: app.id,
-                    target: target(of: request, app, before),
+                    target: self.target(of: request, app, before),
                     incarnation: before.incarnation,
                     generation: machine.goalGeneration,
                     url: url
@@ -88,7 +99,7 @@ extension ControlService {
             }
         }
         let waiter = PendingCall(reply: reply, items: items)
-        guard items.contains(where: { $0.url != nil }) else {
+        guard target != nil else {
             return start(waiter, timeoutMilliseconds: request.timeoutMilliseconds)
         }
         // What was asked for is on the disk before anybody hears that it is on its way.
@@ -97,33 +108,18 @@ extension ControlService {
         }
     }
 
-    /// Has the URL of a request wait for the app. Returns its number; nil where there is none.
-    private func open(_ request: VerbRequest, for peer: Peer, _ app: AppRuntime) throws(RequestError) -> Int64? {
-        guard request.verb == .foreground, let url = request.url else { return nil }
+    /// Has what a request is to open wait for the app. Returns its number.
+    private func open(
+        _ target: OpenTarget,
+        for peer: Peer,
+        _ token: RequestToken?,
+        _ app: AppRuntime
+    ) throws(RequestError) -> Int64 {
         do throws(URLRefusal) {
-            return try supervisor.mailboxes.open(url, from: Self.name(of: peer), key: request.token?.text, app)
+            return try supervisor.mailboxes.open(target, from: Self.name(of: peer), key: token?.text, app)
         } catch {
             throw RequestError(error.description)
         }
-    }
-
-    /// How an app that is in the foreground has taken the URL of the call; nil while it has not.
-    private func judgeURL(_ item: PendingCall.Item, _ app: AppRuntime, _ result: VerbResult) -> VerbResult? {
-        guard let url = item.url, result.ok else { return result }
-        let waits = supervisor.mailboxes.waiting(for: app).contains { $0.id == url }
-        // By a signal it is told that there is something.
-        if waits { return coordinator.machine(app.id).hasDelegate ? nil : result }
-        if supervisor.mailboxes.unhandled.has(url, of: app) {
-            return self.result(
-                app,
-                ok: false,
-                "is in the foreground, and does not open the URL: ‘torpor unhandled \(app.name)’ keeps it",
-                "unhandled"
-            )
-        }
-        guard let answered = app.lastAnswered, answered.id == url, let failure = answered.failure else { return result }
-        let why = failure.isEmpty ? "" : ": \(failure)"
-        return self.result(app, ok: false, "is in the foreground, and could not open the URL\(why)", "failed")
     }
 
     private func holding(_ app: AppRuntime) -> String {
@@ -201,10 +197,14 @@ extension ControlService {
     private func check(_ waiter: PendingCall, _ places: [Int]) {
         guard !places.isEmpty || waiter.isDone else { return }
         for index in places {
+            followURL(waiter, index)
             let item = waiter.items[index]
             let app = apps[item.app]
             if var result = judge(item, app).flatMap({ judgeURL(item, app, $0) }) {
                 if let cause = item.cause { result.message = (result.message ?? "") + "; it requires \(cause)" }
+                if let other = item.passedOnBy {
+                    result.message = (result.message ?? "") + "; \(other) does not handle it, so it was passed on"
+                }
                 waiter.answer(index, result)
             }
             progress(waiter, index, app)

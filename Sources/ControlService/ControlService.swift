@@ -122,6 +122,8 @@ package final class ControlService: ShellRoom, ClientService {
                     [weak self] outcome in
                     self?.tell(outcome, of: request, reply)
                 }
+            case .open(let request): try open(request, for: peer, reply)
+            case .handlers(let request): handlers(of: request, reply)
             case .mailbox(let request):
                 let app = try selection.one(request.app)
                 supervisor.mailboxes.whenLoaded { [self] in

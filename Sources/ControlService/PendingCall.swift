@@ -9,13 +9,15 @@ import VarlinkServer
 /// A call that waits until its apps are where it wants them.
 final class PendingCall {
     struct Item {
-        let app: AppID
+        var app: AppID
         let target: Target
         /// Endings up to this incarnation do not concern the call, unless it is to end that one.
-        let incarnation: UInt32
-        let generation: Int
+        var incarnation: UInt32
+        var generation: Int
         /// The URL that it is to open, by its number.
         var url: Int64?
+        /// The app that had the URL before this one, and did not handle it.
+        var passedOnBy: String?
         /// It was carried out before, for the client that now asks again: what happened since has not been seen here.
         var isRepeated = false
         /// The app that was asked for, when this one is stopped because it requires it.
@@ -62,6 +64,18 @@ final class PendingCall {
     /// The items that have no result yet: of one app, or all.
     func waiting(for app: AppID? = nil) -> [Int] {
         (app.map { places[$0] ?? [] } ?? Array(items.indices)).filter { items[$0].result == nil }
+    }
+
+    /// The URL of an item is another app's now.
+    func follow(_ index: Int, to app: AppID, url: Int64, incarnation: UInt32, generation: Int, from name: String) {
+        places[items[index].app]?.removeAll { $0 == index }
+        places[app, default: []].append(index)
+        items[index].app = app
+        items[index].url = url
+        items[index].incarnation = incarnation
+        items[index].generation = generation
+        items[index].passedOnBy = name
+        items[index].last = nil
     }
 
     /// Gives an item its result, if it has none.

@@ -129,7 +129,10 @@ public struct Mail: Sendable, Hashable {
             "id": .int(id), "topic": .string(draft.topic), "key": .optional(draft.key), "payload": draft.payload,
             "sender": .string(draft.sender), "count": .int(count), "first_at": .int(firstAt), "last_at": .int(lastAt),
         ]
-        if let url { object["url"] = .string(url) }
+        if let url {
+            object["url"] = .string(url)
+            for name in ["source", "type"] { object[name] = draft.payload[name] ?? .null }
+        }
         return .object(object)
     }
 

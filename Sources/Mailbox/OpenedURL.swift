@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Varlink
+public import Varlink
 
 /// A URL that an app is to open: mail of a topic of its own.
 public enum OpenedURL {
@@ -12,11 +12,13 @@ public enum OpenedURL {
     public static let mostWaiting = 16
     /// Bytes that one may have.
     public static let longest = 8 << 10
-    /// These lead around what an app may open, or to the supervisor itself.
-    static let refusedSchemes = ["file", "data", "javascript", "torpor"]
+    /// These bypass what an app may open, or lead to the supervisor itself.
+    public static let refusedSchemes = ["file", "data", "javascript", "torpor"]
 
     /// What is wrong with it, if anything: a sentence that goes on behind what it is called.
-    public static func problem(_ url: String) -> String? {
+    ///
+    /// - Parameter isFile: an operator named a file, and it is that file's URL.
+    public static func problem(_ url: String, isFile: Bool = false) -> String? {
         let bytes = url.utf8
         if bytes.isEmpty || bytes.count > longest { return "has from 1 to \(longest) bytes" }
         if bytes.contains(where: { $0 <= 0x20 || $0 == 0x7f }) || url.unicodeScalars.contains(where: Self.isControl) {
@@ -26,6 +28,8 @@ public enum OpenedURL {
             return
                 "needs a scheme, as in notes:today (RFC 3986): a letter, then letters, digits, +, - or ., then a colon"
         }
+        if isFile { return scheme == "file" ? nil : "must be that of a file" }
+        if scheme == "file" { return "must not have the scheme file: ‘torpor open FILE’ opens files" }
         if refusedSchemes.contains(scheme) { return "must not have the scheme \(scheme)" }
         return nil
     }
@@ -33,17 +37,99 @@ public enum OpenedURL {
     /// Its scheme in lower case; nil where it has none.
     public static func scheme(_ url: String) -> String? {
         guard let colon = url.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
-        let name = url.utf8[..<colon]
-        guard let first = name.first, isLetter(first) else { return nil }
-        let isScheme = name.allSatisfy { byte in
-            isLetter(byte) || (0x30...0x39).contains(byte) || [UInt8(ascii: "+"), 0x2d, 0x2e].contains(byte)
-        }
-        return isScheme ? url[..<colon].lowercased() : nil
+        return isScheme(url.utf8[..<colon]) ? url[..<colon].lowercased() : nil
     }
 
-    /// It as something to tell. `key` names the request: one that is asked twice is told once.
-    public static func draft(_ url: String, from sender: String, key: String?) -> MailDraft {
-        MailDraft(topic: topic, message: "openURL", payload: ["url": .string(url)], key: key, sender: sender)
+    /// Whether it is the name of a scheme: a letter, then letters, digits, `+`, `-` and `.` (RFC 3986, section 3.1).
+    public static func isScheme(_ name: some Collection<UInt8>) -> Bool {
+        guard let first = name.first, isLetter(first) else { return false }
+        return name.allSatisfy { byte in
+            isLetter(byte) || (0x30...0x39).contains(byte) || [UInt8(ascii: "+"), 0x2d, 0x2e].contains(byte)
+        }
+    }
+
+    /// The host of a link of http or https, in lower case, without user and port; nil for any other URL, and where programs
+    /// disagree about what the host is.
+    public static func host(_ url: String) -> String? {
+        guard let scheme = scheme(url), scheme == "http" || scheme == "https" else { return nil }
+        let rest = url.utf8.dropFirst(scheme.utf8.count + 1)
+        guard rest.starts(with: "//".utf8) else { return nil }
+        let ends = "/?#".utf8
+        var authority = rest.dropFirst(2).prefix { !ends.contains($0) }
+        // RFC 3986 has no backslash; browsers take it for a slash, others for a part of the user's name.
+        guard !authority.contains(UInt8(ascii: "\\")) else { return nil }
+        if let at = authority.lastIndex(of: UInt8(ascii: "@")) { authority = authority[authority.index(after: at)...] }
+        if authority.first == UInt8(ascii: "[") {
+            guard let end = authority.firstIndex(of: UInt8(ascii: "]")) else { return nil }
+            authority = authority[...end]
+        } else {
+            authority = authority.prefix { $0 != UInt8(ascii: ":") }
+        }
+        guard !authority.isEmpty else { return nil }
+        let host = String(decoding: authority, as: UTF8.self).lowercased()
+        // `example.org.` is the same host.
+        return host.utf8.last == UInt8(ascii: ".") ? String(host.dropLast()) : host
+    }
+
+    /// The URL of a file by its absolute path (RFC 8089).
+    public static func ofFile(_ path: String) -> String {
+        var url = "file://"
+        for byte in path.utf8 {
+            let isPlain = isLetter(byte) || (0x30...0x39).contains(byte) || "-._~/!$&'()*+,;=:@".utf8.contains(byte)
+            if isPlain {
+                url.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                let digits = String(byte, radix: 16, uppercase: true)
+                url += "%" + (digits.utf8.count == 1 ? "0" + digits : digits)
+            }
+        }
+        return url
+    }
+
+    /// The path in the URL of a file as ``ofFile(_:)`` makes it; nil for any other URL.
+    public static func path(_ url: String) -> String? {
+        guard url.utf8.starts(with: "file:///".utf8) else { return nil }
+        var path: [UInt8] = []
+        var rest = url.utf8.dropFirst(7)[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                path.append(byte)
+                continue
+            }
+            guard rest.count >= 2, let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) else {
+                return nil
+            }
+            path.append(value)
+            rest = rest.dropFirst(2)
+        }
+        return String(validating: path, as: UTF8.self)
+    }
+
+    /// The target as something to tell. `key` names the request: one that is asked twice is told once.
+    ///
+    /// - Parameter source: the app that opened it; nil for a person.
+    public static func draft(
+        _ target: OpenTarget,
+        from sender: String,
+        source: String? = nil,
+        key: String?
+    ) -> MailDraft {
+        let payload = payload(target, source: source)
+        return MailDraft(topic: topic, message: "openURL", payload: payload, key: key, sender: sender)
+    }
+
+    /// What an app is told with the target.
+    public static func payload(_ target: OpenTarget, source: String?) -> JSON {
+        var payload: JSONObject = ["url": .string(target.url)]
+        if let source { payload["source"] = .string(source) }
+        if case .file(_, let type?) = target { payload["type"] = .string(type) }
+        return .object(payload)
+    }
+
+    /// What is to be opened; nil where the mail is no URL.
+    public static func target(of mail: Mail) -> OpenTarget? {
+        guard let url = mail.url else { return nil }
+        return path(url).map { .file($0, type: mail.draft.payload["type"]?.stringValue) } ?? .url(url)
     }
 
     private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7a).contains(byte | 0x20) }

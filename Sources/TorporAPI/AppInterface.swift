@@ -24,6 +24,8 @@ public enum AppInterface {
         public static let notSubscribed = name + ".NotSubscribed"
         /// The mailbox of the app that was posted to is full.
         public static let mailboxFull = name + ".MailboxFull"
+        /// No app opens the URL.
+        public static let noHandler = name + ".NoHandler"
         /// The archive is larger than the app's `state_limit`.
         public static let tooLarge = name + ".TooLarge"
         /// It failed; the message says why.
@@ -46,7 +48,8 @@ public enum AppInterface {
         # remaining_ms, didReceiveMemoryWarning level (warning or critical, of the machine, or limit, when
         # the app comes near its own). didReceiveEvent, didReceiveNotification and didReceiveRemoteNotification, and others
         # that waited in the app's mailbox, have id (the number of the mail), topic, key, payload, sender, count, first_at and
-        # last_at (microseconds since 1970); openURL has url too.
+        # last_at (microseconds since 1970); openURL has url too, source (the app that opened it, null for a person) and
+        # type (the media type of a file, null for anything else).
         type Message (id: int, name: string, deadline_ms: ?int, parameters: object)
 
         # What an answer can say. pending: the answer proper comes later. unhandled: the app has no use for what waited in its
@@ -144,6 +147,14 @@ public enum AppInterface {
           token: ?string
         ) -> (id: ?int, change: string, outcome: string, message: ?string)
 
+        # Has another app open a URL, whose scheme may_open of this one names. Replies when it is on the disk, with the app that
+        # opens it; that one is brought to the foreground for it. outcome is woken, told, waits or held-back, the last with a
+        # message.
+        method OpenURL(url: string, token: ?string) -> (app: string, id: ?int, outcome: string, message: ?string)
+
+        # Whether an app opens URLs of a scheme, which may_open of this one names.
+        method CanOpen(scheme: string) -> (can: bool)
+
         # Takes what waits for the app, the first first, at most max: for programs without a delegate. With keep it waits
         # on until its id is among done of a later call: then nothing is lost when the program ends in between.
         method Take(max: ?int, keep: ?bool, done: ?[]int) -> (mail: []Mail)
@@ -173,6 +184,9 @@ public enum AppInterface {
 
         # The app takes nothing of the topic.
         error NotSubscribed (app: string, topic: string, message: string)
+
+        # No app opens the URL.
+        error NoHandler (url: string, message: string)
 
         # As much waits for the app as may.
         error MailboxFull (app: string, message: string)

@@ -19,6 +19,10 @@ public enum AppRequest: Hashable, Sendable {
     case state
     /// Tell another app something.
     case post(PostRequest)
+    /// Have another app open a URL.
+    case openURL(String, token: RequestToken?)
+    /// Whether an app opens URLs of a scheme.
+    case canOpen(scheme: String)
     /// What waits for it, for who has no delegate.
     case take(TakeRequest)
     /// It wants to hear of a topic.
@@ -45,6 +49,8 @@ public enum AppRequest: Hashable, Sendable {
         case "DiscardSnapshot": self = .discardSnapshot
         case "State": self = .state
         case "Post": self = .post(try PostRequest(fields: fields))
+        case "OpenURL": self = .openURL(try fields.string("url"), token: try fields.optionalToken("token"))
+        case "CanOpen": self = .canOpen(scheme: try fields.string("scheme"))
         case "Take": self = .take(try TakeRequest(fields: fields))
         case "Subscribe": self = .subscribe(try SubscribeRequest(fields: fields))
         default: return nil
@@ -69,6 +75,9 @@ public enum AppRequest: Hashable, Sendable {
             case .discardSnapshot: ("DiscardSnapshot", .emptyObject)
             case .state: ("State", .emptyObject)
             case .post(let request): ("Post", request.parameters)
+            case .openURL(let url, let token):
+                ("OpenURL", ["url": .string(url), "token": .optional(token?.text)])
+            case .canOpen(let scheme): ("CanOpen", ["scheme": .string(scheme)])
             case .take(let request): ("Take", request.parameters)
             case .subscribe(let request): ("Subscribe", request.parameters)
             }

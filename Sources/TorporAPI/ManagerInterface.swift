@@ -390,6 +390,9 @@ public enum ManagerInterface {
           in_flight: bool
         )
 
+        # An app that opens something; by: why it fits, host, scheme, name or type.
+        type Handler (app: string, by: string)
+
         # What is wrong in a configuration; severity is error or warning.
         type Diagnostic (
           file: string,
@@ -421,6 +424,21 @@ public enum ManagerInterface {
         # url, one that the app shall open there, is for apps with a delegate.
         method Foreground(apps: []string, url: ?string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+        # Has an app open a URL, or a file by its absolute path, whose media type is type: the one that fits best (a host of
+        # url_hosts, then url_schemes, then opens), and of several the one that was used last; or app. Brings it to the
+        # foreground, as Foreground does with a url, and replies when it has answered. One that it does not handle goes on
+        # to the next that fits: the result is of that app then.
+        method Open(
+          url: ?string,
+          file: ?string,
+          type: ?string,
+          app: ?string,
+          wait: ?bool,
+          timeout_ms: ?int,
+          token: ?string
+        ) -> (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+        # The apps that open it, the one that Open chooses first.
+        method Handlers(url: ?string, file: ?string, type: ?string) -> (handlers: []Handler)
         method Background(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         method Suspend(apps: []string, force: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->
@@ -584,6 +602,9 @@ public enum ManagerInterface {
         # The app takes nothing of the topic; message says what to do.
         error NotSubscribed (app: string, topic: string, message: string)
 
+        # No app opens that; message says what to do.
+        error NoHandler (url: string, message: string)
+
         # As much waits for the app as may; it is to be tried again later.
         error MailboxFull (app: string, message: string)
 
@@ -605,6 +626,8 @@ public enum ManagerInterface {
     public enum ErrorName {
         /// Parameters: `name`, `nearest`.
         public static let unknownApp = "io.torpor.Manager.UnknownApp"
+        /// No app opens that.
+        public static let noHandler = "io.torpor.Manager.NoHandler"
         /// Parameters: `app`, `topic`, `message`.
         public static let notSubscribed = "io.torpor.Manager.NotSubscribed"
         /// Parameters: `app`, `message`.

@@ -16,6 +16,10 @@ public enum ManagerRequest: Hashable, Sendable {
     case signal(app: String, signal: String, token: RequestToken? = nil)
     /// Tell an app something, now or when it wakes.
     case post(PostRequest)
+    /// Have an app open a URL or a file.
+    case open(OpenRequest)
+    /// Which apps open a URL or a file.
+    case handlers(OpenRequest)
     /// What waits to be told to an app.
     case mailbox(MailboxRequest)
     /// What nobody handled.
@@ -75,6 +79,8 @@ public enum ManagerRequest: Hashable, Sendable {
                 token: try fields.optionalToken("token")
             )
         case "Post": self = .post(try PostRequest(fields: fields))
+        case "Open": self = .open(try OpenRequest(fields: fields))
+        case "Handlers": self = .handlers(try OpenRequest(fields: fields))
         case "Mailbox": self = .mailbox(try MailboxRequest(fields: fields))
         case "Unhandled": self = .unhandled(try UnhandledRequest(fields: fields))
         case "ReplayUnhandled": self = .replayUnhandled(try ReplayRequest(fields: fields))
@@ -114,6 +120,8 @@ public enum ManagerRequest: Hashable, Sendable {
             case .signal(let app, let signal, let token):
                 ("Signal", Self.signalParameters(app, signal, token), false)
             case .post(let request): ("Post", request.parameters, false)
+            case .open(let request): ("Open", request.parameters, true)
+            case .handlers(let request): ("Handlers", request.targetParameters, false)
             case .mailbox(let request): ("Mailbox", request.parameters, false)
             case .unhandled(let request): ("Unhandled", request.parameters, false)
             case .replayUnhandled(let request): ("ReplayUnhandled", request.parameters, false)

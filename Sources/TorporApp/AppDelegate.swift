@@ -29,6 +29,9 @@ public protocol AppDelegate: Sendable {
     /// The same, and says whether the app opens it.
     func openURL(_ app: TorporApp, url: String) async throws -> MailResult
 
+    /// The same, and who opened it. Without this method ``openURL(_:url:)`` is called.
+    func openURL(_ app: TorporApp, url: String, source: OpenSource) async throws -> MailResult
+
     /// The app is in the foreground and in use.
     func didBecomeActive(_ app: TorporApp) async throws
 
@@ -113,6 +116,10 @@ extension AppDelegate {
     /// Asks the method without a result.
     public func openURL(_ app: TorporApp, url: String) async throws -> MailResult {
         try await MailResult.of { try await openURL(app, url: url) as Void }
+    }
+    /// Asks the method without a source.
+    public func openURL(_ app: TorporApp, url: String, source: OpenSource) async throws -> MailResult {
+        try await openURL(app, url: url)
     }
     /// Does nothing.
     public func didBecomeActive(_ app: TorporApp) async throws {}

@@ -137,7 +137,9 @@ extension AppDelegate {
                 try await didFinishLaunching(app, options: options)
             }
         case "restoreState": try await restoreState(app, state: SavedState(path: text("path")))
-        case "openURL": return try await openURL(app, url: text("url"))
+        case "openURL":
+            let source = OpenSource(app: parameters["source"]?.stringValue, type: parameters["type"]?.stringValue)
+            return try await openURL(app, url: text("url"), source: source)
         case "didBecomeActive": try await didBecomeActive(app)
         case "willResignActive": try await willResignActive(app)
         case "didEnterBackground": try await didEnterBackground(app)

@@ -49,6 +49,14 @@ public struct MailResult: Hashable, Sendable {
     }
 }
 
+/// Where a URL comes from.
+public struct OpenSource: Hashable, Sendable {
+    /// The app that opened it; nil for a person.
+    public let app: String?
+    /// The media type of a file, such as `text/markdown`; nil for anything else, and where it is not known.
+    public let type: String?
+}
+
 /// How short memory is.
 public struct MemoryLevel: Hashable, Sendable {
     /// As the supervisor says it; later versions may have more.

@@ -148,6 +148,24 @@ public final class TorporApp: Sendable {
         return try await call(.state)["state"]?.stringValue ?? "active"
     }
 
+    /// Has another app open a URL, whose scheme `may_open` of this app names; that app is brought to the foreground for it.
+    /// Returns the app's name when the URL is durable, not when it is opened.
+    ///
+    /// - Throws: ``AppError``: `notPermitted` where `may_open` does not name the scheme, `failed` where no app opens it.
+    @discardableResult
+    public func openURL(_ url: String) async throws(AppError) -> String {
+        guard isSupervised else { throw AppError(code: .failed, "no supervisor is there that could open \(url)") }
+        return try await call(.openURL(url, token: .random()))["app"]?.stringValue ?? ""
+    }
+
+    /// Whether another app opens URLs of the scheme; false without a supervisor.
+    ///
+    /// - Throws: ``AppError``: `notPermitted` where `may_open` of this app does not name the scheme.
+    public func canOpen(scheme: String) async throws(AppError) -> Bool {
+        guard isSupervised else { return false }
+        return try await call(.canOpen(scheme: scheme))["can"]?.boolValue ?? false
+    }
+
     /// How long the app may still run for its background tasks; nil while that is not limited, as in the foreground.
     public func backgroundTimeRemaining() async throws(AppError) -> Duration? {
         guard isSupervised else { return nil }

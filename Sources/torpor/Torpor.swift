@@ -31,7 +31,8 @@ package struct Torpor: ParsableCommand {
             CommandGroup(
                 name: "Have apps do something",
                 subcommands: [
-                    Start.self, Stop.self, Restart.self, Foreground.self, Background.self, Suspend.self, Resume.self,
+                    Start.self, Stop.self, Restart.self, Foreground.self, Open.self, Background.self, Suspend.self,
+                    Resume.self,
                     Interrupt.self, HoldApps.self, ForceQuit.self, SendSignal.self, Post.self, Reset.self, WaitFor.self,
                 ]
             ),

@@ -186,6 +186,9 @@ final class FakeSupervisor: @unchecked Sendable {
             send(socket.raw, situation.json, continues: true)
             isTold = inFlight.map { $0.id <= attach.after ?? 0 } ?? false
             tellNext()
+        case .openURL(let url, _):
+            send(socket.raw, ["app": "notes", "id": 1, "outcome": "woken", "message": .string(url)])
+        case .canOpen(let scheme): send(socket.raw, ["can": .bool(scheme == "notes")])
         case .post, .take, .subscribe:
             send(socket.raw, [:], error: VarlinkErrorName.methodNotImplemented)
         case .answer(let answer):

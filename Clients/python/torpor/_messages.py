@@ -105,6 +105,16 @@ class Message:
         return self.parameters.get("url")
 
     @property
+    def source(self) -> Optional[str]:
+        """The app that opened the URL; None for a person (openURL)."""
+        return self.parameters.get("source")
+
+    @property
+    def media_type(self) -> Optional[str]:
+        """The media type of the file to open, such as "text/markdown"; None for anything else (openURL)."""
+        return self.parameters.get("type")
+
+    @property
     def gap(self) -> float:
         """How long the app was stopped, in seconds (resumed)."""
         return float(self.parameters.get("gap_s") or 0)

@@ -158,6 +158,11 @@ class Session:
         }
 
 
+def new_token() -> str:
+    """Names a request, so that it is carried out once, also where it is asked again over another connection."""
+    return os.urandom(8).hex()
+
+
 @contextmanager
 def state_parameters(data: bytes) -> Iterator[Json]:
     """The parameters of SaveState and SaveSnapshot for bytes: what is large goes through a file for the moment of the call."""

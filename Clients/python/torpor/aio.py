@@ -32,6 +32,7 @@ from ._session import (
     SAVE_TIMEOUT,
     Session,
     call_bytes,
+    new_token,
     pauses,
     read_reply,
     state_parameters,
@@ -257,6 +258,19 @@ class App:
         """Forgets what was kept."""
         self._session.need_supervisor()
         await self._call("DiscardState", {}, SAVE_TIMEOUT)
+
+    # Other apps.
+
+    async def open_url(self, url: str) -> str:
+        """Has another app open a URL, whose scheme may_open of this app names. Returns that app's name when the URL is
+        durable, not when it is opened; the app is brought to the foreground for it."""
+        self._session.need_supervisor()
+        return str((await self._call("OpenURL", {"url": url, "token": new_token()}))["app"])
+
+    async def can_open(self, scheme: str) -> bool:
+        """Whether another app opens URLs of the scheme, which may_open of this app names."""
+        self._session.need_supervisor()
+        return bool((await self._call("CanOpen", {"scheme": scheme}))["can"])
 
     # Snapshots.
 

@@ -250,6 +250,11 @@ enum AppKeyEffects {
         .value("mailbox_limit", \.mailboxLimit, .live),
         .table("mailbox_size", \.mailboxSize, .live, size),
         .value("mail_attempts", \.mailAttempts, .live),
+        .value("url_schemes", \.opening.schemes, .live),
+        .value("url_hosts", \.opening.hosts, .live),
+        .value("opens", \.opening.files, .live),
+        .value("may_open", \.opening.mayOpen, .live),
+        .value("open_command", \.opening.command, .live),
         .table("wake_storm", \.wakeStorm, .live, WakeStormReader.members(of:)),
     ]
 

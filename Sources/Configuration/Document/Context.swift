@@ -146,7 +146,7 @@ public enum Nearest {
     }
 
     /// `; did you mean "…"?`, or nothing where no name is close.
-    static func hint(_ text: String, among names: some Sequence<String>) -> String {
+    package static func hint(_ text: String, among names: some Sequence<String>) -> String {
         name(to: text, among: names).map { "; did you mean \(quoted($0))?" } ?? ""
     }
 

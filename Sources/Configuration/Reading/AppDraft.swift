@@ -67,6 +67,7 @@ struct AppDraft {
         if specification.exec.isEmpty, origins["exec"] == nil {
             origin.error("exec is missing: write exec = [\"/path/to/program\"]")
         }
+        if let problem = OpeningReader.problem(specification.exec, isOpenCommand: false) { error("exec", problem) }
         if rules.exitsOnSuspend, specification.launch == .background {
             error("launch", "an app with exits_on_suspend is launched only into the foreground")
         }
@@ -205,6 +206,7 @@ extension AppSettings {
 extension AppEvents {
     fileprivate mutating func substitute(_ number: String) {
         func put(_ text: String) -> String { text.numbered(number) }
+        opening.command = opening.command.map(put)
         settingsFiles = settingsFiles.map(put)
         identityFiles = identityFiles.map(put)
         for index in paths.indices {

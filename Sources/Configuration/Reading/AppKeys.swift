@@ -144,6 +144,11 @@ enum AppKeys {
         .value("mailbox_limit", \.specification.mailboxLimit, Read.integer(1...100_000)),
         .value("mailbox_size", \.specification.mailboxSize, Read.size),
         .value("mail_attempts", \.specification.mailAttempts, Read.integer(1...1_000)),
+        .value("url_schemes", \.specification.opening.schemes, OpeningReader.schemes),
+        .value("url_hosts", \.specification.opening.hosts, OpeningReader.hosts),
+        .value("opens", \.specification.opening.files, OpeningReader.files),
+        .value("may_open", \.specification.opening.mayOpen, OpeningReader.mayOpen),
+        .value("open_command", \.specification.opening.command, OpeningReader.command),
         AppKey("wake_storm") { context, node, draft in
             Read.table(context, node, WakeStormReader.keys, into: &draft.specification.wakeStorm)
         },

@@ -133,6 +133,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
                 supervisor.snapshots.declineSnapshot(of: app) { outcome in Self.tell(outcome, reply, app) }
             case .state: reply.send(situation(of: app).json)
             case .post(let request): post(request, reply, app)
+            case .openURL(let url, let token): open(url, token, reply, app)
+            case .canOpen(let scheme): canOpen(scheme, reply, app)
             case .take(let request):
                 supervisor.mailboxes.whenLoaded { [self] in
                     reply.send(["mail": .array(supervisor.mailboxes.take(request, app).map(\.json))])

@@ -4,6 +4,7 @@ package import Engine
 import EventLoop
 package import Lifecycle
 import Linux
+import Mailbox
 import SystemPackage
 import TorporAPI
 import Varlink
@@ -98,7 +99,7 @@ extension AppSockets {
         let machine = coordinator.machine(app.id)
         let isSame = ledger?.incarnation == machine.incarnation && machine.isAlive
         // A torpord before this version kept it here.
-        if let url = ledger?.url { _ = try? supervisor.mailboxes.open(url, from: "", key: nil, app) }
+        if let url = ledger?.url { _ = try? supervisor.mailboxes.open(.url(url), from: "", key: nil, app) }
         let tasks = isSame ? ledger?.tasks ?? [] : []
         coordinator.restore(app.id, tasks: tasks.map(\.task), holds: ledger?.holds ?? [])
         guard machine.isAlive, record.lastID > 0 || !tasks.isEmpty || machine.hasDelegate else { return }

@@ -73,5 +73,14 @@ extension Supervisor: MailHost {
     func wake(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome { wakes.wake(app, event) }
     func wake(_ app: AppRuntime, for mail: Mail) { wakes.wake(app, for: mail) }
     func channel(of app: AppRuntime) -> AppChannel { appSockets.channel(of: app) }
+    func run(
+        _ command: HookCommand,
+        named name: String,
+        of app: AppRuntime,
+        _ completion: @escaping (String?) -> Void
+    ) -> HookRun {
+        launcher.run(command, named: name, of: app, completion)
+    }
+    func end(_ run: HookRun, of app: AppRuntime) { launcher.cancel(run, of: app) }
     func pumpMessages(to app: AppRuntime) { appSockets.pump(app) }
 }

@@ -39,6 +39,18 @@ extension Launcher {
         nextHook(app, run)
     }
 
+    /// Runs one command beside whatever else runs for the app. The completion gets a sentence when it failed.
+    func run(
+        _ command: HookCommand,
+        named name: String,
+        of app: AppRuntime,
+        _ completion: @escaping (String?) -> Void
+    ) -> HookRun {
+        let run = HookRun(names: name, [command], completion)
+        nextHook(app, run)
+        return run
+    }
+
     private func nextHook(_ app: AppRuntime, _ run: HookRun) {
         guard !run.isCancelled else { return finishHooks(app, run, "\(run.names) was given up") }
         guard let hook = run.remaining.popFirst() else { return finishHooks(app, run, nil) }
@@ -93,7 +105,13 @@ extension Launcher {
 
     /// Ends the commands that still run before a launch; those after a stop go on.
     func cancelHooks(_ app: AppRuntime) {
-        guard let run = app.hooks, run.names == "before_start", !run.isCancelled else { return }
+        guard let run = app.hooks, run.names == "before_start" else { return }
+        cancel(run, of: app)
+    }
+
+    /// Ends a command that runs, and does not begin with those after it.
+    func cancel(_ run: HookRun, of app: AppRuntime) {
+        guard !run.isCancelled, !run.isOver else { return }
         run.isCancelled = true
         // Always later, so that the caller has finished what it was doing.
         loop.later { [weak self, weak app] in

@@ -35,7 +35,10 @@ extension Launcher {
             app: app.name,
             incarnation: order.incarnation,
             executable: facts.executable,
-            arguments: specification.exec,
+            arguments: OpenPlaceholder.fill(
+                specification.exec,
+                supervisor.mailboxes.urlForLaunch(of: app, order)
+            ),
             environment: environment
         )
         plan.directory = facts.directory

@@ -64,6 +64,13 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     private func launchMain(_ app: AppRuntime, _ order: LaunchOrder) {
+        guard !supervisor.mailboxes.holdsBackLaunch(of: app, order) else {
+            return supervisor.mailboxes.whenLoaded { [weak self] in
+                guard let self else { return }
+                guard self.isLaunching(app, order) else { return self.deliver(.launchFailed, to: app.id) }
+                self.launchMain(app, order)
+            }
+        }
         let specification = app.specification
         let names = Account.Names(specification)
         let finish = { [weak self] (result: Result<LaunchFacts, LaunchError>) in

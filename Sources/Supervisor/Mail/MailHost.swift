@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Configuration
 import Engine
 import EventSources
 import Lifecycle
@@ -19,6 +20,15 @@ protocol MailHost: AnyObject {
     func hearsByChannel(_ app: AppID) -> Bool
     /// What an app is told on its socket, and says there.
     func channel(of app: AppRuntime) -> AppChannel
+    /// Runs a command for the app, as its user. The completion gets a sentence when the command failed.
+    func run(
+        _ command: HookCommand,
+        named name: String,
+        of app: AppRuntime,
+        _ completion: @escaping (String?) -> Void
+    ) -> HookRun
+    /// Ends the command, if it still runs.
+    func end(_ run: HookRun, of app: AppRuntime)
     /// Whoever hears the app's messages is told the next one.
     func pumpMessages(to app: AppRuntime)
 }

@@ -13,13 +13,21 @@ import Store
 /// end unasked, that was an attempt. After `mail_attempts` of them the mail is told nobody any more, and the app goes on
 /// with the next. An ending of which no torpord has heard, as when the machine lost its power, counts for nothing.
 extension Mailboxes {
-    func beginAttempt(_ id: Int64, _ app: AppRuntime) {
-        guard let run = Self.run(of: app), let mail = boxes[app.id]?.beginAttempt(id, in: run) else { return }
+    func beginAttempt(_ id: Int64, _ app: AppRuntime, run: UInt32? = nil) {
+        guard let run = run ?? Self.run(of: app), let mail = boxes[app.id]?.beginAttempt(id, in: run) else { return }
         host.store.save(MailStanding(mail), of: id, of: app.name)
     }
 
     package func ended(_ app: AppRuntime, _ ending: Ending) {
-        guard let run = Self.run(of: app) else { return }
+        defer { atLaunch[app.id] = nil }
+        if ending.reason == .exitSuccess { launchedWithURL(app) }
+        guard let run = Self.run(of: app) else {
+            // No process came to be: the URL that it was to be launched with is not why.
+            if isLoaded, atLaunch[app.id] != nil {
+                endAttempts(app, run: ending.incarnation, counts: false) { $0 == ending.incarnation }
+            }
+            return
+        }
         // Of how it ended nobody may know anything: then it may have been anything.
         let counts = ending.reason.isFailure && ending.reason != .unknown
         guard isLoaded else {
@@ -30,7 +38,7 @@ extension Mailboxes {
     }
 
     /// The run whose processes there are, or were. The core may have decided on the next when that is ended.
-    private static func run(of app: AppRuntime) -> UInt32? { app.run.tree?.tag.incarnation }
+    static func run(of app: AppRuntime) -> UInt32? { app.run.tree?.tag.incarnation }
 
     /// What is said of what the app was being told, beside how the run ended; nil where it was being told nothing.
     func guilt(of app: AppRuntime) -> String? {

@@ -3,7 +3,7 @@
 import Configuration
 package import Engine
 import EventSources
-import Lifecycle
+package import Lifecycle
 import Mailbox
 import Store
 package import TorporAPI
@@ -23,13 +23,16 @@ extension Mailboxes {
             return acknowledged(id, by: app)
         }
         var chain = mail.draft.chain ?? MailChain(sender: mail.draft.sender)
-        chain.passedOver(app.name, source: id, next: next(for: mail.draft.topic, after: app))
+        chain.passedOver(app.name, source: id, next: next(for: mail, after: app))
         while let name = chain.takeNext() {
             guard let id = coordinator.id(of: name) else { continue }
             guard let (draft, order) = draft(mail, chain, from: app, to: apps[id]) else { continue }
             // A torpord was killed between putting it there and taking it out here.
             let isThere = waiting(for: apps[id]).contains { $0.draft.chain?.source == mail.id }
             if !isThere, (try? add(draft, for: apps[id])) == nil { continue }
+            if let there = waiting(for: apps[id]).first(where: { $0.draft.chain?.source == mail.id }) {
+                app.passedOn = PassedOnMail(id: mail.id, app: id, newID: there.id)
+            }
             acknowledged(mail.id, by: app)
             if isThere { return }
             note(
@@ -51,7 +54,9 @@ extension Mailboxes {
     }
 
     /// The names of the apps that take what this one does not handle, and are there.
-    private func next(for topic: String, after app: AppRuntime) -> [String] {
+    private func next(for mail: Mail, after app: AppRuntime) -> [String] {
+        let topic = mail.draft.topic
+        if topic == OpenedURL.topic { return nextHandlers(of: mail, after: app) }
         guard let rule = app.specification.topics.rule(for: topic) else { return [] }
         return rule.next.flatMap { pattern in
             (try? selection.resolve([pattern]))?.filter { self.rule(for: topic, $0) != nil }.map(\.name) ?? []
@@ -139,6 +144,26 @@ extension Mailboxes {
         }
     }
 }
+
+/// Mail that an app did not handle, and that is another app's now.
+package struct PassedOnMail {
+    /// The number that it had.
+    package let id: Int64
+    /// The app that has it now.
+    package let app: AppID
+    /// The number that it has there.
+    package let newID: Int64
+}
+
+extension AppRuntime {
+    /// The last that it did not handle, and another app may.
+    package var passedOn: PassedOnMail? {
+        get { slots[PassedOnSlot.self] }
+        set { slots[PassedOnSlot.self] = newValue }
+    }
+}
+
+private enum PassedOnSlot: Slot { typealias Value = PassedOnMail }
 
 /// Why something is not told again.
 package enum ReplayRefusal: Error {

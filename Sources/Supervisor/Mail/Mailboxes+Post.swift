@@ -34,11 +34,21 @@ extension Mailboxes {
         to app: AppRuntime,
         _ completion: @escaping (Result<PostResult, PostRefusal>) -> Void
     ) {
+        let message: Message = request.remote ? .didReceiveRemoteNotification : .didReceiveEvent
+        post(request, as: message, from: sender, to: app, completion)
+    }
+
+    func post(
+        _ request: PostRequest,
+        as message: Message,
+        from sender: String,
+        to app: AppRuntime,
+        _ completion: @escaping (Result<PostResult, PostRefusal>) -> Void
+    ) {
         guard isLoaded else {
-            return whenLoaded { [weak self] in self?.post(request, from: sender, to: app, completion) }
+            return whenLoaded { [weak self] in self?.post(request, as: message, from: sender, to: app, completion) }
         }
         do throws(PostRefusal) {
-            let message: Message = request.remote ? .didReceiveRemoteNotification : .didReceiveEvent
             let (id, result) = try take(request, as: message, from: sender, for: app)
             host.store.sync { [weak self, weak app] problem in
                 guard let problem, let self, let app else { return completion(.success(result)) }
@@ -185,7 +195,7 @@ extension Mailboxes {
 
     /// How the app hears of a topic: as it asked for it when it ran, else as its configuration says.
     func rule(for topic: String, _ app: AppRuntime) -> TopicRule? {
-        if topic == OpenedURL.topic { return takesURLs(app) ? Self.urlRule : nil }
+        if topic == OpenedURL.topic { return urlRoute(app) == nil ? nil : Self.urlRule }
         return app.subscriptions?.rule(for: topic) ?? app.specification.topics.rule(for: topic)
     }
 

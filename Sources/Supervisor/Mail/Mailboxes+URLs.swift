@@ -1,54 +1,151 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Configuration
+package import Configuration
 package import Engine
 import EventSources
 import Lifecycle
-import Mailbox
-import TorporAPI
+package import Mailbox
+package import TorporAPI
 
 /// URLs that apps are to open. They are mail: they wait in order, are told once, and outlive the app, torpord and the boot.
 /// They are told when the app comes to the foreground, before didBecomeActive, and at once while it is active.
 extension Mailboxes {
-    /// How an app that takes URLs hears of them: each by itself, and not by a signal alone.
+    /// How an app is told of URLs.
+    enum URLRoute {
+        /// As openURL, by its delegate.
+        case delegate
+        /// By the signal that its configuration names for openURL.
+        case signal
+        /// By its `open_command`.
+        case command
+        /// In the arguments of its launch, and not while it runs.
+        case launch
+    }
+
+    /// How an app that takes URLs hears of them: each by itself, not by a signal alone, and in the foreground.
     static let urlRule: TopicRule = {
         var rule = TopicRule()
         rule.keep = true
+        rule.urgent = true
+        rule.wake = .foreground
         return rule
     }()
 
-    /// Whether the app can be told of a URL at all.
-    func takesURLs(_ app: AppRuntime) -> Bool { hears(app, .openURL) }
+    /// How the app is told of URLs; nil where it cannot be.
+    func urlRoute(_ app: AppRuntime) -> URLRoute? {
+        if mayHaveDelegate(app) { return .delegate }
+        if app.specification.signals[.openURL] != nil { return .signal }
+        if !app.specification.opening.command.isEmpty { return .command }
+        return OpenPlaceholder.isIn(app.specification.exec) ? .launch : nil
+    }
+
+    /// Whether the caller of a URL hears how the app took it.
+    package func answersURLs(_ app: AppRuntime) -> Bool {
+        switch urlRoute(app) {
+        case .delegate: machine(app).hasDelegate
+        case .command, .launch: true
+        case .signal, nil: false
+        }
+    }
 
     /// Takes a URL in, which is told when the app comes to the foreground. Returns its number.
     ///
     /// - Parameter key: names the request. While a URL with it waits, no other is taken in for it.
     package func open(
-        _ url: String,
+        _ target: OpenTarget,
         from sender: String,
         key: String?,
         _ app: AppRuntime
     ) throws(URLRefusal) -> Int64 {
-        if let problem = OpenedURL.problem(url) { throw URLRefusal("cannot be told: a URL \(problem)") }
-        guard takesURLs(app) else {
-            throw URLRefusal(
-                "cannot be told of a URL: it has no delegate, and no signal for openURL is named in "
-                    + "[apps.\(app.specification.template).signals]"
-            )
-        }
-        let urls = waiting(for: app).filter { $0.draft.topic == OpenedURL.topic }
+        if let problem = target.problem { throw URLRefusal("cannot be told: a URL \(problem)") }
+        let urls = waitingURLs(app)
         if let key, let same = urls.first(where: { $0.draft.key == key }) { return same.id }
-        guard urls.count < OpenedURL.mostWaiting else {
-            throw URLRefusal("has \(urls.count) URLs waiting already, and more are not kept")
-        }
+        if let refusal = refusal(ofURLsFor: app) { throw refusal }
         do throws(Mailbox.Refusal) {
-            guard case .added(let mail) = try add(OpenedURL.draft(url, from: sender, key: key), for: app) else {
+            guard case .added(let mail) = try add(OpenedURL.draft(target, from: sender, key: key), for: app) else {
                 return 0
             }
             return mail.id
         } catch {
             throw URLRefusal("\(error)")
         }
+    }
+
+    /// Has an app open a URL of another one, as it would be told what that posts to it; `completion` is called when it is on
+    /// the disk, or with the reason why it was not taken.
+    package func open(
+        _ target: OpenTarget,
+        from source: AppRuntime,
+        _ token: RequestToken?,
+        _ app: AppRuntime,
+        _ completion: @escaping (Result<PostResult, PostRefusal>) -> Void
+    ) {
+        if let refusal = refusal(ofURLsFor: app), app.tokens.standing(of: token) == .unknown {
+            return completion(.failure(.failed("\(app.name) \(refusal)")))
+        }
+        var request = PostRequest(app: app.name, topic: OpenedURL.topic)
+        request.payload = OpenedURL.payload(target, source: source.name)
+        request.token = token
+        post(request, as: .openURL, from: source.name, to: app, completion)
+    }
+
+    /// Why no further URL can be taken in for the app; nil when one can.
+    func refusal(ofURLsFor app: AppRuntime) -> URLRefusal? {
+        let waiting = waitingURLs(app).count
+        switch urlRoute(app) {
+        case nil:
+            return URLRefusal(
+                "cannot be told of a URL: it has no delegate, no open_command, no argument %u in exec, and no signal for "
+                    + "openURL in [apps.\(app.specification.template).signals]"
+            )
+        case .launch where machine(app).isAlive:
+            return URLRefusal(
+                "is running, and takes a URL only at its launch, by %u in exec: write an open_command, or stop it first"
+            )
+        case .launch where waiting > 0:
+            return URLRefusal("is about to be launched with another URL, and takes one at a launch")
+        case .launch, .command, .delegate, .signal:
+            guard waiting >= OpenedURL.mostWaiting else { return nil }
+            return URLRefusal("has \(waiting) URLs waiting already, and more are not kept")
+        }
+    }
+
+    private func waitingURLs(_ app: AppRuntime) -> [Mail] {
+        waiting(for: app).filter { $0.draft.topic == OpenedURL.topic }
+    }
+
+    /// The apps that open the target: the one that fits best first, and of those the one that was used last.
+    package func handlers(of target: OpenTarget) -> [(app: AppRuntime, fit: OpenFit)] {
+        apps.compactMap { app in app.specification.opening.fit(target).map { (app, $0) } }
+            .sorted { one, other in
+                if one.fit != other.fit { return one.fit > other.fit }
+                return (one.app.times.lastUse, other.app.name) > (other.app.times.lastUse, one.app.name)
+            }
+    }
+
+    /// That no app opens the target, and what to do about it.
+    package func sentence(ofNoHandlerFor target: OpenTarget) -> String {
+        switch target {
+        case .url(let url):
+            let scheme = OpenedURL.scheme(url) ?? ""
+            let schemes = Set(apps.flatMap { $0.specification.opening.schemes }).sorted()
+            let host = OpenedURL.host(url).map { ", or \"\($0)\" in its url_hosts" } ?? ""
+            let hint = Nearest.hint(scheme, among: schemes)
+            return
+                "no app opens \(scheme): URLs\(hint.isEmpty ? "." : hint) Write \"\(scheme)\" in url_schemes of an app"
+                + "\(host), or choose one with --app"
+        case .file(let path, let type):
+            let kind = type.map { " (\($0))" } ?? ""
+            return
+                "no app opens \(path)\(kind): write its type or a pattern of its name in opens of an app, or choose one "
+                + "with --app"
+        }
+    }
+
+    /// The apps that a URL goes on to when one does not handle it.
+    func nextHandlers(of mail: Mail, after app: AppRuntime) -> [String] {
+        guard let target = OpenedURL.target(of: mail) else { return [] }
+        return handlers(of: target).map(\.app).filter { $0 !== app && refusal(ofURLsFor: $0) == nil }.map(\.name)
     }
 
     /// Takes a URL back that was taken in, for a request that is refused.

@@ -32,6 +32,10 @@ package final class Mailboxes: Room, LifecycleObserver {
     private var afterLoad: [() -> Void] = []
     /// Runs that ended before that, and whether that counts.
     var endedBeforeLoad: [AppID: (run: UInt32, counts: Bool)] = [:]
+    /// The URL in the arguments of the run that is being launched.
+    var atLaunch: [AppID: Int64] = [:]
+    /// The `open_command` that runs for an app.
+    var openCommands: [AppID: HookRun] = [:]
     /// So many are handed to a delegate's queue at a time.
     private static let batch = 64
 
@@ -138,6 +142,7 @@ package final class Mailboxes: Room, LifecycleObserver {
 
     /// Goes on with what an earlier torpord was telling the app.
     private func goOn(_ app: AppRuntime) {
+        resumeURLAtLaunch(of: app)
         guard let channel = app.channel, channel.queue.contains(where: { $0.mail != nil }) else {
             return deliver(to: app)
         }
@@ -164,6 +169,9 @@ package final class Mailboxes: Room, LifecycleObserver {
     }
 
     // MARK: Out
+
+    /// It is being told from now on.
+    func markTold(_ id: Int64, of app: AppRuntime) { told[app.id, default: []].insert(id) }
 
     /// The app answered it, or somebody took it: it is told to nobody any more.
     func acknowledged(_ id: Int64, by app: AppRuntime) {
@@ -200,6 +208,7 @@ package final class Mailboxes: Room, LifecycleObserver {
             return
         }
         signal(app, box)
+        runOpenCommand(for: app)
     }
 
     /// Tells an app that hears by signals what waits for it, before it is continued: the signals are pending then, and are
@@ -281,6 +290,7 @@ package final class Mailboxes: Room, LifecycleObserver {
 
     /// The incarnation is over, or its delegate: what it did not answer is told to the next one.
     func incarnationEnded(_ app: AppRuntime) {
+        endOpenCommand(of: app)
         guard told[app.id] != nil else { return }
         told[app.id] = nil
         for mail in boxes[app.id]?.items ?? [] where mail.isInFlight { boxes[app.id]?.setInFlight(mail.id, false) }
@@ -303,6 +313,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         boxes[app.id] = nil
         told[app.id] = nil
         endedBeforeLoad[app.id] = nil
+        endOpenCommand(of: app)
         unhandled.forget(app)
     }
 }

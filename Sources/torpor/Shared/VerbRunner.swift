@@ -15,32 +15,55 @@ enum VerbRunner {
         _ options: GlobalOptions,
         wait: WaitOptions? = nil
     ) throws -> [VerbResult] {
-        var request = request
-        if let wait {
-            request.wait = !wait.noWait
-            request.timeoutMilliseconds = wait.timeout?.milliseconds
+        let waits = wait.map { !$0.noWait } ?? request.wait
+        let limit = wait.map { $0.timeout?.milliseconds } ?? request.timeoutMilliseconds
+        return try run(waitsFor(request), limit: limit, options) { left, token in
+            var request = request
+            request.wait = waits
+            request.timeoutMilliseconds = left
+            request.token = token
+            return .verb(request)
         }
-        request.token = .random()
+    }
+
+    /// Has an app open something.
+    package static func run(_ request: OpenRequest, _ options: GlobalOptions, wait: WaitOptions) throws {
+        try run("open: under way", limit: wait.timeout?.milliseconds, options) { left, token in
+            var request = request
+            request.wait = !wait.noWait
+            request.timeoutMilliseconds = left
+            request.token = token
+            return .open(request)
+        }
+    }
+
+    /// - Parameters:
+    ///   - words: what is waited for.
+    ///   - limit: the longest time to wait, in milliseconds.
+    ///   - request: the request with what is left of that time, and with its token.
+    @discardableResult
+    private static func run(
+        _ words: String,
+        limit milliseconds: Int64?,
+        _ options: GlobalOptions,
+        _ request: @escaping (Int64?, RequestToken) -> ManagerRequest
+    ) throws -> [VerbResult] {
+        let token = RequestToken.random()
         var manager = try Manager(options)
         manager.saysThatItWaits = false
         let showsProgress = !options.json && ThisProcess.isTerminal(2)
-        let waiting = Waiting(for: Self.waitsFor(request), isShown: showsProgress)
+        let waiting = Waiting(for: words, isShown: showsProgress)
         defer { waiting.end() }
         let began = Clock.monotonic()
-        let limit = request.timeoutMilliseconds.map { Duration.milliseconds(min($0, 1 << 40)) }
+        let limit = milliseconds.map { Duration.milliseconds(min($0, 1 << 40)) }
         var last: VerbProgress?
-        func remaining() -> VerbRequest {
-            var request = request
-            // What was spent with a supervisor that is gone counts.
-            if let limit {
-                let left = (began + limit - Clock.monotonic()).microseconds / 1000
-                request.timeoutMilliseconds = max(0, left)
-            }
-            return request
+        // What was spent with a supervisor that is gone counts.
+        func left() -> Int64? {
+            limit.map { max(0, (began + $0 - Clock.monotonic()).microseconds / 1000) }
         }
         // The daemon keeps the limit; the reserve is for a daemon that hangs.
         let reply = try manager.call(
-            .verb(remaining()),
+            request(left(), token),
             deadline: limit.map { began + $0 },
             reserve: .seconds(5)
         ) { progress in

@@ -45,6 +45,22 @@ final class FakeMailHost: MailHost {
     }
 
     func pumpMessages(to app: AppRuntime) { pumped += 1 }
+
+    /// The commands that were run, and how each is to end.
+    private(set) var commands: [(words: [String], end: (String?) -> Void)] = []
+    private(set) var ended: [HookRun] = []
+
+    func run(
+        _ command: HookCommand,
+        named name: String,
+        of app: AppRuntime,
+        _ completion: @escaping (String?) -> Void
+    ) -> HookRun {
+        commands.append((command.command, completion))
+        return HookRun(names: name, [command], completion)
+    }
+
+    func end(_ run: HookRun, of app: AppRuntime) { ended.append(run) }
 }
 
 /// Apps without processes, their mailboxes, and a store in a folder of its own.

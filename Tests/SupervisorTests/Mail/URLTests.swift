@@ -22,7 +22,7 @@ import Varlink
     }
 
     private func open(_ mail: FakeMail, _ url: String, key: String? = nil) throws -> Int64 {
-        try mail.boxes.open(url, from: "person", key: key, mail.web)
+        try mail.boxes.open(.url(url), from: "person", key: key, mail.web)
     }
 
     private static let delegate = "ready = \"delegate\"\ntopics = { \"*\" = {} }"

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Mailbox
+
+/// `url_schemes`, `url_hosts`, `opens`, `may_open` and `open_command`.
+enum OpeningReader {
+    /// So many entries each may have.
+    private static let most = 64
+
+    @Sendable static func schemes(_ context: Context, _ node: Node) -> [String]? {
+        entries(context, node) { context, node in scheme(context, node) }
+    }
+
+    @Sendable static func mayOpen(_ context: Context, _ node: Node) -> [String]? {
+        entries(context, node) { context, node in
+            if case .string("*") = node.value { return "*" }
+            return scheme(context, node)
+        }
+    }
+
+    @Sendable static func hosts(_ context: Context, _ node: Node) -> [String]? {
+        entries(context, node) { context, node in
+            guard let text = Read.text(context, node)?.lowercased() else { return nil }
+            // As a link has it, so that the two can be compared.
+            guard OpenedURL.problem("https://\(text)/") == nil, OpenedURL.host("https://\(text)/") == text else {
+                context.error(
+                    "\(quoted(text)) is not the name of a host: write it without scheme, user, port and path, as in "
+                        + "\"notes.example.org\"",
+                    at: node.position
+                )
+                return nil
+            }
+            return text
+        }
+    }
+
+    @Sendable static func files(_ context: Context, _ node: Node) -> [String]? {
+        entries(context, node) { context, node in
+            guard let text = Read.text(context, node) else { return nil }
+            guard OpeningSpecification.isType(text) else { return text }
+            let parts = text.lowercased().split(separator: "/", omittingEmptySubsequences: false)
+            let isType =
+                parts.count == 2 && parts.allSatisfy { !$0.isEmpty && !$0.utf8.contains(0x20) } && parts[0] != "."
+            guard isType, !text.hasPrefix("*.") else {
+                context.error(
+                    "\(quoted(text)) is neither a media type, as \"text/markdown\", nor a pattern of file names, as "
+                        + "\"*.md\"",
+                    at: node.position
+                )
+                return nil
+            }
+            return text.lowercased()
+        }
+    }
+
+    @Sendable static func command(_ context: Context, _ node: Node) -> [String]? {
+        guard let words = Read.command(context, node) else { return nil }
+        if words.isEmpty { return words }
+        guard let problem = problem(words, isOpenCommand: true) else { return words }
+        context.error(problem, at: node.position)
+        return nil
+    }
+
+    /// What is wrong with the places of a URL in a command.
+    static func problem(_ command: [String], isOpenCommand: Bool) -> String? {
+        let count = command.count { $0 == OpenPlaceholder.url || $0 == OpenPlaceholder.file }
+        if OpenPlaceholder.isIn(Array(command.prefix(1))) {
+            return "must begin with a program, and \(command[0]) stands for a URL"
+        }
+        if count > 1 { return "has \(count) places for a URL: write %u or %f once" }
+        if count == 0, isOpenCommand {
+            return "has no place for the URL: write \"%u\" (the URL) or \"%f\" (the path of a file) as an argument"
+        }
+        return nil
+    }
+
+    private static func scheme(_ context: Context, _ node: Node) -> String? {
+        guard let text = Read.text(context, node)?.lowercased() else { return nil }
+        guard OpenedURL.isScheme(text.utf8) else {
+            context.error(
+                "\(quoted(text)) is not the name of a scheme (RFC 3986): a letter, then letters, digits, +, - or ., "
+                    + "without a colon",
+                at: node.position
+            )
+            return nil
+        }
+        guard !OpenedURL.refusedSchemes.contains(text) else {
+            let how = text == "file" ? ": name the files that the app opens in opens" : ""
+            context.error("no app can have the scheme \(quoted(text))\(how)", at: node.position)
+            return nil
+        }
+        return text
+    }
+
+    private static func entries(
+        _ context: Context,
+        _ node: Node,
+        _ read: (Context, Node) -> String?
+    ) -> [String]? {
+        guard let entries = Read.elements(context, node, of: "strings", read) else { return nil }
+        guard entries.count <= most else {
+            context.error("has \(entries.count) entries: at most \(most) go", at: node.position)
+            return nil
+        }
+        var seen: Set<String> = []
+        return entries.filter { seen.insert($0).inserted }
+    }
+}

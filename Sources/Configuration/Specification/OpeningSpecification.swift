@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Mailbox
+
+/// What an app opens, and what it may have other apps open.
+public struct OpeningSpecification: Sendable, Hashable {
+    /// The schemes of URLs that it opens, in lower case: `notes`.
+    public var schemes: [String] = []
+    /// The hosts whose links of http and https it opens, in lower case: `notes.example.org`.
+    public var hosts: [String] = []
+    /// The files that it opens: media types (`text/markdown`, `image/*`) and patterns of file names (`*.md`).
+    public var files: [String] = []
+    /// The schemes of URLs that it may have other apps open, in lower case; `*` for all.
+    public var mayOpen: [String] = []
+    /// A command that opens a URL while the app is active: `%u` stands for the URL. Empty for none.
+    public var command: [String] = []
+
+    /// That of an app that opens nothing.
+    public init() {}
+
+    /// Whether it may have other apps open URLs of the scheme.
+    public func mayOpen(scheme: String) -> Bool { mayOpen.contains(scheme) || mayOpen.contains("*") }
+
+    /// How well the app fits what is to be opened; nil where it does not open it.
+    public func fit(_ target: OpenTarget) -> OpenFit? {
+        switch target {
+        case .url(let url):
+            if let host = OpenedURL.host(url), hosts.contains(host) { return .host }
+            guard let scheme = OpenedURL.scheme(url), schemes.contains(scheme) else { return nil }
+            return .scheme
+        case .file(let path, let type):
+            let name = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[path.utf8.index(after: $0)...]) }
+            if files.contains(where: { !Self.isType($0) && Glob.matches($0, name ?? path) }) { return .name }
+            guard let type = type?.lowercased(), files.contains(where: { Self.isType($0) && Glob.matches($0, type) })
+            else { return nil }
+            return .type
+        }
+    }
+
+    /// Whether an entry of `opens` is a media type, and no pattern of names.
+    static func isType(_ entry: String) -> Bool { entry.utf8.contains(UInt8(ascii: "/")) }
+}
+
+/// How well an app fits what is to be opened, the worst first.
+public enum OpenFit: Int, Sendable, Hashable, Comparable {
+    case type
+    case name
+    case scheme
+    case host
+
+    public static func < (one: OpenFit, other: OpenFit) -> Bool { one.rawValue < other.rawValue }
+}
+
+/// The places of a URL in `exec` and `open_command`.
+public enum OpenPlaceholder {
+    /// Stands for the URL.
+    public static let url = "%u"
+    /// Stands for the path of a file, and for the URL of anything else.
+    public static let file = "%f"
+
+    /// Whether an argument of the command stands for what is to be opened.
+    public static func isIn(_ command: [String]) -> Bool { command.contains { $0 == url || $0 == file } }
+
+    /// The command with the URL in its place; without one, the argument is left out.
+    public static func fill(_ command: [String], _ target: String?) -> [String] {
+        guard isIn(command) else { return command }
+        return command.compactMap { word in
+            switch word {
+            case url: target
+            case file: target.map { OpenedURL.path($0) ?? $0 }
+            default: word
+            }
+        }
+    }
+}

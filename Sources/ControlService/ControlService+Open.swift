@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import Lifecycle
+import Linux
+import Mailbox
+import Supervisor
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// URLs and files that apps are to open.
+extension ControlService {
+    /// Chooses the app, brings it to the foreground and answers when it has opened the URL.
+    func open(_ request: OpenRequest, for peer: Peer, _ reply: Reply) throws(Selection.Unknown) {
+        let target = OpenTarget(request.target)
+        if let problem = request.problem(with: target) { return reply.fail(problem) }
+        let app: AppRuntime
+        if let name = request.app {
+            app = try selection.one(name)
+        } else {
+            let fitting = supervisor.mailboxes.handlers(of: target).map(\.app)
+            // Asked again after the connection was lost: another may have been used last by now.
+            let before = fitting.first { $0.tokens.standing(of: request.token) != .unknown }
+            guard let chosen = before ?? fitting.first else {
+                return reply.fail(
+                    ManagerInterface.ErrorName.noHandler,
+                    [
+                        "url": .string(target.url),
+                        "message": .string(supervisor.mailboxes.sentence(ofNoHandlerFor: target)),
+                    ]
+                )
+            }
+            app = chosen
+        }
+        var verb = VerbRequest(verb: .foreground, apps: [app.name])
+        verb.wait = request.wait
+        verb.timeoutMilliseconds = request.timeoutMilliseconds
+        verb.token = request.token
+        carryOut(verb, [app], opening: target, for: peer, reply)
+    }
+
+    /// Says which apps open it.
+    func handlers(of request: OpenRequest, _ reply: Reply) {
+        let target = OpenTarget(request.target)
+        if let problem = request.problem(with: target) { return reply.fail(problem) }
+        let handlers = supervisor.mailboxes.handlers(of: target)
+        reply.send(["handlers": .array(handlers.map { HandlerInfo(app: $0.app.name, by: "\($0.fit)").json })])
+    }
+
+    /// The next app has the URL that an app did not handle: from now on the call is about that one.
+    func followURL(_ waiter: PendingCall, _ index: Int) {
+        let item = waiter.items[index]
+        guard let url = item.url, let passed = apps[item.app].passedOn, passed.id == url else { return }
+        let machine = coordinator.machine(passed.app)
+        let name = apps[item.app].name
+        apps[passed.app].lastEnding = nil
+        waiter.follow(
+            index,
+            to: passed.app,
+            url: passed.newID,
+            incarnation: machine.incarnation,
+            generation: machine.goalGeneration,
+            from: name
+        )
+    }
+
+    /// How an app that is in the foreground has taken the URL of the call; nil while it has not.
+    func judgeURL(_ item: PendingCall.Item, _ app: AppRuntime, _ result: VerbResult) -> VerbResult? {
+        guard let url = item.url, result.ok else { return result }
+        let waits = supervisor.mailboxes.waiting(for: app).contains { $0.id == url }
+        // By a signal it is told that there is something.
+        if waits { return supervisor.mailboxes.answersURLs(app) ? nil : result }
+        if supervisor.mailboxes.unhandled.has(url, of: app) {
+            return self.result(
+                app,
+                ok: false,
+                "is in the foreground, and does not open the URL: ‘torpor unhandled \(app.name)’ keeps it",
+                "unhandled"
+            )
+        }
+        guard let answered = app.lastAnswered, answered.id == url, let failure = answered.failure else { return result }
+        let why = failure.isEmpty ? "" : ": \(failure)"
+        return self.result(app, ok: false, "is in the foreground, and could not open the URL\(why)", "failed")
+    }
+}
+
+extension OpenTarget {
+    fileprivate init(_ target: OpenRequest.Target) {
+        switch target {
+        case .url(let url): self = .url(url)
+        case .file(let path, let type): self = .file(path, type: type)
+        }
+    }
+}
+
+extension OpenRequest {
+    fileprivate func problem(with target: OpenTarget) -> FieldError? {
+        let field =
+            switch target {
+            case .url: "url"
+            case .file: "file"
+            }
+        return target.problem.map { FieldError(field: field, problem: $0) }
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import Mailbox
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// What an app has other apps open.
+extension AppSockets {
+    func open(_ url: String, _ token: RequestToken?, _ reply: Reply, _ app: AppRuntime) {
+        let target = OpenTarget.url(url)
+        if let problem = target.problem { return reply.fail(FieldError(field: "url", problem: problem)) }
+        guard let scheme = OpenedURL.scheme(url), permits(scheme, reply, app) else { return }
+        guard let other = handlers(of: target, askedBy: app).first else {
+            return reply.fail(
+                AppInterface.ErrorName.noHandler,
+                ["url": .string(url), "message": .string("no app opens \(url)")]
+            )
+        }
+        supervisor.mailboxes.open(target, from: app, token, other) { outcome in
+            switch outcome {
+            case .success(let result):
+                var json = result.json.objectValue ?? [:]
+                json["app"] = .string(other.name)
+                json["change"] = nil
+                reply.send(.object(json))
+            case .failure(.full(let sentence)):
+                let error = AppInterface.ErrorName.mailboxFull
+                reply.fail(error, ["app": .string(other.name), "message": .string(sentence)])
+            case .failure(.invalid(let error)): reply.fail(error)
+            case .failure(.failed(let sentence)), .failure(.notSubscribed(let sentence)):
+                reply.fail(AppInterface.ErrorName.failed, ["message": .string(sentence)])
+            }
+        }
+    }
+
+    func canOpen(_ scheme: String, _ reply: Reply, _ app: AppRuntime) {
+        let scheme = scheme.lowercased()
+        guard OpenedURL.isScheme(scheme.utf8) else {
+            let problem = "must be the name of a scheme, as notes, without a colon (RFC 3986)"
+            return reply.fail(FieldError(field: "scheme", problem: problem))
+        }
+        guard permits(scheme, reply, app) else { return }
+        let can = apps.contains { $0 !== app && $0.specification.opening.schemes.contains(scheme) }
+        reply.send(["can": .bool(can)])
+    }
+
+    /// Whether the app may open URLs of the scheme, and so hear which apps there are for them.
+    private func permits(_ scheme: String, _ reply: Reply, _ app: AppRuntime) -> Bool {
+        if app.specification.opening.mayOpen(scheme: scheme) { return true }
+        let sentence = "\(app.name) may not open \(scheme): URLs: name the scheme in may_open of \(app.name)"
+        reply.fail(AppInterface.ErrorName.notPermitted, ["message": .string(sentence)])
+        return false
+    }
+
+    /// None is the app itself: what it passes on does not come back to it.
+    private func handlers(of target: OpenTarget, askedBy app: AppRuntime) -> [AppRuntime] {
+        supervisor.mailboxes.handlers(of: target).map(\.app).filter { $0 !== app }
+    }
+}

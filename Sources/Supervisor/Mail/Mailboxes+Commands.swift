@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Engine
+package import Lifecycle
+import Mailbox
+import Processes
+import TorporAPI
+
+/// URLs of apps that have neither a delegate nor a signal for them: an argument of the launch (`%u` in `exec`), or a command
+/// that runs while the app is active (`open_command`).
+///
+/// Both are attempts as a message is: in which run of the app a URL is opened is in the store before anything is started, and
+/// a URL that ends the app `mail_attempts` times is kept as unhandled.
+extension Mailboxes {
+    // MARK: At a launch
+
+    /// Whether the app's launch is to wait until it is known which URLs an earlier torpord has kept for it.
+    package func holdsBackLaunch(of app: AppRuntime, _ order: LaunchOrder) -> Bool {
+        !isLoaded && order.foreground && passesURLs(app)
+    }
+
+    /// The URL that goes into the arguments of the launch; nil for none. It counts as opened when the app is ready.
+    package func urlForLaunch(of app: AppRuntime, _ order: LaunchOrder) -> String? {
+        guard isLoaded, order.foreground, passesURLs(app) else { return nil }
+        let waiting = boxes[app.id]?.items.first { $0.url != nil && !isBeingTold($0.id, to: app) }
+        guard let mail = waiting, let url = mail.url else { return nil }
+        markInFlight(mail.id, of: app, run: order.incarnation)
+        atLaunch[app.id] = mail.id
+        note(app, .told, text: "launching it with the URL of message \(mail.id)")
+        return url
+    }
+
+    private func passesURLs(_ app: AppRuntime) -> Bool {
+        switch urlRoute(app) {
+        case .command, .launch: OpenPlaceholder.isIn(app.specification.exec)
+        case .delegate, .signal, nil: false
+        }
+    }
+
+    package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
+        if to == .active { launchedWithURL(app) }
+    }
+
+    /// The app that was launched with a URL is ready, or has done its work.
+    func launchedWithURL(_ app: AppRuntime) {
+        guard let id = atLaunch.removeValue(forKey: app.id), mail(id, of: app) != nil else { return }
+        app.lastAnswered = AnsweredMail(id: id, failure: nil)
+        acknowledged(id, by: app)
+    }
+
+    /// Goes on with the URL that an earlier torpord launched the app with.
+    func resumeURLAtLaunch(of app: AppRuntime) {
+        guard passesURLs(app), let run = Self.run(of: app),
+            let mail = boxes[app.id]?.items.first(where: { $0.url != nil && $0.run == run })
+        else { return }
+        let isLaunching = machine(app).transition == .launching
+        // One with an open_command may have been killed with the torpord that ran it: it is run again.
+        guard isLaunching || urlRoute(app) == .launch else { return }
+        isUnderWay(mail.id, to: app)
+        atLaunch[app.id] = mail.id
+        if !isLaunching { launchedWithURL(app) }
+    }
+
+    // MARK: While the app is active
+
+    /// Runs the command for the first URL that waits, if none runs.
+    func runOpenCommand(for app: AppRuntime) {
+        guard isLoaded, openCommands[app.id] == nil, urlRoute(app) == .command, app.run.tree?.mainHasEnded == false
+        else {
+            return
+        }
+        let waiting = boxes[app.id]?.items.first {
+            $0.url != nil && !isBeingTold($0.id, to: app) && isTime(for: $0, app, comesToForeground: false)
+        }
+        guard let mail = waiting, let url = mail.url else { return }
+        var command = HookCommand(OpenPlaceholder.fill(app.specification.opening.command, url))
+        command.deadline = app.specification.rules.transitionDeadline
+        markInFlight(mail.id, of: app, run: Self.run(of: app))
+        note(app, .told, text: "told openURL (\(mail.draft.topic)) by its open_command")
+        let id = mail.id
+        var isOver = false
+        let run = host.run(command, named: "open_command", of: app) { [weak self, weak app] failure in
+            isOver = true
+            guard let self, let app else { return }
+            self.openCommands[app.id] = nil
+            // The run of the app is over, or the URL was dropped.
+            guard self.isBeingTold(id, to: app) else { return self.deliver(to: app) }
+            app.lastAnswered = AnsweredMail(id: id, failure: failure)
+            if let failure {
+                self.note(app, .answerFailed, text: "could not do what openURL asks: \(failure)")
+            } else {
+                self.note(app, .answered, text: "answered openURL: its open_command ended")
+            }
+            self.acknowledged(id, by: app)
+            self.deliver(to: app)
+        }
+        if !isOver { openCommands[app.id] = run }
+    }
+
+    /// The incarnation is over: its command is of no use to the next one.
+    func endOpenCommand(of app: AppRuntime) {
+        if let run = openCommands[app.id] { host.end(run, of: app) }
+    }
+
+    private func markInFlight(_ id: Int64, of app: AppRuntime, run: UInt32?) {
+        markTold(id, of: app)
+        boxes[app.id]?.setInFlight(id, true)
+        beginAttempt(id, app, run: run)
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import AppConnection
+import ArgumentParser
+import CommandLinePages
+import Linux
+import SystemPackage
+import TorporAPI
+import Varlink
+
+struct Open: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "open",
+        abstract: "Opens a URL or a file with the app that is for it.",
+        discussion: """
+            Apps say what they open: url_hosts, url_schemes, and opens for files. The app that fits best is brought to \
+            the foreground and told the URL; of several, the one that was used last. The command succeeds when the app \
+            has opened it. What the app does not handle goes on to the next one that fits. Called by a process of an \
+            app, it opens URLs in that app's name (may_open), unless --socket names the supervisor, and returns when the \
+            URL is on the disk.
+            """
+    )
+    .examples(
+        "torpor open notes:today",
+        "torpor open https://notes.example.org/today",
+        "torpor open letter.md",
+        "torpor open notes:today --app notes",
+        "torpor open --which notes:today"
+    )
+
+    @Argument(
+        help: ArgumentHelp("A URL, or the path of a file.", valueName: "url|file"),
+        completion: .file()
+    )
+    var target: String
+    @Option(
+        help: ArgumentHelp("Open it with this app.", valueName: "app"),
+        completion: .custom { words, _, _ in Completion.apps(words) }
+    )
+    var app: String?
+    @Option(help: ArgumentHelp("Media type of the file, in place of the one that its name says.", valueName: "type"))
+    var type: String?
+    @Flag(help: "Show the apps that open it, the one that would be chosen first, and open nothing.")
+    var which = false
+    @OptionGroup var wait: WaitOptions
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        if let app, !AppArgument.isName(app) {
+            throw ValidationError("“\(app)” can be many apps, and --app takes one: write its name")
+        }
+        if which, app != nil { throw ValidationError("--which and --app: choose one") }
+    }
+
+    package func run() throws {
+        var request = OpenRequest(try found())
+        if which { return try show(request) }
+        if options.socket == nil, app == nil, AppSide.environment.socket != nil, case .url(let url) = request.target {
+            return try openForApp(url)
+        }
+        request.app = app
+        try VerbRunner.run(request, options, wait: wait)
+    }
+
+    private func openForApp(_ url: String) throws {
+        let reply = try AppSide.call(.openURL(url, token: .random()))
+        if options.json { return Output.document(reply) }
+        let fields = try Manager.read { () throws(FieldError) in try Fields(reply) }
+        let name = try Manager.read { () throws(FieldError) in try fields.string("app") }
+        let words =
+            switch reply["outcome"]?.stringValue {
+            case "told": "is told"
+            case "woken": "is brought to the foreground for it"
+            case "held-back": "opens it when it runs: it \(reply["message"]?.stringValue ?? "is not woken now")"
+            default: "opens it when it comes to the foreground"
+            }
+        Output.page(Terminal.harmless("\(name) \(words)") + "\n")
+    }
+
+    private func show(_ request: OpenRequest) throws {
+        let reply = try Manager(options).call(.handlers(request))
+        guard !options.json else { return Output.document(reply["handlers"] ?? []) }
+        let handlers = try Manager.read { () throws(FieldError) in
+            try Fields(reply).list("handlers") { json throws(FieldError) in try HandlerInfo(json: json) }
+        }
+        guard !handlers.isEmpty else { throw Failure(status: .failed, message: "no app opens \(target)") }
+        Output.page(handlers.map { "\(Terminal.harmless($0.app)) (by its \($0.by))\n" }.joined())
+    }
+
+    /// What the argument is: a file where there is one of that name, else a URL.
+    private func found() throws -> OpenRequest.Target {
+        let isURL = target.utf8.prefix { $0 != UInt8(ascii: "/") }.contains(UInt8(ascii: ":"))
+        let path: String
+        do {
+            path = try File.realPath(target)
+        } catch {
+            if isURL, type == nil { return .url(target) }
+            throw Failure(status: .failed, message: "cannot open \(target): \(error)")
+        }
+        let status = try? File.status(path)
+        if status?.kind == .directory {
+            throw Failure(status: .failed, message: "cannot open \(target): it is a directory, and apps open files")
+        }
+        return .file(path, type: type ?? MediaTypes().type(of: path))
+    }
+}
+
+/// The media types of files by their names, as the machine knows them.
+struct MediaTypes {
+    /// Of shared-mime-info: `WEIGHT:TYPE:PATTERN`, the most specific wins. A user's own come first.
+    private static var globs: [String] {
+        let own = ThisProcess.environment("HOME").map { $0 + "/.local/share" }
+        let home = ThisProcess.environment("XDG_DATA_HOME") ?? own
+        let shared = ThisProcess.environment("XDG_DATA_DIRS") ?? "/usr/local/share:/usr/share"
+        return ([home].compactMap { $0 } + shared.split(separator: ":").map(String.init)).map { $0 + "/mime/globs2" }
+    }
+    /// Of media-types(7): `TYPE EXTENSION…`.
+    private static let types = "/etc/mime.types"
+
+    /// The type of a file of that name; nil where nothing is known.
+    func type(of path: String) -> String? {
+        let name = path.split(separator: "/").last.map { String($0).lowercased() } ?? ""
+        for file in Self.globs {
+            if let type = Self.inGlobs(file, name) { return type }
+        }
+        return Self.inTypes(name)
+    }
+
+    private static func lines(of file: String) -> [Substring] {
+        guard let bytes = try? File.read(file, limit: 8 << 20) else { return [] }
+        return String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+    }
+
+    private static func inGlobs(_ file: String, _ name: String) -> String? {
+        var best: (type: String, weight: Int, length: Int)?
+        for line in lines(of: file) where !line.hasPrefix("#") {
+            let parts = line.split(separator: ":", maxSplits: 3)
+            guard parts.count >= 3, let weight = Int(parts[0]) else { continue }
+            let pattern = parts[2].lowercased()
+            let fits =
+                pattern.hasPrefix("*.") && !pattern.dropFirst().contains { "*?[".contains($0) }
+                ? name.hasSuffix(pattern.dropFirst()) : pattern == name
+            guard fits else { continue }
+            if let best, (best.weight, best.length) >= (weight, pattern.utf8.count) { continue }
+            best = (String(parts[1]), weight, pattern.utf8.count)
+        }
+        return best?.type
+    }
+
+    private static func inTypes(_ name: String) -> String? {
+        guard let dot = name.lastIndex(of: ".") else { return nil }
+        let ending = name[name.index(after: dot)...]
+        for line in lines(of: types) where !line.hasPrefix("#") {
+            let words = line.split(whereSeparator: \.isWhitespace)
+            if words.dropFirst().contains(ending) { return String(words[0]) }
+        }
+        return nil
+    }
+}
+
+struct CanOpen: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "can-open",
+        abstract: "Tells whether another app opens URLs of a scheme.",
+        discussion: "The scheme must be one of may_open of this app. Exit status 1: no app opens them."
+    )
+    .examples("torpor app can-open notes")
+    @Argument(help: ArgumentHelp("The scheme, without a colon.", valueName: "scheme"))
+    var scheme: String
+
+    package func run() throws {
+        let reply = try AppSide.call(.canOpen(scheme: scheme))
+        let can = try Manager.read { () throws(FieldError) in try Fields(reply).bool("can") }
+        guard can else { throw Failure(status: .failed, message: "no app opens \(scheme): URLs") }
+    }
+}
