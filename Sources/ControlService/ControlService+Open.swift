@@ -2,6 +2,7 @@
 
 import Configuration
 import Engine
+import EventSources
 import Lifecycle
 import Linux
 import Mailbox
@@ -46,7 +47,7 @@ extension ControlService {
         let target = OpenTarget(request.target)
         if let problem = request.problem(with: target) { return reply.fail(problem) }
         let handlers = supervisor.mailboxes.handlers(of: target)
-        reply.send(["handlers": .array(handlers.map { HandlerInfo(app: $0.app.name, by: "\($0.fit)").json })])
+        reply.send(["handlers": .array(handlers.map { HandlerInfo(app: $0.app.name, by: $0.fit.word).json })])
     }
 
     /// The next app has the URL that an app did not handle: from now on the call is about that one.
@@ -64,6 +65,9 @@ extension ControlService {
             generation: machine.goalGeneration,
             from: name
         )
+        guard case .heldBack(let reason, _) = passed.outcome else { return }
+        let words = "is not woken (\(reason)), and opens it when it comes to the foreground; \(name) does not handle it"
+        waiter.answer(index, result(apps[passed.app], ok: false, words, "held-back"))
     }
 
     /// How an app that is in the foreground has taken the URL of the call; nil while it has not.
@@ -72,11 +76,11 @@ extension ControlService {
         let waits = supervisor.mailboxes.waiting(for: app).contains { $0.id == url }
         // By a signal it is told that there is something.
         if waits { return supervisor.mailboxes.answersURLs(app) ? nil : result }
-        if supervisor.mailboxes.unhandled.has(url, of: app) {
+        if let owner = supervisor.mailboxes.unhandled.app(of: url) {
             return self.result(
                 app,
                 ok: false,
-                "is in the foreground, and does not open the URL: ‘torpor unhandled \(app.name)’ keeps it",
+                "is in the foreground, and does not open the URL: ‘torpor unhandled \(owner.name)’ keeps it",
                 "unhandled"
             )
         }

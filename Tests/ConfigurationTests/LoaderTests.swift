@@ -16,6 +16,8 @@ struct LoaderTests {
         "topics":
             "{ news = \"latest\", \"s/*\" = { coalesce = \"net\", urgent = true, wake = \"none\", keep = true, next = [\"b\"] } }",
         "wake_storm": "{ limit = 5, window = \"1min\", hold = \"2min\", action = \"end\" }",
+        "may_open": "[\"Notes\", \"*\"]", "open_command": "[\"/bin/o\", \"%u\"]", "opens": "[\"Text/Plain\", \"*.md\"]",
+        "url_hosts": "[\"Notes.example.org\"]", "url_schemes": "[\"notes\", \"Notes\", \"x+y\"]",
         "after": "[\"b\"]", "after_stop": "[\"/bin/log\", \"x\"]", "answers": "true",
         "answer_time": "\"none\"", "background_deadline": "\"6s\"",
         "background_modes": "[\"voip\", \"location\", \"bluetooth-central\", \"voip\"]",
@@ -99,6 +101,11 @@ struct LoaderTests {
         app.topics["s/*"]?.wake = .none
         app.topics["s/*"]?.keep = true
         app.topics["s/*"]?.next = ["b"]
+        app.opening.mayOpen = ["notes", "*"]
+        app.opening.command = ["/bin/o", "%u"]
+        app.opening.files = ["text/plain", "*.md"]
+        app.opening.hosts = ["notes.example.org"]
+        app.opening.schemes = ["notes", "x+y"]
         app.wakeStorm.limit = 5
         app.wakeStorm.window = .seconds(60)
         app.wakeStorm.hold = .seconds(120)

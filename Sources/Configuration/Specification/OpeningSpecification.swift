@@ -31,9 +31,9 @@ public struct OpeningSpecification: Sendable, Hashable {
         case .file(let path, let type):
             let name = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[path.utf8.index(after: $0)...]) }
             if files.contains(where: { !Self.isType($0) && Glob.matches($0, name ?? path) }) { return .name }
-            guard let type = type?.lowercased(), files.contains(where: { Self.isType($0) && Glob.matches($0, type) })
-            else { return nil }
-            return .type
+            guard let type = type?.lowercased() else { return nil }
+            if files.contains(type) { return .type }
+            return files.contains { Self.isType($0) && Glob.matches($0, type) } ? .types : nil
         }
     }
 
@@ -43,10 +43,23 @@ public struct OpeningSpecification: Sendable, Hashable {
 
 /// How well an app fits what is to be opened, the worst first.
 public enum OpenFit: Int, Sendable, Hashable, Comparable {
+    /// A pattern of media types: `text/*`.
+    case types
     case type
+    /// A pattern of file names.
     case name
     case scheme
     case host
+
+    /// What fits, in a word: `host`, `scheme`, `name` or `type`.
+    public var word: String {
+        switch self {
+        case .types, .type: "type"
+        case .name: "name"
+        case .scheme: "scheme"
+        case .host: "host"
+        }
+    }
 
     public static func < (one: OpenFit, other: OpenFit) -> Bool { one.rawValue < other.rawValue }
 }

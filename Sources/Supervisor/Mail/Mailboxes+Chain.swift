@@ -2,7 +2,7 @@
 
 import Configuration
 package import Engine
-import EventSources
+package import EventSources
 package import Lifecycle
 import Mailbox
 import Store
@@ -30,19 +30,19 @@ extension Mailboxes {
             // A torpord was killed between putting it there and taking it out here.
             let isThere = waiting(for: apps[id]).contains { $0.draft.chain?.source == mail.id }
             if !isThere, (try? add(draft, for: apps[id])) == nil { continue }
-            if let there = waiting(for: apps[id]).first(where: { $0.draft.chain?.source == mail.id }) {
-                app.passedOn = PassedOnMail(id: mail.id, app: id, newID: there.id)
+            if !isThere {
+                note(
+                    apps[id],
+                    .posted,
+                    text: "\(draft.topic) was passed on to it: \(app.name) does not handle it",
+                    reason: draft.sender
+                )
             }
-            acknowledged(mail.id, by: app)
-            if isThere { return }
-            note(
-                apps[id],
-                .posted,
-                text: "\(draft.topic) was passed on to it: \(app.name) does not handle it",
-                reason: draft.sender
-            )
-            wake(apps[id], for: draft, order)
-            return
+            let outcome = isThere ? .runs : wake(apps[id], for: draft, order)
+            if let there = waiting(for: apps[id]).first(where: { $0.draft.chain?.source == mail.id }) {
+                app.passedOn = PassedOnMail(id: mail.id, app: id, newID: there.id, outcome: outcome)
+            }
+            return acknowledged(mail.id, by: app)
         }
         if mail.draft.isOwnEvent { return acknowledged(mail.id, by: app) }
         // It stands with whom it was sent to.
@@ -153,6 +153,8 @@ package struct PassedOnMail {
     package let app: AppID
     /// The number that it has there.
     package let newID: Int64
+    /// Whether that app was woken for it.
+    package let outcome: WakeOutcome
 }
 
 extension AppRuntime {

@@ -4,6 +4,7 @@ import AppConnection
 import ArgumentParser
 import CommandLinePages
 import Linux
+import Mailbox
 import SystemPackage
 import TorporAPI
 import Varlink
@@ -89,6 +90,12 @@ struct Open: ParsableCommand {
 
     /// What the argument is: a file where there is one of that name, else a URL.
     private func found() throws -> OpenRequest.Target {
+        // As desktops hand files to programs.
+        let isFileURL = target.utf8.starts(with: "file://".utf8)
+        let target = isFileURL ? OpenedURL.path(self.target) ?? "" : self.target
+        if target.isEmpty {
+            throw Failure(status: .usage, message: "\(self.target) is not the URL of a file on this machine")
+        }
         let isURL = target.utf8.prefix { $0 != UInt8(ascii: "/") }.contains(UInt8(ascii: ":"))
         let path: String
         do {
