@@ -172,7 +172,7 @@ let package = Package(
         ),
         .target(name: "Location", dependencies: ["EventLoop", "Linux", "Varlink"]),
         .target(name: "LoginManager", dependencies: ["EventLoop", "Linux", "SystemBus"]),
-        .target(name: "Mailbox", dependencies: ["Varlink"]),
+        .target(name: "Mailbox", dependencies: ["Varlink", "WireText"]),
         .target(
             name: "MeasuredProgram",
             dependencies: ["Linux", "Processes"],

@@ -50,10 +50,11 @@ extension ControlService {
         reply.send(["handlers": .array(handlers.map { HandlerInfo(app: $0.app.name, by: $0.fit.word).json })])
     }
 
-    /// The next app has the URL that an app did not handle: from now on the call is about that one.
-    func followURL(_ waiter: PendingCall, _ index: Int) {
+    /// The next app has the URL that an app did not handle: from now on the call is about that one. False where it is with
+    /// the app of the call.
+    func followURL(_ waiter: PendingCall, _ index: Int) -> Bool {
         let item = waiter.items[index]
-        guard let url = item.url, let passed = apps[item.app].passedOn, passed.id == url else { return }
+        guard let url = item.url, let passed = apps[item.app].passedOn, passed.id == url else { return false }
         let machine = coordinator.machine(passed.app)
         let name = apps[item.app].name
         apps[passed.app].lastEnding = nil
@@ -65,9 +66,10 @@ extension ControlService {
             generation: machine.goalGeneration,
             from: name
         )
-        guard case .heldBack(let reason, _) = passed.outcome else { return }
+        guard case .heldBack(let reason, _) = passed.outcome else { return true }
         let words = "is not woken (\(reason)), and opens it when it comes to the foreground; \(name) does not handle it"
         waiter.answer(index, result(apps[passed.app], ok: false, words, "held-back"))
+        return true
     }
 
     /// How an app that is in the foreground has taken the URL of the call; nil while it has not.

@@ -197,7 +197,7 @@ extension ControlService {
     private func check(_ waiter: PendingCall, _ places: [Int]) {
         guard !places.isEmpty || waiter.isDone else { return }
         for index in places {
-            followURL(waiter, index)
+            while followURL(waiter, index) {}
             let item = waiter.items[index]
             let app = apps[item.app]
             if var result = judge(item, app).flatMap({ judgeURL(item, app, $0) }) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Varlink
+import WireText
 
 /// A URL that an app is to open: mail of a topic of its own.
 public enum OpenedURL {
@@ -66,9 +67,9 @@ public enum OpenedURL {
             authority = authority.prefix { $0 != UInt8(ascii: ":") }
         }
         guard !authority.isEmpty else { return nil }
-        let host = String(decoding: authority, as: UTF8.self).lowercased()
         // `example.org.` is the same host.
-        return host.utf8.last == UInt8(ascii: ".") ? String(host.dropLast()) : host
+        if authority.last == UInt8(ascii: ".") { authority = authority.dropLast() }
+        return lowercased(authority)
     }
 
     /// The URL of a file by its absolute path (RFC 8089).
@@ -96,13 +97,25 @@ public enum OpenedURL {
                 path.append(byte)
                 continue
             }
-            guard rest.count >= 2, let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) else {
-                return nil
-            }
-            path.append(value)
+            let digits = rest.prefix(2).compactMap(hexadecimal)
+            guard digits.count == 2 else { return nil }
+            path.append(digits[0] << 4 | digits[1])
             rest = rest.dropFirst(2)
         }
-        return String(validating: path, as: UTF8.self)
+        return String(validWire: path)
+    }
+
+    private static func hexadecimal(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case 0x30...0x39: byte - 0x30
+        case 0x41...0x46, 0x61...0x66: (byte | 0x20) - 0x61 + 10
+        default: nil
+        }
+    }
+
+    /// Text with the letters of ASCII in lower case: no other letter becomes one of these.
+    public static func lowercased(_ text: some Collection<UInt8>) -> String {
+        String(wire: text.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 })
     }
 
     /// The target as something to tell. `key` names the request: one that is asked twice is told once.

@@ -20,9 +20,11 @@ enum OpeningReader {
 
     @Sendable static func hosts(_ context: Context, _ node: Node) -> [String]? {
         entries(context, node) { context, node in
-            guard let text = Read.text(context, node)?.lowercased() else { return nil }
+            guard let text = Read.text(context, node).map({ OpenedURL.lowercased($0.utf8) }) else { return nil }
             // As a link has it, so that the two can be compared.
-            guard OpenedURL.problem("https://\(text)/") == nil, OpenedURL.host("https://\(text)/") == text else {
+            guard OpenedURL.problem("https://\(text)/") == nil,
+                OpenedURL.host("https://\(text)/")?.utf8.elementsEqual(text.utf8) == true
+            else {
                 context.error(
                     "\(quoted(text)) is not the name of a host: write it without scheme, user, port and path, as in "
                         + "\"notes.example.org\"",

@@ -25,14 +25,16 @@ public struct OpeningSpecification: Sendable, Hashable {
     public func fit(_ target: OpenTarget) -> OpenFit? {
         switch target {
         case .url(let url):
-            if let host = OpenedURL.host(url), hosts.contains(host) { return .host }
+            if let host = OpenedURL.host(url), hosts.contains(where: { $0.utf8.elementsEqual(host.utf8) }) {
+                return .host
+            }
             guard let scheme = OpenedURL.scheme(url), schemes.contains(scheme) else { return nil }
             return .scheme
         case .file(let path, let type):
             let name = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[path.utf8.index(after: $0)...]) }
             if files.contains(where: { !Self.isType($0) && Glob.matches($0, name ?? path) }) { return .name }
-            guard let type = type?.lowercased() else { return nil }
-            if files.contains(type) { return .type }
+            guard let type = type.map({ OpenedURL.lowercased($0.utf8) }) else { return nil }
+            if files.contains(where: { $0.utf8.elementsEqual(type.utf8) }) { return .type }
             return files.contains { Self.isType($0) && Glob.matches($0, type) } ? .types : nil
         }
     }
@@ -61,6 +63,7 @@ public enum OpenFit: Int, Sendable, Hashable, Comparable {
         }
     }
 
+    /// The better fit is the greater.
     public static func < (one: OpenFit, other: OpenFit) -> Bool { one.rawValue < other.rawValue }
 }
 

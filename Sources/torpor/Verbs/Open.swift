@@ -8,6 +8,7 @@ import Mailbox
 import SystemPackage
 import TorporAPI
 import Varlink
+import WireText
 
 struct Open: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -135,7 +136,7 @@ struct MediaTypes {
 
     private static func lines(of file: String) -> [Substring] {
         guard let bytes = try? File.read(file, limit: 8 << 20) else { return [] }
-        return String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+        return String(wire: bytes).split(separator: "\n")
     }
 
     private static func inGlobs(_ file: String, _ name: String) -> String? {
