@@ -64,6 +64,7 @@ class FakeSupervisor:
         self.remaining: Optional[int] = None
         self.archive: Optional[bytes] = None
         self.snapshot: Optional[bytes] = None
+        self.opened: List[Tuple[str, str]] = []
         self.limit = 16 << 20
         self.calls: List[Tuple[str, Json]] = []
         self.refusals: List[Tuple[str, Refusal]] = []
@@ -286,6 +287,17 @@ class FakeSupervisor:
     def _DiscardState(self, connection: Connection) -> Json:
         self.archive = None
         return {}
+
+    def _OpenURL(self, connection: Connection, url: str, token: str) -> Json:
+        if url.partition(":")[0] != "notes":
+            raise Refusal("NoHandler", url=url, message=f"no app opens {url}")
+        self.opened.append((url, token))
+        return {"app": "notes", "id": 1, "outcome": "woken", "message": None}
+
+    def _CanOpen(self, connection: Connection, scheme: str) -> Json:
+        if scheme == "secret":
+            raise Refusal("NotPermitted", message="it may not")
+        return {"can": scheme == "notes"}
 
     def _SaveSnapshot(self, connection: Connection, data: Optional[str] = None, file: Optional[str] = None) -> Json:
         archive, self.archive = self.archive, None

@@ -104,11 +104,11 @@ class CLibraryTests(SupervisedTestCase):
         numbers = [self.supervisor.tell(name) for name in names]
         for number in numbers:
             self.assertEqual(self.supervisor.answer(number), {"result": "done"})
-        self.assertEqual(self.supervisor.told("openURL", url="x:ä"), {"result": "done"})
+        self.assertEqual(self.supervisor.told("openURL", url="x:ä", source="shop"), {"result": "done"})
         self.assertEqual(self.supervisor.told("resumed", gap_s=1.5), {"result": "done"})
         probe.until("gap 1.50")
         self.assertEqual(probe.messages(), names + ["openURL", "resumed"])
-        self.assertIn("url x:ä", probe.seen)
+        self.assertIn("url x:ä shop -", probe.seen)
         self.assertEqual(probe.seen.count("attached inactive"), 1)
         probe.finish()
 
@@ -142,7 +142,8 @@ class CLibraryTests(SupervisedTestCase):
             ("didReceiveEvent", {"id": 7, "topic": "jobs", "key": "k", "payload": "x", "sender": "web", "count": 2,
                                  "first_at": 1, "last_at": 2}, ["mail 7 jobs k web 2 1 2", "payload x"]),
             ("didReceiveRemoteNotification", {"payload": {}}, ["mail 0 - - - 1 0 0", "payload -"]),
-            ("openURL", {"url": 4}, ["url -"]),
+            ("openURL", {"url": 4}, ["url - - -"]),
+            ("openURL", {"url": "file:///a", "type": "text/plain"}, ["url file:///a - text/plain"]),
         ]:
             seen = len(probe.seen)
             self.assertEqual(told(name, **parameters), {"result": "done"})
@@ -218,6 +219,19 @@ class CLibraryTests(SupervisedTestCase):
         probe.do("begin last")
         probe.finish()
         self.supervisor.wait_until(lambda: not self.supervisor.tasks, "the task ends with the app")
+
+    def test_other_apps_open_urls(self) -> None:
+        probe = self.probe()
+        self.assertEqual(probe.do("open notes:ä \"1\""), "opened 0 ")
+        self.assertEqual(probe.do("open notes:2"), "opened 0 ")
+        self.assertEqual([url for url, _ in self.supervisor.opened], ["notes:ä \"1\"", "notes:2"])
+        self.assertEqual({len(token) for _, token in self.supervisor.opened}, {16})
+        self.assertEqual(len({token for _, token in self.supervisor.opened}), 2)
+        self.assertTrue(probe.do("open x:").startswith("opened -2 no app opens x:"))
+        self.assertEqual(probe.do("can-open notes"), "can 1 ")
+        self.assertEqual(probe.do("can-open none"), "can 0 ")
+        self.assertTrue(probe.do("can-open secret").startswith("can -1 it may not"))
+        probe.finish()
 
     def test_states_are_saved_restored_and_discarded(self) -> None:
         probe = self.probe()

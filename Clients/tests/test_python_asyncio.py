@@ -165,6 +165,15 @@ class AsyncioTests(SupervisedTestCase):
 
         self.run_app(Recorder(), work)
 
+    def test_other_apps_open_urls(self) -> None:
+        async def work(app: torpor.aio.App) -> None:
+            self.assertEqual(await app.open_url("notes:1"), "notes")
+            self.assertEqual([await app.can_open("notes"), await app.can_open("none")], [True, False])
+            with self.assertRaises(torpor.NoHandler):
+                await app.open_url("x:")
+
+        self.run_app(Recorder(), work)
+
     def test_states_are_saved(self) -> None:
         async def work(app: torpor.aio.App) -> None:
             for data in (b"a", b"x" * (1 << 20)):

@@ -305,6 +305,17 @@ class ThreadsTests(SupervisedTestCase):
         self.assertIsNone(self.supervisor.archive)
         self.assertEqual(app.situation().app, "fake")
 
+    def test_other_apps_open_urls(self) -> None:
+        app = self.app(Recorder())
+        self.assertEqual([app.open_url("notes:ä"), app.open_url("notes:2")], ["notes", "notes"])
+        self.assertEqual([url for url, _ in self.supervisor.opened], ["notes:ä", "notes:2"])
+        self.assertEqual(len({token for _, token in self.supervisor.opened}), 2)
+        with self.assertRaisesRegex(torpor.NoHandler, "no app opens x:"):
+            app.open_url("x:")
+        self.assertEqual([app.can_open("notes"), app.can_open("none")], [True, False])
+        with self.assertRaises(torpor.NotPermitted):
+            app.can_open("secret")
+
     def test_snapshots_are_given_and_taken_back(self) -> None:
         app = self.app(Recorder())
         for data in (b"a", b"x" * (1 << 20)):

@@ -56,6 +56,26 @@ import Varlink
         #expect(members == ["Attach", "BeginTask", "EndTask", "BackgroundTime", "Answer"])
     }
 
+    @Test func otherAppsOpenURLs() async throws {
+        let supervisor = try FakeSupervisor()
+        let delegate = Recorder([
+            "didFinishLaunching": { app in
+                let name = try await app.openURL("notes:1")
+                #expect(name == "notes")
+                let can = try await (app.canOpen(scheme: "notes"), app.canOpen(scheme: "none"))
+                #expect(can == (true, false))
+            }
+        ])
+        try await running(delegate, under: supervisor) {
+            supervisor.tell("didFinishLaunching")
+            try await supervisor.waitForAnswers(1)
+        }
+        let urls = supervisor.calls.compactMap {
+            if case .openURL(let url, let token) = $0 { (url, token) } else { nil }
+        }
+        #expect(urls.map(\.0) == ["notes:1"] && urls[0].1 != nil)
+    }
+
     @Test func aTaskThatNobodyHereHasIsTheDelegates() async throws {
         let supervisor = try FakeSupervisor()
         let delegate = Recorder()

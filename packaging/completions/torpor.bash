@@ -175,13 +175,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|unhandled|health|metrics|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
+    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|unhandled|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox unhandled health metrics start stop restart foreground background suspend resume interrupt hold force-quit signal post reset wait init import check apply policy doctor upgrade app help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox unhandled health metrics start stop restart foreground open background suspend resume interrupt hold force-quit signal post reset wait init import check apply policy doctor upgrade app help' -- "${cur}"))
         ;;
     esac
 }
@@ -734,6 +734,40 @@ _torpor_foreground() {
     case "${positional_number}" in
     *)
         __torpor_add_completions -W "$(__torpor_custom_complete ---completion foreground -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_open() {
+    repeating_flags=()
+    non_repeating_flags=(--which --no-wait --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--app --type --timeout --socket)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--app')
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion open -- --app "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    '--type')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -f
         return
         ;;
     esac
@@ -1321,13 +1355,13 @@ _torpor_app() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    delegate|task|state|subscribe)
+    delegate|task|state|subscribe|can-open)
         # Offer subcommand argument completions
         "_torpor_app_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'delegate task state subscribe' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'delegate task state subscribe can-open' -- "${cur}"))
         ;;
     esac
 }
@@ -1502,6 +1536,14 @@ _torpor_app_subscribe() {
         return
         ;;
     esac
+}
+
+_torpor_app_can-open() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 1
 }
 
 _torpor_help() {

@@ -69,6 +69,7 @@ _torpor() {
             'stop:Terminates apps: they are told, then SIGTERM, then SIGKILL after the grace.'
             'restart:Terminates apps and launches them again.'
             'foreground:Brings apps to the foreground.'
+            'open:Opens a URL or a file with the app that is for it.'
             'background:Takes apps to the background.'
             'suspend:Stops the processes of apps and keeps them in memory.'
             'resume:Lets suspended apps run on, in the background.'
@@ -93,7 +94,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|unhandled|health|metrics|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
+        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|unhandled|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -456,6 +457,26 @@ _torpor_foreground() {
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion foreground -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--url[What the app shall open there; for apps with a delegate.]:url:'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_open() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':url|file:_files'
+        '--app[Open it with this app.]:app:{__torpor_custom_complete ---completion open -- --app "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--type[Media type of the file, in place of the one that its name says.]:type:'
+        '--which[Show the apps that open it, the one that would be chosen first, and open nothing.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
@@ -885,12 +906,13 @@ _torpor_app() {
             'task:Background tasks, for the scripts of an app.'
             'state:The app'\''s saved state, for the scripts of an app.'
             'subscribe:Has an app take what is posted to it of a topic, for the scripts of an app.'
+            'can-open:Tells whether another app opens URLs of a scheme.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
     arg)
         case "${words[1]}" in
-        delegate|task|state|subscribe)
+        delegate|task|state|subscribe|can-open)
             "_torpor_app_${words[1]}" && ret=0
             ;;
         esac
@@ -1092,6 +1114,19 @@ _torpor_app_subscribe() {
         '--wake[How what is urgent wakes it\: background, foreground or none.]:how:{__torpor_complete "${___wake[@]}"}'
         '--keep[It waits until it is taken, also where a signal tells of it.]'
         '--end[End it.]'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_app_can-open() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':scheme:'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'

@@ -4,7 +4,7 @@
  *
  * probe [--thread] [--worker] [--bare: without functions for messages]. Lines: "later NAME", "fails NAME", "leaves NAME", "declines NAME BITS" say how messages are answered from
  * now on, "fetched N" what performFetch found; "answer ID", "failed ID", "unhandled ID", "pending ID MS", "begin NAME", "end TOKEN", "time", "save TEXT", "save-size BYTES",
- * "save-file NAME", "discard", "notify TEXT", "quit" call the function. */
+ * "save-file NAME", "open URL", "can-open SCHEME", "discard", "notify TEXT", "quit" call the function. */
 #define _POSIX_C_SOURCE 200809L
 #include "../torpor_app.h"
 
@@ -77,7 +77,8 @@ static torpor_result hear(torpor_app *app, torpor_message *message, void *contex
         free(state);
     }
     if (strcmp(message->name, "openURL") == 0)
-        say("url %s", shown(torpor_message_url(message)));
+        say("url %s %s %s", shown(torpor_message_url(message)), shown(torpor_message_source(message)),
+            shown(torpor_message_media_type(message)));
     if (strcmp(message->name, "resumed") == 0)
         say("gap %.2f", torpor_message_gap(message));
     tell_parts(message);
@@ -173,6 +174,10 @@ static bool obey(torpor_app *app, char *line)
         report(app, "shown", torpor_app_save_snapshot_file(app, rest));
     else if (strcmp(line, "hide") == 0)
         report(app, "hidden", torpor_app_discard_snapshot(app));
+    else if (strcmp(line, "open") == 0)
+        report(app, "opened", torpor_app_open_url(app, rest));
+    else if (strcmp(line, "can-open") == 0)
+        report(app, "can", torpor_app_can_open(app, rest));
     else if (strcmp(line, "discard") == 0)
         report(app, "discarded", torpor_app_discard_state(app));
     else if (strcmp(line, "notify") == 0)

@@ -23,7 +23,7 @@ class SupervisorGone(TorporError):
 
 
 class NotPermitted(TorporError):
-    """The caller is no process of the app."""
+    """The caller is no process of the app, or its configuration does not allow that."""
 
 
 class AlreadyAttached(TorporError):
@@ -40,6 +40,10 @@ class AlreadyAnswered(TorporError):
 
 class UnknownTask(TorporError):
     """There is no such task, or it has ended."""
+
+
+class NoHandler(TorporError):
+    """No app opens the URL."""
 
 
 class TooLarge(TorporError):
@@ -65,7 +69,7 @@ class TaskExpired(TorporError):
 
 _BY_NAME: Dict[str, Type[TorporError]] = {
     kind.__name__: kind
-    for kind in (NotPermitted, AlreadyAttached, NotInFlight, AlreadyAnswered, UnknownTask, TooLarge, Failed, InvalidParameter)
+    for kind in (NotPermitted, AlreadyAttached, NotInFlight, AlreadyAnswered, UnknownTask, NoHandler, TooLarge, Failed, InvalidParameter)
 }
 
 

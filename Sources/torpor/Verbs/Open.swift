@@ -175,10 +175,14 @@ struct CanOpen: ParsableCommand {
     .examples("torpor app can-open notes")
     @Argument(help: ArgumentHelp("The scheme, without a colon.", valueName: "scheme"))
     var scheme: String
+    @OptionGroup var output: OutputOptions
 
     package func run() throws {
         let reply = try AppSide.call(.canOpen(scheme: scheme))
         let can = try Manager.read { () throws(FieldError) in try Fields(reply).bool("can") }
-        guard can else { throw Failure(status: .failed, message: "no app opens \(scheme): URLs") }
+        if output.json { Output.document(["can": .bool(can)]) }
+        guard can else {
+            throw Failure(status: .failed, message: output.json ? nil : "no app opens \(scheme): URLs")
+        }
     }
 }

@@ -34,6 +34,8 @@ import Varlink
             exec = ["/bin/sh", "-c", "echo hello; exec sleep 1000"]
             timers = [{ name = "often", every = "1h" }]
             topics = { news = "all" }
+            url_schemes = ["notes"]
+            open_command = ["/bin/true", "%u"]
             snapshot = ["/bin/echo", "this"]
             [apps.crash]
             exec = ["/bin/false"]
@@ -64,7 +66,7 @@ import Varlink
                 ["status"], ["status", "web", "crash"], ["logs", "web"], ["logs", "*"], ["logs"], ["report"],
                 ["memory"], ["memory rehearse"], ["timers"], ["doctor"], ["policy list"], ["policies"],
                 ["policy order"], ["policy reload", "mobile"], ["graph"], ["metrics"], ["mailbox", "web"],
-                ["unhandled"],
+                ["unhandled"], ["open", "notes:1"], ["open", "--which", "notes:1"],
                 ["snapshot", "web"], ["apply"], ["health"], ["check", configuration], ["history", "web"],
                 ["resume", "web"], ["signal", "USR1", "web"], ["top", "--once"], ["stop", "web"],
                 ["force-quit", "web"],
@@ -98,6 +100,8 @@ import Varlink
             run "app state save" state save @D/copy
             run "app state discard" state discard
             run "app subscribe" subscribe news
+            run "app can-open" can-open notes
+            "$torpor" --json open notes:1 >"@D/out/open"
             mv @D/out @D/done
             exec sleep 1000
             """
@@ -106,12 +110,17 @@ import Varlink
             exec = ["/bin/bash", "@D/author.sh", "\(Built.path("torpor"))"]
             launch = "background"
             restart_backoff = { initial = "10ms" }
+            may_open = ["notes"]
+            [apps.notes]
+            exec = ["/bin/sh", "-c", "sleep 1000", "sh", "%u"]
+            url_schemes = ["notes"]
+            launch = "on-demand"
             """
         try withDaemon(toml, files: ["author.sh": script]) { daemon in
             let folder = daemon.directory + "/done"
             try daemon.eventually("all has been called") { File.exists(folder) }
             let verbs = try FileManager.default.contentsOfDirectory(atPath: folder)
-            #expect(verbs.count == 9)
+            #expect(verbs.count == 11)
             for verb in verbs { try Self.validate(verb, folder + "/" + verb) }
             #expect(try File.readString(daemon.directory + "/copy") == "saved\n")
         }

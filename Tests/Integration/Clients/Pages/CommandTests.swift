@@ -94,7 +94,7 @@ import TorporAPI
         "etc/supervisor/supervisord.conf": "[program:a]\ncommand=/bin/sleep 1\n",
         "etc/s6/services/a/run": "#!/bin/sh\nexec sleep 1\n", "etc/sv/a/run": "#!/bin/sh\nexec sleep 1\n",
         "torpor.toml": "[apps.a]\nexec = [\"/bin/sleep\", \"1\"]\n", "shop/Procfile": "web: sleep 1\n",
-        "screen.png": "GIF89a", "notes.db": "notes\n",
+        "letter.md": "hello\n", "screen.png": "GIF89a", "notes.db": "notes\n",
     ]
 
     /// Those that commands are about, and one whose processes carry out what is only for processes of an app. It has
@@ -104,14 +104,23 @@ import TorporAPI
             Apps.sleeper(name) + "\ntags = [\"shop\", \"office\"]\ntopics = { \"*\" = \"all\" }\n"
                 + "snapshot = [\"/bin/echo\", \"hello\"]\n"
                 + (name == "web" ? "signals = { settingsDidChange = \"SIGHUP\" }\n" : "")
-                + (name == "notes" ? "signals = { openURL = \"SIGURG\" }\n" : "")
+                + (name == "notes" ? opening : "")
         }.joined(separator: "\n") + """
 
             [apps.author]
             exec = ["/bin/bash", "@D/author.sh", "\(Built.path("torpor"))"]
             launch = "background"
             restart_backoff = { initial = "10ms" }
+            may_open = ["notes"]
             """
+
+    private static let opening = """
+        signals = { openURL = "SIGURG" }
+        url_schemes = ["notes"]
+        url_hosts = ["notes.example.org"]
+        opens = ["*.md"]
+
+        """
 
     private static let author = """
         #!/bin/bash
