@@ -87,11 +87,11 @@ package final class BlueZ {
 
     private func appeared(_ connection: BusConnection) {
         slots = [
-            hear(connection, "path='/',interface='\(Self.objects)',member='InterfacesAdded'") { [weak self] values in
+            subscribe(connection, "path='/',interface='\(Self.objects)',member='InterfacesAdded'") { [weak self] values in
                 guard values.count == 2, let path = values[0].text, let found = values[1].dictionary else { return }
                 self?.added(path, found)
             },
-            hear(connection, "path='/',interface='\(Self.objects)',member='InterfacesRemoved'") { [weak self] values in
+            subscribe(connection, "path='/',interface='\(Self.objects)',member='InterfacesRemoved'") { [weak self] values in
                 guard values.count == 2, let path = values[0].text else { return }
                 self?.removed(path, values[1].list?.compactMap(\.text) ?? [])
             },
@@ -100,7 +100,7 @@ package final class BlueZ {
             let rule =
                 "path_namespace='/org/bluez',interface='org.freedesktop.DBus.Properties',member='PropertiesChanged',"
                 + "arg0='\(interface)'"
-            let slot = connection.hear("type='signal',sender='\(Self.name)',\(rule)") { [weak self] message in
+            let slot = connection.subscribe("type='signal',sender='\(Self.name)',\(rule)") { [weak self] message in
                 guard let self, self.service.isSender(of: message), let path = message.object else { return }
                 let values = message.values()
                 guard values.count == 3, let changes = values[1].dictionary else { return }
@@ -119,12 +119,12 @@ package final class BlueZ {
         if seesRequests { look() }
     }
 
-    private func hear(
+    private func subscribe(
         _ connection: BusConnection,
         _ rule: String,
         _ handler: @escaping ([BusValue]) -> Void
     ) -> BusSlot? {
-        connection.hear("type='signal',sender='\(Self.name)',\(rule)") { [weak self] message in
+        connection.subscribe("type='signal',sender='\(Self.name)',\(rule)") { [weak self] message in
             guard let self, self.service.isSender(of: message) else { return }
             handler(message.values())
         }

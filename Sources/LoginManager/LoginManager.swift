@@ -115,7 +115,7 @@ public final class LoginManager {
 
     private func begin(_ connection: BusConnection) {
         slots = [
-            connection.hear(
+            connection.subscribe(
                 "type='signal',sender='\(Self.busService)',path='/org/freedesktop/DBus',interface='\(Self.busService)',"
                     + "member='NameOwnerChanged',arg0='\(Self.service)'"
             ) { [weak self] message in

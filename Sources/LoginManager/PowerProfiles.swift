@@ -83,13 +83,13 @@ public final class PowerProfiles {
                 + "interface='org.freedesktop.DBus.Properties',member='PropertiesChanged',arg0='\(service.name)'",
         ]
         slots.append(
-            connection.hear(rules[0]) { [weak self] message in
+            connection.subscribe(rules[0]) { [weak self] message in
                 guard message.sender == Self.bus, message.text() != nil, message.text() != nil else { return }
                 self?.appeared(index, message.text())
             }
         )
         slots.append(
-            connection.hear(rules[1]) { [weak self] message in
+            connection.subscribe(rules[1]) { [weak self] message in
                 guard let self, let owner = self.owners[index], message.sender == owner else { return }
                 if message.change(of: "ActiveProfile").isNamed { self.ask() }
             }

@@ -40,7 +40,7 @@ final class SessionWatch {
             let rule =
                 "type='signal',sender='\(LoginManager.service)',path='\(LoginManager.object)',"
                 + "interface='\(LoginManager.manager)',member='\(member)'"
-            let slot = connection.hear(rule) { [weak self] message in
+            let slot = connection.subscribe(rule) { [weak self] message in
                 guard let self, self.manager.isFromLogind(message) else { return }
                 self.find()
             }
@@ -121,7 +121,7 @@ final class SessionWatch {
             let rule =
                 "type='signal',sender='\(LoginManager.service)',path='\(session.path)',"
                 + "interface='\(Self.session)',member='\(member)'"
-            let slot = connection.hear(rule) { [weak self] message in
+            let slot = connection.subscribe(rule) { [weak self] message in
                 guard let self, self.manager.isFromLogind(message) else { return }
                 self.locked(isLocked)
             }
@@ -153,7 +153,7 @@ final class SessionWatch {
         let rule =
             "type='signal',sender='\(LoginManager.service)',path='\(path)',"
             + "interface='org.freedesktop.DBus.Properties',member='PropertiesChanged',arg0='\(interface)'"
-        return connection.hear(rule) { [weak self] message in
+        return connection.subscribe(rule) { [weak self] message in
             guard let self, self.manager.isFromLogind(message) else { return }
             handler(message)
         }

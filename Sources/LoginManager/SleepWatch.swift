@@ -35,7 +35,7 @@ final class SleepWatch {
         self.manager = manager
         self.connection = connection
         self.inhibitor = inhibitor
-        let signal = connection.hear(
+        let signal = connection.subscribe(
             "type='signal',sender='\(LoginManager.service)',path='\(LoginManager.object)',"
                 + "interface='\(LoginManager.manager)',member='PrepareForSleep'"
         ) { [weak self] message in

@@ -135,12 +135,12 @@ public final class PathWatcher {
             }
             guard let marks = watches[news.watch] else { continue }
             if news.events.contains(.ignored) { watches[news.watch] = nil }
-            for (key, list) in marks { for mark in list { hear(news, key, mark) } }
+            for (key, list) in marks { for mark in list { handle(news, key, mark) } }
         }
         if !dirty.isEmpty { walk() }
     }
 
-    private func hear(_ news: Inotify.News, _ key: String, _ mark: Walk.Mark) {
+    private func handle(_ news: Inotify.News, _ key: String, _ mark: Walk.Mark) {
         guard let name = news.name else {
             // It is there no more, or has changed: the walk finds out.
             dirty.insert(key)
@@ -266,6 +266,9 @@ public final class PathWatcher {
             trouble: entry.trouble == before.trouble ? nil : entry.trouble
         )
     }
+
+    /// Whether it is known that what lasts there does not hold now.
+    public func isOver(_ key: String) -> Bool { entries[key].map { $0.isKnown && $0.holds == nil } ?? true }
 
     // MARK: Over a restart
 

@@ -17,7 +17,7 @@ struct AdviceRules {
     }
 
     /// What was said last in a matter, and how the app was then.
-    private struct Said: Hashable {
+    private struct Advice: Hashable {
         let verdict: Verdict
         let value: UInt32
         let state: UInt32
@@ -30,7 +30,7 @@ struct AdviceRules {
         let kind: UInt32
     }
 
-    private var said: [Matter: Said] = [:]
+    private var said: [Matter: Advice] = [:]
 
     mutating func verdict(
         on advice: PolicyAdvice,
@@ -42,7 +42,7 @@ struct AdviceRules {
             advice.kind == TORPOR_ADVISE_GOAL.rawValue || advice.kind == TORPOR_ADVISE_PROFILE.rawValue
         else { return verdict }
         let app = view.isPresent(Int(advice.app)) ? view[Int(advice.app)] : PolicyView.emptyApp
-        let now = Said(
+        let now = Advice(
             verdict: verdict,
             value: advice.value,
             state: app.state,

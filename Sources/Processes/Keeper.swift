@@ -14,7 +14,7 @@ public final class Keeper {
     public var onExit: ((ExitRecord) -> Void)? { didSet { deliverLater() } }
     /// Ends of descendants that lost their parent.
     public var onOrphan: ((OrphanRecord) -> Void)? { didSet { deliverLater() } }
-    /// A launch of an earlier torpord (`LeftOver.isLaunching`) has come to exec; set it before the loop runs.
+    /// A launch of an earlier torpord (`OrphanedProcess.isLaunching`) has come to exec; set it before the loop runs.
     public var onLaunched: ((_ app: String, _ incarnation: UInt32, Launched) -> Void)? { didSet { deliverLater() } }
     /// The keeper is gone: nothing can be launched any more.
     public var onLost: (() -> Void)?
@@ -23,7 +23,7 @@ public final class Keeper {
     /// Whether an exit stays in the keeper until `forget(_:)` says that it is committed.
     public var keepsExits = false
     /// What an earlier torpord launched and still lives, helpers excepted.
-    public private(set) var leftOver: [LeftOver] = []
+    public private(set) var leftOver: [OrphanedProcess] = []
     /// Exits that are told already and not yet to `onExit`: after `init`, all that an earlier torpord has not forgotten.
     /// What is neither here nor in `leftOver` was never launched, or its exit is forgotten.
     public var waitingExits: [ExitRecord] {
@@ -81,12 +81,12 @@ public final class Keeper {
         pid = welcome.keeperPid
         table = answer.descriptors[0]
 
-        var entries: [LeftOver] = []
+        var entries: [OrphanedProcess] = []
         while true {
             let next = try channel.waitForNext()
             if case .tableEnd = next.message { break }
             if case .table(let record) = next.message {
-                if let entry = try LeftOver(record, next.descriptors.first) { entries.append(entry) }
+                if let entry = try OrphanedProcess(record, next.descriptors.first) { entries.append(entry) }
             } else {
                 undelivered.append(next)
             }

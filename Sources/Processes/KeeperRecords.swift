@@ -66,7 +66,7 @@ public struct OrphanRecord: Hashable, Sendable {
 }
 
 /// A process that an earlier torpord had launched or adopted and that lives.
-public struct LeftOver {
+public struct OrphanedProcess {
     /// The name of the app.
     public let app: String
     /// Which run of the app, counted from 1.
@@ -85,7 +85,7 @@ public struct LeftOver {
     public var launched: Launched { Launched(pid: pid, startTime: startTime, pidfd: pidfd) }
 }
 
-extension LeftOver {
+extension OrphanedProcess {
     /// nil for what needs nobody: helpers, which the keeper ends, and a launch that has failed already, whose end is
     /// told when it is reaped. Without its pidfd a living app would be forgotten and started a second time: EMFILE.
     init?(_ record: KeeperMessage.ProcessRecord, _ pidfd: Descriptor?) throws(Errno) {

@@ -36,7 +36,7 @@ public struct FetchState: Sendable, Hashable {
     public private(set) var isUnderWay = false
 
     /// What is known of an app's intervals.
-    public struct Learned: Sendable, Hashable {
+    public struct FetchHistory: Sendable, Hashable {
         /// The interval.
         public var interval: Duration
         /// How many times in a row it could not look.
@@ -49,15 +49,15 @@ public struct FetchState: Sendable, Hashable {
     }
 
     /// What was learned, for whoever goes on with it.
-    public var learned: Learned {
-        var learned = Learned(interval: interval)
+    public var learned: FetchHistory {
+        var learned = FetchHistory(interval: interval)
         learned.failures = failures
         learned.counts = counts
         return learned
     }
 
     /// An app that looks for new content at most once in `minimum`.
-    public init(minimum: Duration, _ learned: Learned? = nil, lastWall: Int64? = nil, now: ClockPair) {
+    public init(minimum: Duration, _ learned: FetchHistory? = nil, lastWall: Int64? = nil, now: ClockPair) {
         self.minimum = minimum
         interval = max(minimum, min(learned?.interval ?? minimum, Self.ceiling(minimum)))
         failures = learned?.failures ?? 0

@@ -192,9 +192,9 @@ package final class BusConnection {
         )
     }
 
-    /// Hears signals, as long as the handle is kept. Whose a signal is has to be looked at: anybody may send one to this
-    /// connection alone, and then no rule is between.
-    package func hear(_ rule: String, _ handler: @escaping (BusMessage) -> Void) -> BusSlot? {
+    /// Subscribes to signals for as long as the handle is kept. The handler must check the sender: anyone may send a signal to this
+    /// connection alone, which no rule filters.
+    package func subscribe(_ rule: String, _ handler: @escaping (BusMessage) -> Void) -> BusSlot? {
         let slot = BusSlot(handler)
         let result = slot.fill { sd_bus_add_match_async(bus, &$0, rule, BusSlot.callback, nil, $1) }
         guard result >= 0 else {

@@ -69,7 +69,7 @@ package final class BusService {
 
     private func ask(_ connection: BusConnection) {
         slots = [
-            connection.hear(
+            connection.subscribe(
                 "type='signal',sender='\(Self.bus)',path='/org/freedesktop/DBus',interface='\(Self.bus)',"
                     + "member='NameOwnerChanged',arg0='\(name)'"
             ) { [weak self] message in

@@ -94,9 +94,9 @@ public final class TorporApp: Sendable {
             app.engine.finish()
         }
         if app.isSupervised {
-            try await Conductor(app: app, delegate: delegate).run()
+            try await MessageLoop(app: app, delegate: delegate).run()
         } else {
-            await Solo(app: app, delegate: delegate).run()
+            await UnsupervisedLoop(app: app, delegate: delegate).run()
         }
     }
 

@@ -17,7 +17,7 @@ enum Listening {
     static func serve(
         _ endpoint: GatewayEndpoint,
         _ tokens: TokenTable,
-        _ surroundings: Surroundings
+        _ surroundings: GatewayContext
     ) throws -> HTTPServer {
         let socket: Descriptor
         if let passed = PassedSocket.first() {

@@ -14,7 +14,7 @@ import WireText
 /// that cannot be taken now is left to the broker by ending the connection; it comes again with the next one.
 final class MQTTSource {
     private let broker: GatewayBroker
-    private let surroundings: Surroundings
+    private let surroundings: GatewayContext
     private let handle: OpaquePointer
     private let address: BrokerAddress
     /// Something could not be taken: what else comes on this connection is left to the broker too.
@@ -45,7 +45,7 @@ final class MQTTSource {
     private static let beat = Duration.seconds(15)
 
     /// Begins; what comes back is true once it has ended, after the program shall. Errors are in sentences.
-    static func start(_ broker: GatewayBroker, _ surroundings: Surroundings) throws -> Monitor<Bool> {
+    static func start(_ broker: GatewayBroker, _ surroundings: GatewayContext) throws -> Monitor<Bool> {
         let isFinished = Monitor(false)
         let password = try broker.password.map { try surroundings.secrets.text($0) }
         try WorkerThread.start(named: "mqtt") {
@@ -62,7 +62,7 @@ final class MQTTSource {
         return isFinished
     }
 
-    private init?(_ broker: GatewayBroker, _ password: String?, _ surroundings: Surroundings) {
+    private init?(_ broker: GatewayBroker, _ password: String?, _ surroundings: GatewayContext) {
         let client = broker.client ?? "torpor-gateway-\(ThisProcess.hostName)-\(broker.name)"
         guard let address = BrokerAddress(broker.url), let handle = mosquitto_new(client, false, nil) else {
             return nil

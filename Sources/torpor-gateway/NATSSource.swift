@@ -24,7 +24,7 @@ final class NATSSource: Sendable {
     }
 
     let broker: GatewayBroker
-    let surroundings: Surroundings
+    let surroundings: GatewayContext
     private let password: String?
     private let token: String?
     private let state = Monitor(State())
@@ -32,7 +32,7 @@ final class NATSSource: Sendable {
     var sender: String { "nats:\(broker.name)" }
 
     /// Begins. Errors are in sentences.
-    static func start(_ broker: GatewayBroker, _ surroundings: Surroundings) throws -> NATSSource {
+    static func start(_ broker: GatewayBroker, _ surroundings: GatewayContext) throws -> NATSSource {
         let source = try NATSSource(broker, surroundings)
         try WorkerThread.start(named: "nats") {
             source.run()
@@ -50,7 +50,7 @@ final class NATSSource: Sendable {
         return isFinished ?? false
     }
 
-    private init(_ broker: GatewayBroker, _ surroundings: Surroundings) throws {
+    private init(_ broker: GatewayBroker, _ surroundings: GatewayContext) throws {
         self.broker = broker
         self.surroundings = surroundings
         password = try broker.password.map { try surroundings.secrets.text($0) }

@@ -10,9 +10,9 @@ import Varlink
 /// The endpoint for HTTP: each request is a message.
 final class PushService: HTTPService {
     fileprivate let rules: HTTPRules
-    fileprivate let surroundings: Surroundings
+    fileprivate let surroundings: GatewayContext
 
-    init(_ rules: HTTPRules, _ surroundings: Surroundings) {
+    init(_ rules: HTTPRules, _ surroundings: GatewayContext) {
         self.rules = rules
         self.surroundings = surroundings
     }

@@ -71,7 +71,7 @@ do {
     // A broker that ends an encrypted connection ends no more than that.
     try Signal.ignore(Signal.pipe)
     let stop = try Stop()
-    let surroundings = Surroundings(
+    let surroundings = GatewayContext(
         queue: try PostQueue(socket: gateway.socket, limit: gateway.queue, connections: gateway.connections),
         log: GatewayLog(level: gateway.logLevel),
         secrets: secrets,

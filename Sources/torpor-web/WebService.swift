@@ -111,10 +111,10 @@ final class WebService: HTTPService {
         return HTTPResponse(429, "too many wrong tokens: try again in a second", headers: [("Retry-After", "1")])
     }
 
-    private enum Entrance { case redirect, answer }
+    private enum SignIn { case redirect, answer }
 
     /// Somebody shows the token, to get a cookie for it.
-    private func enter(_ token: String, _ manner: Entrance) -> HTTPResponse {
+    private func enter(_ token: String, _ manner: SignIn) -> HTTPResponse {
         guard access.isToken(Array(token.utf8)) else {
             // A page without access says itself what to do.
             if manner == .redirect { return HTTPResponse(status: 303, headers: [("Location", "/")], body: .bytes([])) }

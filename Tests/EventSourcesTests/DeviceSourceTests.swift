@@ -153,6 +153,29 @@ import Testing
         try events.wait(for: .background, of: "web")
     }
 
+    @Test(
+        "an earlier torpord's FIFO that no trigger waits for any longer is closed, with the keeper too",
+        arguments: [nil, "node = \"/dev/null\", on = [\"data\"]"]
+    )
+    func unwanted(trigger: String?) throws {
+        let folder = try TestFolder()
+        let node = try Self.fifo(folder)
+        let earlier = try File.openNode(node)
+        let left = [("node" + node, [try earlier.duplicate()])]
+        earlier.close()
+        let toml = trigger.map { Self.web($0) } ?? "[apps.web]\nexec = [\"/bin/true\"]"
+        let events = try FakeEvents(real: toml, left: left)
+        try events.wait("it is closed") {
+            do {
+                try write(node)
+                return false
+            } catch {
+                return error as? Errno == Errno(rawValue: 6)
+            }
+        }
+        #expect(!isOpen(events, node))
+    }
+
     // MARK: Devices that are there
 
     private static let null = "/dev/null"

@@ -90,6 +90,28 @@ import Testing
         #expect(events.shell.state("web") == .notRunning)
     }
 
+    @Test("what was held back and is over by then wakes nobody", arguments: [true, false])
+    func over(isRemoved: Bool) throws {
+        let folder = try TestFolder()
+        let more = "wake_storm = { limit = 1, window = \"10h\", hold = \"60s\" }"
+        let events = try FakeEvents(real: Self.web(folder, "exists = \"\(folder("f"))\"", more: more))
+        try hear(events, folder)
+        try File.write(folder("f"), "x")
+        try events.wait(for: .background, of: "web")
+        try events.fallAsleep("web")
+        try events.evict("web")
+        try events.wait("it is held back") { events.shell.told(of: "web").contains { $0.contains("wake_storm") } }
+        if isRemoved { try File.remove(folder("f")) }
+        try hear(events, folder)
+        try events.pass(.seconds(61))
+        if isRemoved {
+            try hear(events, folder)
+            #expect(events.shell.state("web") == .notRunning)
+        } else {
+            try events.wait(for: .background, of: "web")
+        }
+    }
+
     @Test("what happens wakes it each time, and never what was so before", arguments: ["changed", "modified"])
     func happens(condition: String) throws {
         let folder = try TestFolder()

@@ -94,7 +94,7 @@ import Varlink
     // MARK: Fetches
 
     @Test("What an app's fetches have learned comes back") func fetches() throws {
-        var learned = FetchState.Learned(interval: .milliseconds(123_456))
+        var learned = FetchState.FetchHistory(interval: .milliseconds(123_456))
         learned.failures = 3
         learned.counts = [.newData: 4, .failed: 1]
         let memory = try #require(FetchMemory(row(FetchMemory(learned).json.description)))

@@ -99,7 +99,7 @@ struct TimetableTests {
         var clock = VirtualClock()
         var table = try table([(800, 0)], clock)
         table[10] = .fetch(FetchState(minimum: .seconds(900), nil, lastWall: nil, now: clock.now))
-        var learned = FetchState.Learned(interval: .seconds(1_000))
+        var learned = FetchState.FetchHistory(interval: .seconds(1_000))
         learned.counts = [.noData: 1]
         table[11] = .fetch(FetchState(minimum: .seconds(600), learned, lastWall: clock.now.wall, now: clock.now))
         clock.pass(.seconds(800))

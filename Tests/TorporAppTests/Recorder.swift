@@ -69,7 +69,7 @@ func running(
 ) async throws {
     let environment = AppEnvironment { supervisor.environment[$0] }
     let app = try TorporApp(environment: environment, isDelegate: true, takesSignals: false)
-    let run = Task { try await Conductor(app: app, delegate: delegate).run() }
+    let run = Task { try await MessageLoop(app: app, delegate: delegate).run() }
     defer { supervisor.remove() }
     do { try await body() } catch {
         app.finish()

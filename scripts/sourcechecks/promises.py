@@ -70,7 +70,7 @@ def compare(wanted: set[str], what: str, page: str, found: dict[str, int] | set[
 def methods_of_swift() -> set[str]:
     """The messages that the library calls a method of the same name for."""
     protocol = text("Sources/TorporApp/AppDelegate.swift").partition("extension AppDelegate")[0]
-    handed = re.search(r"func hear\(.*?^    \}", text("Sources/TorporApp/Conductor.swift"), re.DOTALL | re.MULTILINE)
+    handed = re.search(r"func dispatch\(.*?^    \}", text("Sources/TorporApp/MessageLoop.swift"), re.DOTALL | re.MULTILINE)
     named = re.findall(r'"(\w+)"', "".join(re.findall(r"^        case (.*?):", handed[0] if handed else "", re.MULTILINE)))
     return set(named) & set(re.findall(r"^    func (\w+)\(", protocol, re.MULTILINE))
 

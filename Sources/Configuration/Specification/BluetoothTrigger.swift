@@ -3,7 +3,7 @@
 /// One of `bluetooth`: a Bluetooth device that tells an app, and wakes it.
 public struct BluetoothTrigger: Sendable, Hashable {
     /// What of it happens.
-    public enum Occasion: String, Sendable, Hashable, CaseIterable {
+    public enum Change: String, Sendable, Hashable, CaseIterable {
         /// It connects.
         case connect
         /// It is gone.
@@ -21,7 +21,7 @@ public struct BluetoothTrigger: Sendable, Hashable {
     /// The characteristic whose values count, likewise; `nil` for any.
     public var characteristic: String?
     /// What tells the app.
-    public var occasions: Set<Occasion> = []
+    public var occasions: Set<Change> = []
     /// How it wakes the app.
     public var wake: WakeManner = .background
 
@@ -52,7 +52,7 @@ enum BluetoothReader {
         .optional("service", \.service, identifier),
         .optional("characteristic", \.characteristic, identifier),
         .value("on", \.occasions) { context, node in
-            let all: [BluetoothTrigger.Occasion]? = Read.elements(context, node, of: "strings") { Read.choice($0, $1) }
+            let all: [BluetoothTrigger.Change]? = Read.elements(context, node, of: "strings") { Read.choice($0, $1) }
             return all.map { Set($0) }
         },
         .value("wake", \.wake) { Read.choice($0, $1) },

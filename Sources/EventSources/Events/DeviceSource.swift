@@ -53,6 +53,8 @@ final class DeviceSource: EventRoom, EventSource {
     private static let dataTime = Duration.seconds(10)
     /// Nodes that an earlier torpord had opened, until somebody waits for their data again.
     private var inherited: [String: Descriptor] = [:]
+    /// How many searches for devices are under way: before they are over it is not known which nodes are of use.
+    private var searches = 0
 
     init(_ wakes: Wakes) {
         self.wakes = wakes
@@ -98,12 +100,20 @@ final class DeviceSource: EventRoom, EventSource {
             for node in entry.nodes.keys { letGo(node, by: entry) }
         }
         let fresh = entries.filter { before[$0.key] !== $0.value }
-        guard !fresh.isEmpty else { return remember() }
+        guard !fresh.isEmpty else {
+            closeUnwantedNodes()
+            return remember()
+        }
+        searches += 1
         let subsystems = subsystems
         work.ask(
             { Device.all(of: subsystems) },
             { [weak self] (devices: [Device]) in
-                self?.whenStarted { self?.found(devices, Set(fresh.keys)) }
+                self?.whenStarted {
+                    self?.searches -= 1
+                    self?.found(devices, Set(fresh.keys))
+                    self?.closeUnwantedNodes()
+                }
             }
         )
         for app in apps { touched(app) }
@@ -144,6 +154,16 @@ final class DeviceSource: EventRoom, EventSource {
             waitForData(entry)
         }
         remember()
+    }
+
+    /// Closes the nodes that an earlier torpord had opened and no trigger waits for, here and in the keeper.
+    private func closeUnwantedNodes() {
+        guard searches == 0, !inherited.isEmpty else { return }
+        let wanted = Set(entries.values.filter { $0.trigger.on.contains(.data) }.flatMap(\.dataNodes))
+        for node in inherited.keys where !wanted.contains(node) {
+            inherited[node] = nil
+            host.release(DescriptorName.node(node))
+        }
     }
 
     private func heard(_ device: Device, _ action: DeviceMonitor.Action) {

@@ -343,9 +343,16 @@ package final class PathSource: EventRoom, EventSource {
         }
         guard let events = heldBack.removeValue(forKey: app.id) else { return }
         for (key, event) in events {
+            if isOver(key) { continue }
             guard wakes.isTriedAgain(wakes.tell(event, for: app), app) else { continue }
             heldBack[app.id, default: [:]][key] = event
         }
+    }
+
+    /// Whether what lasted when it was to wake its app is no longer so.
+    private func isOver(_ key: String) -> Bool {
+        guard case .trigger(_, let trigger) = meanings[key], trigger.condition.isLevel else { return false }
+        return watcher?.isOver(key) ?? false
     }
 
     private func lookAgain(_ keys: [String]) {

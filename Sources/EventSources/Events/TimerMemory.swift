@@ -43,16 +43,16 @@ package struct TimerMemory {
 
 /// What is kept of an app's fetches beside when it was told to look last.
 package struct FetchMemory {
-    package private(set) var learned: FetchState.Learned
+    package private(set) var learned: FetchState.FetchHistory
 
-    package init(_ learned: FetchState.Learned) { self.learned = learned }
+    package init(_ learned: FetchState.FetchHistory) { self.learned = learned }
 
     /// What was kept; nil when it says nothing.
     package init?(_ row: StoredSchedule) {
         guard let json = row.learned.flatMap({ try? JSON.parse($0) }),
             let interval = json["interval_ms"]?.intValue, interval > 0
         else { return nil }
-        learned = FetchState.Learned(interval: .milliseconds(interval))
+        learned = FetchState.FetchHistory(interval: .milliseconds(interval))
         learned.failures = Int(min(max(0, json["failures"]?.intValue ?? 0), 1 << 16))
         for result in FetchResult.allCases {
             if let count = json["counts"]?[result.rawValue]?.intValue, count > 0 {

@@ -48,7 +48,7 @@ extension Supervisor: ActionPerformer {
         // Of one that does not run nobody has said anything.
         guard app.run.tree != nil else { return true }
         // What the app has said already counts before any deadline is judged.
-        notifySockets.hear(app)
+        notifySockets.readNotifySocket(app)
         return !restsForTracer(app)
     }
 

@@ -194,7 +194,7 @@ extension Launcher {
             app.notifySource = try loop.watch(socket.descriptor.raw, .readable, priority: .gathered) {
                 [unowned self, unowned app] _ in
                 // Mostly there is one, and looking for a second costs as much; the loop tells of more.
-                self.supervisor.notifySockets.hear(app, atMost: 1)
+                self.supervisor.notifySockets.readNotifySocket(app, atMost: 1)
             }
         } catch {
             throw LaunchError("cannot watch the notify socket of \(app.name): \(error)")

@@ -18,7 +18,7 @@ package final class NotifySockets: ShellRoom {
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
     /// Reads what waits in the app's notify socket, bounded, so that a flood cannot hold the loop.
-    func hear(_ app: AppRuntime, atMost limit: Int = 64) {
+    func readNotifySocket(_ app: AppRuntime, atMost limit: Int = 64) {
         guard let socket = app.notifySocket, !app.isHearing else { return }
         if app.run.tree == nil, coordinator.machine(app.id).isAlive {
             // A program can be quicker than the keeper's word that it runs: what it says waits for that.
@@ -60,7 +60,7 @@ package final class NotifySockets: ShellRoom {
             if app.notifySocket === socket { socket.drop(received) }
             app.isHearing = false
             app.notifySource?.setEvents(.readable)
-            self.hear(app)
+            self.readNotifySocket(app)
             self.goOnAfterHearing(app)
         }
     }
@@ -68,7 +68,7 @@ package final class NotifySockets: ShellRoom {
     /// Does something once all was heard that the app has said until now. The wait is bounded in time: an app can send
     /// without end, and have each descriptor take long.
     func afterHearing(_ app: AppRuntime, _ work: @escaping () -> Void) {
-        hear(app)
+        readNotifySocket(app)
         guard app.receiver?.isAsked == true else { return work() }
         let until = app.afterHearing?.until ?? loop.now + .seconds(10)
         app.afterHearing = (until, (app.afterHearing?.work ?? []) + [work])

@@ -118,7 +118,7 @@ package final class ProcessControl: ShellRoom {
         case .stopped:
             app.run.stop = .none
             // Heartbeats that were sent before the stop are read, and count for nothing after it.
-            supervisor.notifySockets.hear(app)
+            supervisor.notifySockets.readNotifySocket(app)
             deliver(.stopConfirmed, to: app.id)
             // Of one that somebody else had continued nothing is entered, and its look may have been given up for the stop.
             supervisor.lockWatch.followOn(app)

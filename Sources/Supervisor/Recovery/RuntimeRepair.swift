@@ -130,7 +130,7 @@ final class RuntimeRepair: ShellRoom {
 
     private func renew(_ socket: NotifySocket, of app: AppRuntime) {
         // What waits in it was said already.
-        supervisor.notifySockets.hear(app)
+        supervisor.notifySockets.readNotifySocket(app)
         app.notifySource?.cancel()
         app.notifySource = nil
         app.notifySocket = nil

@@ -57,7 +57,7 @@ final class OrphanApp {
 extension Takeover {
     /// Processes that nobody takes over are ended before anything is launched: never two incarnations. The keeper tells
     /// of those that it launched, the environment in /proc of those of a lost keeper, and the cgroups of the rest.
-    func endLeftOver(_ entries: [LeftOver], _ strays: [AppTag: [Identity]]) {
+    func endLeftOver(_ entries: [OrphanedProcess], _ strays: [AppTag: [Identity]]) {
         var ended: [OrphanApp] = []
         var trees = entries.map { entry in
             (

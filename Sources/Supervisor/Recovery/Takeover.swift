@@ -136,7 +136,7 @@ final class Takeover: ShellRoom {
     private func restore(
         _ app: AppRuntime,
         _ record: AppRecord,
-        _ left: inout [AppTag: LeftOver],
+        _ left: inout [AppTag: OrphanedProcess],
         _ strays: inout [AppTag: [Identity]],
         _ waiting: Set<AppTag>
     ) -> Unfinished? {
@@ -217,7 +217,7 @@ final class Takeover: ShellRoom {
     /// Apps that run and of which no usable record tells: taken as they are, or ended, as `orphans` says.
     private func adoptFound(
         _ unknown: [AppRuntime],
-        _ left: inout [AppTag: LeftOver],
+        _ left: inout [AppTag: OrphanedProcess],
         _ strays: inout [AppTag: [Identity]]
     ) -> [AppRuntime] {
         guard supervisor.configuration.supervisor.orphans == .adopt, !supervisor.recovery.endsWhatIsFound else {

@@ -129,7 +129,7 @@ final class TopSession {
     }
 
     /// Who asks the supervisor.
-    private struct Talk {
+    private struct Workers {
         let feed: TopFeed
         let events: TopEvents
         let verbs: TopVerbs
@@ -137,7 +137,7 @@ final class TopSession {
 
     private func withThreads<Result>(
         _ inbox: TopInbox,
-        _ body: (Talk) throws(Failure) -> Result
+        _ body: (Workers) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         let feed = TopFeed(path: path, delay: delay, inbox: inbox)
         let events = TopEvents(path: path, since: Times.now - Self.past, feed: feed, inbox: inbox)
@@ -147,7 +147,7 @@ final class TopSession {
         } catch {
             throw Failure(status: .failed, message: "there can be no more threads: \(error)")
         }
-        return try body(Talk(feed: feed, events: events, verbs: TopVerbs(path: path, inbox: inbox)))
+        return try body(Workers(feed: feed, events: events, verbs: TopVerbs(path: path, inbox: inbox)))
     }
 
     /// Why the loop ends.
@@ -162,7 +162,7 @@ final class TopSession {
         _ signals: TerminalSignals,
         _ inbox: TopInbox,
         _ poller: Poller,
-        _ talk: Talk
+        _ talk: Workers
     ) -> Int32? {
         model.know(since: Times.now - Self.past)
         model.size = screen.size()
@@ -178,7 +178,7 @@ final class TopSession {
             var ready: [(source: UInt64, events: IOEvents)] = []
             _ = try? poller.drain { ready.append(($0, $1)) }
             for one in ready {
-                guard let end = hear(one.source, one.events, screen, signals, inbox, talk) else { continue }
+                guard let end = handle(one.source, one.events, screen, signals, inbox, talk) else { continue }
                 if case .signal(let number) = end { return number }
                 return nil
             }
@@ -198,13 +198,13 @@ final class TopSession {
     /// Whoever presses a key waits for what it does.
     private func drawAtOnce() { (isDirty, drawn) = (true, .zero) }
 
-    private func hear(
+    private func handle(
         _ source: UInt64,
         _ events: IOEvents,
         _ screen: TopScreen,
         _ signals: TerminalSignals,
         _ inbox: TopInbox,
-        _ talk: Talk
+        _ talk: Workers
     ) -> End? {
         model.now = Times.now
         switch Source(rawValue: source) {
@@ -228,7 +228,7 @@ final class TopSession {
     }
 
     /// Whether it is the end.
-    private func press(_ key: TopKey, _ talk: Talk) -> Bool {
+    private func press(_ key: TopKey, _ talk: Workers) -> Bool {
         drawAtOnce()
         guard let request = model.press(key) else { return false }
         carryOut(request, talk)
@@ -250,14 +250,14 @@ final class TopSession {
     }
 
     /// Has that read which the page is about.
-    private func follow(_ talk: Talk) {
+    private func follow(_ talk: Workers) {
         let wanted = Self.subject(of: model)
         guard wanted != subject else { return }
         subject = wanted
         talk.feed.want(wanted)
     }
 
-    private func carryOut(_ request: TopRequest, _ talk: Talk) {
+    private func carryOut(_ request: TopRequest, _ talk: Workers) {
         switch request {
         case .quit: break
         case .verb(let verb): talk.verbs.send(verb)

@@ -7,7 +7,7 @@ package import Varlink
 /// A service that does what a script says, one connection after the other; each ends when its part of the script does.
 package final class ScriptedServer: @unchecked Sendable {
     /// The server's side of one connection.
-    package struct Talk {
+    package struct Exchange {
         package let server: ScriptedServer
         fileprivate let socket: Descriptor
 
@@ -45,7 +45,7 @@ package final class ScriptedServer: @unchecked Sendable {
 
     /// What happens on the server's thread.
     package enum Part: Sendable {
-        case connection(@Sendable (Talk) throws -> Void)
+        case connection(@Sendable (Exchange) throws -> Void)
         /// Nobody listens at the socket any more; it stays where it is, or is removed.
         case vanish(removesSocket: Bool)
         /// Listens again.
@@ -96,7 +96,7 @@ package final class ScriptedServer: @unchecked Sendable {
             guard let listener, try Descriptor.wait(listener.raw, timeout: .seconds(10)),
                 let socket = try Sockets.accept(listener.raw)
             else { throw VarlinkClientError.timedOut }
-            try body(Talk(server: self, socket: socket))
+            try body(Exchange(server: self, socket: socket))
         case .vanish(let removesSocket):
             listener = nil
             if removesSocket { try File.remove(path) }

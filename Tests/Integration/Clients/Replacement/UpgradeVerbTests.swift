@@ -10,7 +10,7 @@ import Varlink
 
 /// What `torpor upgrade` says, with a server that plays both torpords.
 @Suite("torpor upgrade, told by a script") struct UpgradeVerbTests {
-    private typealias Talk = ScriptedServer.Talk
+    private typealias Exchange = ScriptedServer.Exchange
 
     private static func info(_ instance: Int64, version: String = "0.1.0", failure: String? = nil) -> SupervisorInfo {
         SupervisorInfo(version: version, instance: instance, pid: Int32(instance), apps: 2, upgradeFailure: failure)
@@ -25,7 +25,7 @@ import Varlink
     }
 
     /// The connection of the torpord that is asked, up to its answer.
-    private static func before(_ talk: Talk, _ answer: UpgradeReply?, apps: JSON = apps(7, 8)) throws {
+    private static func before(_ talk: Exchange, _ answer: UpgradeReply?, apps: JSON = apps(7, 8)) throws {
         for expected in ["Describe", "List", "Upgrade"] {
             let call = try talk.hear()
             guard call.member == expected else { throw Trouble("asked \(call.member) instead of \(expected)") }
@@ -37,7 +37,7 @@ import Varlink
         }
     }
 
-    private static func describe(_ talk: Talk, _ info: SupervisorInfo, apps: JSON? = apps(7, 8)) throws {
+    private static func describe(_ talk: Exchange, _ info: SupervisorInfo, apps: JSON? = apps(7, 8)) throws {
         try talk.hear()
         try talk.say(info.json)
         guard let apps else { return }

@@ -6,7 +6,7 @@ import TorporAPI
 import Varlink
 
 /// Tells the delegate what the supervisor tells the app, one message after the other, and answers.
-struct Conductor<Delegate: AppDelegate> {
+struct MessageLoop<Delegate: AppDelegate> {
     let app: TorporApp
     let delegate: Delegate
 
@@ -58,7 +58,7 @@ struct Conductor<Delegate: AppDelegate> {
     private func launchHere(_ options: LaunchOptions, isActive: Bool = false) async -> Launch {
         for name in ["willFinishLaunching", "didFinishLaunching"] {
             do {
-                _ = try await delegate.hear(name, ["options": options.json], app)
+                _ = try await delegate.dispatch(name, ["options": options.json], app)
             } catch {
                 ThisProcess.complain("\(name) failed: \(error)")
             }
@@ -77,7 +77,7 @@ struct Conductor<Delegate: AppDelegate> {
         }
         var answer = AppAnswer(id: message.id)
         do {
-            if isHeard, try await delegate.hear(message.name, message.parameters, app) == .unhandled {
+            if isHeard, try await delegate.dispatch(message.name, message.parameters, app) == .unhandled {
                 answer.result = .unhandled
             }
         } catch {
@@ -96,7 +96,7 @@ struct Conductor<Delegate: AppDelegate> {
 }
 
 /// A program without a supervisor: its delegate hears of a launch into the foreground, and of the end.
-struct Solo<Delegate: AppDelegate> {
+struct UnsupervisedLoop<Delegate: AppDelegate> {
     let app: TorporApp
     let delegate: Delegate
 
@@ -115,7 +115,7 @@ struct Solo<Delegate: AppDelegate> {
 
     private func tell(_ name: String, _ parameters: JSON) async {
         do {
-            _ = try await delegate.hear(name, parameters, app)
+            _ = try await delegate.dispatch(name, parameters, app)
         } catch {
             ThisProcess.complain("\(name) failed: \(error)")
         }
@@ -124,7 +124,7 @@ struct Solo<Delegate: AppDelegate> {
 
 extension AppDelegate {
     /// Calls the method of a message.
-    func hear(_ name: String, _ parameters: JSON, _ app: TorporApp) async throws -> MailResult {
+    func dispatch(_ name: String, _ parameters: JSON, _ app: TorporApp) async throws -> MailResult {
         func milliseconds(_ name: String) -> Duration { .milliseconds(parameters[name]?.intValue ?? 0) }
         func text(_ name: String) -> String { parameters[name]?.stringValue ?? "" }
         var mail: ReceivedMail { ReceivedMail(name: name, parameters: parameters) }

@@ -5,7 +5,7 @@ import Gateway
 import HTTPServing
 
 /// What all that listens has in common.
-struct Surroundings: Sendable {
+struct GatewayContext: Sendable {
     let queue: PostQueue
     let log: GatewayLog
     let secrets: Secrets
