@@ -15,6 +15,8 @@ TARGET ?=
 KEY ?=
 BASE ?=
 SECONDS ?= 60
+SEEDS ?= 300
+STEPS ?= 1000
 PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3 python3-venv curl systemd tzdata elfutils \
 	dbus python3-dbusmock umockdev gir1.2-umockdev-1.0 gcc mypy python3-prometheus-client python3-jsonschema libmicrohttpd-dev libmosquitto-dev libnats-dev libyaml-dev libncurses-dev tmux
 
@@ -42,7 +44,7 @@ DENSITY := gcc mmdebstrap systemd-container
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release check test test-stress test-sanitize fuzz test-parts test-systemd test-vm recordings chaos fuzz-sockets deb apt-repo dist image test-image test-deb test-reproducible test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
+.PHONY: help build release check test test-stress test-sanitize fuzz test-parts test-systemd test-vm recordings chaos simulate fuzz-sockets deb apt-repo dist image test-image test-deb test-reproducible test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
 
 help: ## List the targets
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /  make \1|/' | column -t -s '|'
@@ -100,6 +102,10 @@ recordings: deps ## Record real apps in every language and draw what they went t
 
 chaos: deps ## Take torpord and its keeper away again and again (ROUNDS=300, SEED=… repeats a run)
 	TORPOR_CHAOS_ROUNDS=$(ROUNDS) TORPOR_CHAOS_SEED=$(SEED) scripts/run-tests --hang 3600 '\.ChaosTests/'
+
+simulate: deps ## Run torpord over a simulated kernel that fails and kills it (SEEDS=300, STEPS=1000; SEED=7 repeats one, and tells all of it)
+	TORPOR_SIMULATION=1 $(SWIFT) build -c release --product torpor-simulate
+	@.build/release/torpor-simulate --jobs $$(nproc) --steps $(STEPS) $(if $(SEED),--seed $(SEED) --trace,--seeds $(SEEDS))
 
 fuzz-sockets: ## Attack the sockets of the built torpord and keeper at random (SECONDS=60, SEED=… repeats a run; ARGS="--only notify")
 	@test -x .build/debug/torpord || test -x .build/release/torpord || $(MAKE) build

@@ -497,9 +497,28 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
+// `make simulate` alone builds this: no other build has anything of it.
+if Context.environment["TORPOR_SIMULATION"] != nil {
+    package.targets += [
+        .target(
+            name: "CSimulatedKernel",
+            dependencies: ["CKeeperProtocol"],
+            path: "Tests/Simulation/CSimulatedKernel"
+        ),
+        .executableTarget(
+            name: "torpor-simulate",
+            dependencies: [
+                "CSimulatedKernel", "Configuration", "ControlService", "Linux", "Processes", "Supervisor", "Varlink",
+            ],
+            path: "Tests/Simulation/torpor-simulate"
+        ),
+    ]
+}
+
 let withoutSwift: Set = [
     "CFuzzTargets", "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CNCurses", "CPolicyWire",
-    "CSQLite", "CSystemd", "CTOML", "CWebAssets", "CYAML", "TorporPolicyABI", "torpor-keeper", "torpor-policy-host",
+    "CSQLite", "CSimulatedKernel", "CSystemd", "CTOML", "CWebAssets", "CYAML", "TorporPolicyABI", "torpor-keeper",
+    "torpor-policy-host",
     "torpor-test-app",
 ]
 /// The modules of the shell, and its core: one program, of which a fact and what comes of it go through all. In release the

@@ -17,7 +17,11 @@ extension ProcessTree {
         if let cgroupPath {
             if (try? Cgroup.kill(cgroupPath)) != nil {
                 if let pidfd, !mainHasEnded { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
-                if let events = try? Cgroup.events(cgroupPath), events.populated { return .again }
+                do throws(Errno) {
+                    if try Cgroup.events(cgroupPath).populated { return .again }
+                } catch {
+                    if error.isShortage { return .again }
+                }
                 if !mainHasEnded { return .again }
                 return ended()
             }
@@ -28,6 +32,7 @@ extension ProcessTree {
             let members = listing.members.map(Identity.init)
             let hasNewlyEnded = listing.ended.reduce(false) { killed.insert($1).inserted || $0 }
             if members.isEmpty {
+                if listing.isIncomplete { return .again }
                 // As in stopPass: who ended meanwhile may have forked just before.
                 doubtful += 1
                 if !hasNewlyEnded, !listing.hasVanished || doubtful >= 3 { return ended() }

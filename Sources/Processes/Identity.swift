@@ -60,7 +60,13 @@ public struct AppTag: Hashable, Sendable {
 
     /// Also tells whether it is a command that runs for the app, or was started by one.
     init?(of pid: Int32, manager: String?, isHelper: inout Bool) {
-        guard let bytes = try? File.read("/proc/\(pid)/environ", limit: 1 << 22) else { return nil }
+        guard let tag = try? Self.read(of: pid, manager: manager, isHelper: &isHelper) else { return nil }
+        self = tag
+    }
+
+    /// The same, with the reason why the environment cannot be read.
+    static func read(of pid: Int32, manager: String?, isHelper: inout Bool) throws(Errno) -> AppTag? {
+        let bytes = try File.read("/proc/\(pid)/environ", limit: 1 << 22)
         var app: String?
         var incarnation: UInt32?
         var itsManager: String?
@@ -72,8 +78,15 @@ public struct AppTag: Hashable, Sendable {
             if text.hasPrefix("TORPOR_MANAGER_SOCKET=") { itsManager = String(text.dropFirst(22)) }
         }
         guard let app, let incarnation, manager == nil || manager == itsManager else { return nil }
-        self.init(app: app, incarnation: incarnation)
+        return AppTag(app: app, incarnation: incarnation)
     }
 
     private static let prefix = Array("TORPOR_".utf8)
+}
+
+extension Errno {
+    /// It says nothing of what was asked about: torpord, or the machine, is short of descriptors or memory.
+    var isShortage: Bool {
+        self == .tooManyOpenFiles || self == .tooManyOpenFilesInSystem || self == .noMemory || self == .ioError
+    }
 }

@@ -22,7 +22,7 @@ public final class Keeper {
     public var onHoldRefused: ((_ name: String, Errno) -> Void)?
     /// Whether an exit stays in the keeper until `forget(_:)` says that it is committed.
     public var keepsExits = false
-    /// What an earlier torpord launched and still lives, helpers excepted.
+    /// What an earlier torpord launched and whose exit was not told yet, helpers excepted.
     public private(set) var leftOver: [OrphanedProcess] = []
     /// Exits that are told already and not yet to `onExit`: after `init`, all that an earlier torpord has not forgotten.
     /// What is neither here nor in `leftOver` was never launched, or its exit is forgotten.
@@ -426,6 +426,7 @@ public final class Keeper {
         case .exited(let wire):
             guard let onExit else { return undelivered.append(received) }
             let record = ExitRecord(wire)
+            leftOver.removeAll { $0.pid == record.pid && $0.startTime == record.startTime }
             onExit(record)
             if !keepsExits { forget(record) }
         case .orphan(let wire):

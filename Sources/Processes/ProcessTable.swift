@@ -14,6 +14,9 @@ public struct ProcessSnapshot {
     /// Whether a process ended and was reaped during the reading: what it forked just before may be missing.
     public private(set) var hasVanished = false
 
+    /// Whether something could not be read, for want of descriptors or memory: what is not here may be there all the same.
+    public internal(set) var isIncomplete = false
+
     private(set) var orphans = Orphans()
 
     /// Reads /proc now. What ends meanwhile is left out.
@@ -28,8 +31,11 @@ public struct ProcessSnapshot {
     fileprivate mutating func reserve(_ count: Int) { byPid.reserveCapacity(count) }
 
     fileprivate mutating func read(_ pid: Int32) {
-        guard let stat = try? ProcFS.stat(pid) else {
-            hasVanished = true
+        let stat: ProcessStat
+        do throws(Errno) {
+            stat = try ProcFS.stat(pid)
+        } catch {
+            if error.isShortage { isIncomplete = true } else { hasVanished = true }
             return
         }
         // The kernel's own threads and those below them are nobody's app.
@@ -54,7 +60,12 @@ public struct SnapshotReading {
 
     /// A reading of those that are there now.
     public init() {
-        rest = ((try? ProcFS.allPids()) ?? [])[...]
+        do throws(Errno) {
+            rest = try ProcFS.allPids()[...]
+        } catch {
+            rest = []
+            snapshot.isIncomplete = true
+        }
         snapshot.reserve(rest.count)
     }
 
@@ -141,7 +152,7 @@ public final class ProcessTable {
                 stat.comm == name && !stat.hasEnded && stat.pid != ThisProcess.parent && stat.session == stat.pid
                     && snapshot.byPid[stat.parent]?.comm != name && snapshot.children[stat.pid] == nil
             }
-            guard isUnderWay, let pause else { return snapshot }
+            guard isUnderWay || snapshot.isIncomplete, let pause else { return snapshot }
             _ = try? Descriptor.wait(pause.raw, timeout: .milliseconds(1))
         }
         return snapshot()
@@ -182,8 +193,15 @@ public final class ProcessTable {
         if untagged.contains(identity) { return nil }
         if let found = tag(identity) { return found }
         // One that bears a tag may still become a user whose tag counts.
-        if !stat.hasEnded, stat.comm != keeper, AppTag(of: stat.pid, manager: manager) == nil {
-            untagged.insert(identity)
+        if !stat.hasEnded, stat.comm != keeper {
+            var isHelper = false
+            do throws(Errno) {
+                if try AppTag.read(of: stat.pid, manager: manager, isHelper: &isHelper) == nil {
+                    untagged.insert(identity)
+                }
+            } catch {
+                if !error.isShortage { untagged.insert(identity) }
+            }
         }
         return nil
     }

@@ -86,7 +86,12 @@ public final class ProcessTree {
     public func members() -> [Int32] { list().map(\.pid) }
 
     /// Whether no process of the app is left; those that only wait to be reaped do not count.
-    public var isEmpty: Bool { list().isEmpty }
+    ///
+    /// False where that cannot be read.
+    public var isEmpty: Bool {
+        let listing = listing()
+        return listing.members.isEmpty && !listing.isIncomplete
+    }
 
     /// Whether a process belongs to the app. Cheap: looks at it and those above it only.
     public func contains(_ pid: Int32) -> Bool {
@@ -131,6 +136,8 @@ public final class ProcessTree {
         var ended: [Identity] = []
         /// Whether somebody, perhaps of the app, ended and was reaped between the two.
         var hasVanished = false
+        /// Whether something could not be read: members may be missing.
+        var isIncomplete = false
     }
 
     /// The members now, parents first, by cgroup or a full reading of /proc.
@@ -139,13 +146,21 @@ public final class ProcessTree {
     /// The members now, and what makes this doubtful.
     func listing() -> Listing {
         guard let cgroupPath else { return listing(in: table.snapshot()) }
-        var pids = (try? Cgroup.procs(cgroupPath)) ?? []
-        if !pids.contains(main.pid), !mainHasEnded { pids.append(main.pid) }
         var result = Listing()
+        var pids: [Int32] = []
+        do throws(Errno) {
+            pids = try Cgroup.procs(cgroupPath)
+        } catch {
+            result.isIncomplete = error.isShortage
+        }
+        if !pids.contains(main.pid), !mainHasEnded { pids.append(main.pid) }
         // A number that only now became another's is turned away when it is signalled (`pin`).
         for pid in pids {
-            guard let stat = try? ProcFS.stat(pid) else {
-                result.hasVanished = true
+            let stat: ProcessStat
+            do throws(Errno) {
+                stat = try ProcFS.stat(pid)
+            } catch {
+                if error.isShortage { result.isIncomplete = true } else { result.hasVanished = true }
                 continue
             }
             if !stat.hasEnded || stat.threads > 1 {
@@ -171,7 +186,11 @@ public final class ProcessTree {
             queue.append(pid)
         }
         for (pid, start) in known {
-            if snapshot.byPid[pid]?.startTime == start { add(pid) } else { known[pid] = nil }
+            if snapshot.byPid[pid]?.startTime == start {
+                add(pid)
+            } else if snapshot.byPid[pid] != nil || !snapshot.isIncomplete {
+                known[pid] = nil
+            }
         }
         if snapshot.byPid[leader.pid].map({ $0.startTime == leader.startTime }) ?? true {
             for pid in snapshot.sessions[leader.pid] ?? [] { add(pid) }
@@ -184,7 +203,7 @@ public final class ProcessTree {
         while let pid = queue.popLast() {
             for child in snapshot.children[pid] ?? [] { add(child) }
         }
-        var result = Listing(hasVanished: snapshot.hasVanished)
+        var result = Listing(hasVanished: snapshot.hasVanished, isIncomplete: snapshot.isIncomplete)
         for pid in found {
             guard let stat = snapshot.byPid[pid] else { continue }
             known[pid] = stat.startTime

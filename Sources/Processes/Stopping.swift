@@ -17,11 +17,16 @@ enum StopState {
     case running
     case stopped
     case ended
+    /// It cannot be read, for want of descriptors or memory.
+    case unknown
 
     /// Every thread is T or t, or D with SIGSTOP pending, or D beside stopped threads (lifecycle.md).
     static func of(_ pid: Int32) -> StopState {
-        guard let stat = try? ProcFS.stat(pid) else { return .ended }
-        return of(stat)
+        do throws(Errno) {
+            return of(try ProcFS.stat(pid))
+        } catch {
+            return error.isShortage ? .unknown : .ended
+        }
     }
 
     /// As `stat` showed it; a process of more than one thread is looked at again.
@@ -35,11 +40,22 @@ enum StopState {
     }
 
     private static func ofThreads(_ pid: Int32) -> StopState {
-        guard let tasks = try? ProcFS.tasks(pid) else { return .ended }
+        let tasks: [Int32]
+        do throws(Errno) {
+            tasks = try ProcFS.tasks(pid)
+        } catch {
+            return error.isShortage ? .unknown : .ended
+        }
         var stopped = 0
         var waiting: [Int32] = []
         for task in tasks {
-            guard let state = try? ProcFS.taskState(pid, task) else { continue }
+            let state: Character
+            do throws(Errno) {
+                state = try ProcFS.taskState(pid, task)
+            } catch {
+                if error.isShortage { return .unknown }
+                continue
+            }
             switch state {
             case "T", "t": stopped += 1
             case "Z", "X": break
@@ -77,6 +93,7 @@ extension ProcessTree {
             // altogether, of whom nobody knows whose they were, twice more.
             let hasNewlyEnded = listing.ended.reduce(false) { settled.insert($1).inserted || $0 }
             if unknown.isEmpty, !hasNewlyEnded {
+                if listing.isIncomplete { return .again }
                 doubtful += 1
                 if !listing.hasVanished || doubtful == 3 { return members.isEmpty ? .gone : .stopped }
                 continue
@@ -92,7 +109,7 @@ extension ProcessTree {
                     if isFirst == true, identity != main, !stopped.contains(identity) {
                         stoppedByThemselves.insert(identity)
                     }
-                case .running:
+                case .running, .unknown:
                     if (try? send(Signal.stop, to: identity)) == true { waiting.append(identity) }
                 }
                 if !stopped.contains(identity) { stopped.append(identity) }
@@ -147,6 +164,8 @@ extension ProcessTree {
             do throws(Errno) {
                 _ = try send(Signal.continue, to: identity)
             } catch {
+                // Without a descriptor for it, by its number: it does not end while it is stopped.
+                if error.isShortage, (try? Signal.send(Signal.continue, to: identity.pid)) != nil { continue }
                 failure = error
             }
         }

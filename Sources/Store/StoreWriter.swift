@@ -103,7 +103,7 @@ final class StoreWriter {
             throw DatabaseError(kind: .other, trouble ?? "it is tried again later")
         }
         file = nil
-        let opened = try StoreFile(place, holds: isHeld)
+        let opened = try open()
         isSuspect = false
         let isAnother = contents != nil
         let origin = took(opened)
@@ -121,6 +121,24 @@ final class StoreWriter {
             doorbell.signal()
         }
         return opened
+    }
+
+    /// Opens the file to read and write it.
+    ///
+    /// For the first time a disk that fails once is asked again: the file opened for reading alone lacks what stands only in
+    /// its log, and what was read first is what torpord goes by.
+    private func open() throws(DatabaseError) -> StoreFile {
+        var tries = contents == nil ? 3 : 1
+        while true {
+            do throws(DatabaseError) {
+                return try StoreFile(place, holds: isHeld)
+            } catch {
+                tries -= 1
+                guard tries > 0, error.kind == .input || error.kind == .full || error.kind == .other else {
+                    throw error
+                }
+            }
+        }
     }
 
     @discardableResult

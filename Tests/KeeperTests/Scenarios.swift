@@ -100,6 +100,7 @@ enum Scenarios {
         #expect(!bench.exits.contains { $0.pid == helper.pid }, "nobody wants a dead torpord's helper")
         try Pidfd.sendSignal(stays.pidfd.raw, Signal.kill)
         #expect(try bench.turn { bench.exits.contains { $0.pid == stays.pid } })
+        #expect(bench.keeper.leftOver.isEmpty, "the pidfd of what has exited must not stay open")
     }
 
     static func holding(_ bench: Bench) throws {

@@ -234,6 +234,30 @@ import Testing
         #expect(throws: Errno.noSuchProcess) { try app.tree.signal(Signal.terminate, toAll: true) }
     }
 
+    @Test("where no descriptor is to be had an app is neither taken for gone nor for stopped")
+    func shortage() throws {
+        let app = try TestApp("if os.fork() == 0: os.setsid()\nsay('up')\nwhile True: time.sleep(0.01)")
+        #expect(try app.line() == "up")
+        #expect(try app.line() == "up")
+        try #require(app.tree.members().count == 2)
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        func short<Result>(_ body: () throws -> Result) rethrows -> Result {
+            var none = limit
+            none.rlim_cur = 0
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &none)
+            defer { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
+            return try body()
+        }
+        let (isEmpty, stopped, killed) = short { (app.tree.isEmpty, app.tree.stopPass(), app.tree.killPass()) }
+        #expect(!isEmpty && stopped == .again && killed == .again)
+        #expect(app.tree.members().count == 2, "what was known before is known after it")
+        #expect(try app.stop() == .stopped)
+        try short { try app.tree.continue() }
+        #expect(!app.tree.isStopped())
+        #expect(try app.kill() == .gone)
+    }
+
     @Test("a process whose first thread has ended is stopped by its other threads")
     func leaderGone() throws {
         let app = try TestApp(

@@ -17,6 +17,7 @@ final class FaultyDisk: Sendable {
     let name: String
     private let mode = Monitor(Mode.works)
     private let blocked = Monitor(0)
+    private let failingReads = Monitor(0)
 
     /// Registered for good: SQLite may use a VFS until the process ends.
     nonisolated(unsafe) private static var disks: [FaultyDisk] = []
@@ -47,6 +48,19 @@ final class FaultyDisk: Sendable {
     func set(_ new: Mode) {
         mode.withLock { $0 = new }
         mode.wake()
+    }
+
+    /// So many reads fail, then they work.
+    func failReads(_ count: Int) { failingReads.withLock { $0 = count } }
+
+    var hasFailedReads: Bool { failingReads.withLock { $0 == 0 } }
+
+    private func passRead() -> Bool {
+        failingReads.withLock { count in
+            guard count > 0 else { return true }
+            count -= 1
+            return false
+        }
     }
 
     /// Whether a write waits now.
@@ -80,6 +94,11 @@ final class FaultyDisk: Sendable {
             let place = FaultyDisk.place(file)
             let code = place.pointee.disk.pass()
             return code == SQLITE_OK ? place.pointee.original.pointee.xWrite(file, bytes, count, offset) : code
+        }
+        methods.pointee.xRead = { file, bytes, count, offset in
+            let place = FaultyDisk.place(file)
+            guard place.pointee.disk.passRead() else { return SQLITE_IOERR }
+            return place.pointee.original.pointee.xRead(file, bytes, count, offset)
         }
         methods.pointee.xSync = { file, flags in
             let place = FaultyDisk.place(file)

@@ -91,9 +91,28 @@ extension AppSockets {
     /// Of an app of which no record tells: what is there is from another life.
     func forgetLedger(of app: AppRuntime) { try? File.remove(ledgerPath(of: app)) }
 
+    /// A call that fails once, for want of a descriptor or of memory, must not have the app told the same mail twice.
+    private func readLedger(of app: AppRuntime) -> [UInt8] {
+        var tries = 3
+        while true {
+            do throws(Errno) {
+                return try File.read(ledgerPath(of: app))
+            } catch {
+                if error == .noSuchFileOrDirectory { return [] }
+                tries -= 1
+                if tries > 0 { continue }
+                log.error(
+                    "the tasks and holds of \(app.name) cannot be read (\(error)): they end, and it may be told some mail "
+                        + "again"
+                )
+                return []
+            }
+        }
+    }
+
     /// Goes on with what a torpord before this one has told the app, and with what holds it.
     func restoreChannel(of app: AppRuntime, _ record: ChannelRecord) {
-        let bytes = (try? File.read(ledgerPath(of: app))) ?? []
+        let bytes = readLedger(of: app)
         let ledger = bytes.isEmpty ? nil : ChannelLedger(bytes)
         app.ledger = bytes.isEmpty ? nil : bytes
         let machine = coordinator.machine(app.id)

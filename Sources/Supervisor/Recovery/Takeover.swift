@@ -121,7 +121,11 @@ final class Takeover: ShellRoom {
         // A torpord that dies just after it began has asked only some of them.
         if supervisor.recovery.isShuttingDown { engine.takeIn(coordinator.shutDown(now: loop.now)) }
         supervisor.recovery.keeper = supervisor.keeper.pid
-        for name in supervisor.inheritance.remaining { supervisor.keeper.release(name) }
+        for name in supervisor.inheritance.remaining {
+            supervisor.keeper.release(name)
+            // Whose app left the configuration. What an app has stored may linger.
+            for descriptor in supervisor.inheritance.take(name) { descriptor.closesPromptly = true }
+        }
         if supervisor.keeper.instance > 1 || !recovered.isEmpty {
             let time = (loop.now - began).microseconds
             let text = "a new torpord has taken over \(Readable.count(recovered.count, "running app"))"
