@@ -431,10 +431,11 @@ int tlx_rename_exclusive(const char *from, const char *to) {
 
 int tlx_open_beneath(int folder, const char *name, int flags, int same_device)
 {
-    // RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_XDEV of linux/openat2.h, as above.
+    // RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_XDEV of linux/openat2.h, as above. With O_PATH it refuses every
+    // flag that means nothing there, O_NOCTTY too; only regular files and folders are opened otherwise.
     struct {
         uint64_t flags, mode, resolve;
-    } how = {(uint64_t)(flags | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW), 0, 0x08 | 0x04 | (same_device ? 0x01 : 0)};
+    } how = {(uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW), 0, 0x08 | 0x04 | (same_device ? 0x01 : 0)};
     int fd = (int)syscall(SYS_openat2, folder, name, &how, sizeof how);
     if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
         return fd;

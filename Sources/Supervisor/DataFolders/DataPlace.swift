@@ -124,7 +124,7 @@ package struct DataPlace: Sendable {
         if bytes.count == 4 {
             (info.documents, info.library, info.caches, info.temporary) = (bytes[0], bytes[1], bytes[2], bytes[3])
         }
-        info.isWhole = sizes?.allSatisfy { $0?.isWhole ?? false } ?? false
+        info.isWhole = sizes?.allSatisfy { $0?.isWhole ?? false } ?? !File.exists(path)
         return info
     }
 
