@@ -429,6 +429,34 @@ int tlx_rename_exclusive(const char *from, const char *to) {
     return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
 }
 
+int tlx_open_beneath(int folder, const char *name, int flags, int same_device)
+{
+    // RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_XDEV of linux/openat2.h, as above. With O_PATH it refuses every
+    // flag that means nothing there, O_NOCTTY too; only regular files and folders are opened otherwise.
+    struct {
+        uint64_t flags, mode, resolve;
+    } how = {(uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW), 0, 0x08 | 0x04 | (same_device ? 0x01 : 0)};
+    int fd = (int)syscall(SYS_openat2, folder, name, &how, sizeof how);
+    if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
+        return fd;
+    if (strchr(name, '/') != NULL || strcmp(name, "..") == 0) {
+        errno = EXDEV;
+        return -1;
+    }
+    return openat(folder, name, (int)how.flags);
+}
+
+int tlx_rename_absent(int from_folder, const char *from, int to_folder, const char *to)
+{
+    if (renameat2(from_folder, from, to_folder, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    if (linkat(from_folder, from, to_folder, to, 0) < 0)
+        return -1;
+    return unlinkat(from_folder, from, 0);
+}
+
 int tlx_punch(int fd)
 {
     struct stat st;

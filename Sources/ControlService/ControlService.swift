@@ -132,6 +132,8 @@ package final class ControlService: ShellRoom, ClientService {
             case .unhandled(let request): try unhandled(request, reply)
             case .replayUnhandled(let request): try replay(request, by: Self.name(of: peer), reply)
             case .dropUnhandled(let request): try drop(request, by: Self.name(of: peer), reply)
+            case .data(let names): data(of: names, reply)
+            case .purgeData(let request): purge(request, by: Self.name(of: peer), reply)
             case .logs(let request): logs(request, try selection.one(request.app), reply)
             case .events(let request):
                 History(supervisor, request, reply).begin()

@@ -229,6 +229,20 @@ public enum ManagerInterface {
           asked: []string
         )
 
+        # The data folders of an app, and what they take on the disk. configured: the configuration has it, with data_folders;
+        # version: the one that came up last; complete: false where not all could be looked at.
+        type DataFolders (
+          app: string,
+          path: string,
+          configured: bool,
+          version: ?string,
+          documents_bytes: int,
+          library_bytes: int,
+          caches_bytes: int,
+          tmp_bytes: int,
+          complete: bool
+        )
+
         # Something that happened, and why. "sequence" grows with every event, over instances and boots too.
         type Event (
           sequence: int,
@@ -569,6 +583,15 @@ public enum ManagerInterface {
 
         # Keeps it no longer: all of these apps, or these numbers. Returns what was there.
         method DropUnhandled(apps: ?[]string, ids: ?[]int) -> (ids: []int)
+
+        # The data folders of these apps, by exact names, or of all that have any, those included that have left the
+        # configuration. It is looked at now, which may take a while.
+        method Data(apps: ?[]string) -> (data: []DataFolders)
+
+        # Removes what is in these data folders of an app (documents, library, caches, tmp), or, without folders, all of
+        # them, so that its next launch is its first. It must not run. left: how many files could not be removed; message
+        # says which and why.
+        method PurgeData(app: string, folders: ?[]string) -> (app: string, removed: int, left: int, message: ?string)
 
         # Which apps need which; all apps, sorted by name.
         method Graph() -> (apps: []GraphNode)

@@ -28,6 +28,10 @@ public enum ManagerRequest: Hashable, Sendable {
     case replayUnhandled(ReplayRequest)
     /// Keep it no longer.
     case dropUnhandled(DropRequest)
+    /// The data folders of these apps; of all that have any where none is named.
+    case data(apps: [String])
+    /// Remove what is in data folders.
+    case purgeData(PurgeDataRequest)
     case logs(LogsRequest)
     case events(EventsRequest)
     case reports(app: String?)
@@ -85,6 +89,8 @@ public enum ManagerRequest: Hashable, Sendable {
         case "Unhandled": self = .unhandled(try UnhandledRequest(fields: fields))
         case "ReplayUnhandled": self = .replayUnhandled(try ReplayRequest(fields: fields))
         case "DropUnhandled": self = .dropUnhandled(try DropRequest(fields: fields))
+        case "Data": self = .data(apps: fields["apps"] == nil ? [] : try fields.strings("apps"))
+        case "PurgeData": self = .purgeData(try PurgeDataRequest(fields: fields))
         case "Logs": self = .logs(try LogsRequest(fields: fields))
         case "Events": self = .events(try EventsRequest(fields: fields))
         case "Reports": self = .reports(app: try fields.optionalString("app"))
@@ -126,6 +132,8 @@ public enum ManagerRequest: Hashable, Sendable {
             case .unhandled(let request): ("Unhandled", request.parameters, false)
             case .replayUnhandled(let request): ("ReplayUnhandled", request.parameters, false)
             case .dropUnhandled(let request): ("DropUnhandled", request.parameters, false)
+            case .data(let apps): ("Data", apps.isEmpty ? .emptyObject : ["apps": .strings(apps)], false)
+            case .purgeData(let request): ("PurgeData", request.parameters, false)
             case .logs(let request): ("Logs", request.parameters, !request.isOneReply)
             case .events(let request): ("Events", request.parameters, true)
             case .reports(let app): ("Reports", app.map { ["app": .string($0)] } ?? .emptyObject, false)

@@ -34,6 +34,11 @@ public struct LaunchOptions: Sendable {
     public var restoredState: SavedState? {
         json["restored_state"]?.stringValue.map { SavedState(path: $0) }
     }
+    /// Whether no run of the app has come up before, as far as its data folders go (`data_folders`).
+    public var isFirstLaunch: Bool { json["first_launch"]?.boolValue ?? false }
+    /// The version whose first launch was before this one's; nil where this is no first launch of a version. It is empty
+    /// where the configuration named none then.
+    public var updatedFrom: String? { json["updated_from"]?.stringValue }
 }
 
 /// What the app saved in an earlier run.

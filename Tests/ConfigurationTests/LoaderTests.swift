@@ -27,6 +27,7 @@ struct LoaderTests {
         [{ device = "aa:bb:cc:dd:ee:ff", on = ["disconnect"] }, { name = "heart", service = "180d", \
         characteristic = "00002A37-0000-1000-8000-00805f9b34fb", wake = "foreground" }]
         """,
+        "data_folders": "true", "first_launch": "\"initial\"", "version": "\"1:2.0~rc1\"",
         "directory": "\"data/../x\"",
         "devices": """
         [{ on = ["remove", "data"], subsystem = "tty", type = "t", node = "/dev/tty*", properties = { A = "1*" }, \
@@ -139,6 +140,9 @@ struct LoaderTests {
         app.devices[0].properties = ["A": "1*"]
         app.devices[0].wake = .none
         app.devices[1].node = "/etc/torpor/ports/a"
+        app.data.isWanted = true
+        app.data.firstLaunch = "/etc/torpor/initial"
+        app.data.version = "1:2.0~rc1"
         app.directory = "/etc/torpor/x"
         app.environment = ["A": "1"]
         app.environmentFiles = [
@@ -318,6 +322,7 @@ struct LoaderTests {
             log_directory = "/l"
             log_level = "debug"
             main = "web@2"
+            min_free = "1.5GB"
             on_exit = "leave"
             operators = ["o"]
             posters = ["p"]
@@ -356,6 +361,7 @@ struct LoaderTests {
         #expect(!memory.enabled && memory.rules.settling == .seconds(1))
         #expect(memory.rules.warningStall == .milliseconds(10) && memory.rules.criticalStall == .milliseconds(300))
         #expect(memory.rules.warningAvailable == 0.2 && memory.rules.criticalAvailable == 0.025)
+        #expect(supervisor.minFree == .bytes(1_500_000_000))
         #expect(supervisor.onExit == .leave)
         #expect(supervisor.operators == ["o"])
         #expect(supervisor.posters == ["p"])

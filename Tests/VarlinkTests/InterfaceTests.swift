@@ -70,6 +70,9 @@ import VarlinkServer
         requests.append(.replayUnhandled(ReplayRequest(id: 7, app: "a")))
         requests.append(.dropUnhandled(DropRequest(apps: ["a"])))
         requests.append(.dropUnhandled(DropRequest(ids: [1, 2])))
+        requests.append(.data(apps: []))
+        requests.append(.data(apps: ["a"]))
+        requests.append(.purgeData(PurgeDataRequest(app: "a", folders: ["caches"])))
         requests.append(.snapshot(app: "a", offset: 7))
         requests.append(.icon(app: "a"))
         for request in requests {

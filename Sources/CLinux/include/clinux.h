@@ -302,6 +302,11 @@ int tlx_bind(pid_t pid, int processor);
 int tlx_punch(int fd);
 /// Rename without replacement (renameat2 needs _GNU_SOURCE).
 int tlx_rename_exclusive(const char *from, const char *to);
+/// openat2 has no wrapper in libc. Opens one name in a folder: no link, and (`same_device`) nothing that is mounted there,
+/// which could wait for whoever made it. Before Linux 5.6 and where it is forbidden, links alone are kept out.
+int tlx_open_beneath(int folder, const char *name, int flags, int same_device);
+/// renameat2 needs _GNU_SOURCE. EEXIST when there is something already; where the filesystem cannot do that, by a second name.
+int tlx_rename_absent(int from_folder, const char *from, int to_folder, const char *to);
 
 /// wcwidth(3) needs _XOPEN_SOURCE and goes by the process's locale: this goes by C.UTF-8's. -1: it cannot be shown.
 int tlx_columns(uint32_t scalar);

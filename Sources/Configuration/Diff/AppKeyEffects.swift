@@ -35,6 +35,9 @@ enum AppKeyEffects {
             copy: { $0.limits = $1.limits }
         ),
         .value("tags", \.tags, .live),
+        .value("data_folders", \.data.isWanted, .restart),
+        .value("first_launch", \.data.firstLaunch, .launch),
+        .value("version", \.data.version, .restart),
         AppKey(
             name: "title",
             effect: { _, _ in .live },

@@ -12,6 +12,7 @@ enum SupervisorKeyEffects {
             .value("log_level", \.logLevel, .live),
             .value("main", \.main, .live),
             .table("memory", \.memory, .live, MemorySpecification.members),
+            .table("min_free", \.minFree, .live, \.written),
             .value("on_exit", \.onExit, .live),
             .value("operators", \.operators, .live),
             .value("posters", \.posters, .live),

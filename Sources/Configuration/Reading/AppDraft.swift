@@ -102,6 +102,9 @@ struct AppDraft {
         if rules.exitsOnSuspend, snapshot != nil {
             warning("snapshot", "is never taken of an app with exits_on_suspend: it does not enter the background")
         }
+        if specification.data.firstLaunch != nil, !specification.data.isWanted {
+            warning("first_launch", "does nothing without data_folders = true")
+        }
         if instances == nil, firstInstance != nil {
             warning("instance_first", "does nothing without instances")
         }
@@ -197,6 +200,7 @@ extension AppSettings {
         for index in afterStop.indices { afterStop[index].command = afterStop[index].command.map(put) }
         sharedResources = sharedResources.map(put)
         purgeable = purgeable.map(put)
+        data.firstLaunch = data.firstLaunch.map(put)
         events.substitute(number)
         if case .file(let path) = standardInput { standardInput = .file(put(path)) }
         if case .file(let path) = standardError { standardError = .file(put(path)) }

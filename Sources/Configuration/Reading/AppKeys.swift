@@ -38,6 +38,9 @@ enum AppKeys {
             TitleReader.read(context, node, into: &draft.specification.presentation)
         },
         .optional("icon", \.specification.presentation.icon, Read.path),
+        .value("data_folders", \.specification.data.isWanted, Read.boolean),
+        .optional("first_launch", \.specification.data.firstLaunch, Read.path),
+        .optional("version", \.specification.data.version, DataFolderSpecification.version),
         .optional("instances", \.instances, Read.integer(1...1_000)),
         .optional("instance_first", \.firstInstance, Read.integer(0...1_000_000_000)),
     ]

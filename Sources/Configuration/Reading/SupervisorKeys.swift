@@ -13,6 +13,7 @@ enum SupervisorKeys {
         Key("memory") { context, node, supervisor in
             MemorySpecification.read(context, node, into: &supervisor.memory)
         },
+        .value("min_free", \.minFree, FreeSpaceRule.read),
         .value("on_exit", \.onExit) { Read.choice($0, $1) },
         .value("operators", \.operators, Read.texts),
         .value("orphans", \.orphans) { Read.choice($0, $1) },

@@ -126,6 +126,8 @@ public struct AppSettings: Sendable, Hashable {
     public var stateLimit: UInt64? = 16 << 20
     /// Where snapshots of what it shows come from; `nil` where the supervisor takes none.
     public var snapshot: SnapshotSpecification?
+    /// The folders that it keeps its data in.
+    public var data = DataFolderSpecification()
     /// Files on which the app is not suspended with a lock, waited for or not; absolute.
     public var sharedResources: [String] = []
     /// Bytes of memory at which the app is ended; `nil` for none.

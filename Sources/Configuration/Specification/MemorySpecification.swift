@@ -39,7 +39,7 @@ public struct MemorySpecification: Sendable, Hashable {
         ]
     }
 
-    private static func percent(_ part: Double) -> String {
+    static func percent(_ part: Double) -> String {
         let thousandths = Int((part * 100_000).rounded())
         return thousandths % 1000 == 0 ? "\(thousandths / 1000)%" : "\(Double(thousandths) / 1000)%"
     }

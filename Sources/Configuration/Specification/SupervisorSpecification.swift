@@ -38,6 +38,8 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var gpsd = GPSAddress.usual
     /// The shortest `keep_alive` that apps may have.
     public var keepAliveMinimum: Duration = .seconds(600)
+    /// How much of the filesystem of `stateDirectory` is to be free: below it caches of apps that do not run go.
+    public var minFree = FreeSpaceRule.part(0.05)
     /// The least severe messages that the supervisor logs.
     public var logLevel: LogLevel = .info
 

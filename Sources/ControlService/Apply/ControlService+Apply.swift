@@ -159,6 +159,7 @@ extension ControlService {
         supervisor.govern()
         supervisor.interruptions.follow(kept.supervisor)
         supervisor.memoryWatch.configure()
+        supervisor.dataFolders.configure()
         supervisor.wakes.configure()
         supervisor.interruptions.coverAll()
         for entry in entries { apps[entry.id].lastEnding = nil }

@@ -36,6 +36,12 @@ package enum EventKind: String, CaseIterable {
     case stateSetAside = "2221cb593ca845aca25c08ce8a68a6b7"
     case snapshotNotTaken = "15372c9715654fe9854834ae1e8d38da"
 
+    // Its data folders.
+    case dataCopied = "9126e3fb17204a7f84f45c79b4f70d12"
+    case dataNotCleared = "50c02793cd0b4a97bf81806ce74d4222"
+    case cachesRemoved = "898e549d71e24cfaa10fc535ce1110dc"
+    case dataPurged = "530f2e4bc003488eb622b3eae6f51ae7"
+
     // Its memory.
     case madeRoom = "622b836bf672486caac6cb81de5cadab"
     case pagedOut = "d360cdb0d9f64b2cbefa04540082c0ad"
@@ -127,7 +133,8 @@ package enum EventKind: String, CaseIterable {
             .noStateDirectory,
             .stateKept, .stateNotKept, .stateSetAside, .snapshotTaken, .snapshotNotTaken, .said, .mainChanged, .unheard,
             .descriptorClosed, .attached,
-            .chatty, .socketNotBound, .socketBound, .socketClosed, .backlogNearlyFull:
+            .chatty, .socketNotBound, .socketBound, .socketClosed, .backlogNearlyFull, .dataCopied, .dataNotCleared,
+            .cachesRemoved, .dataPurged:
             "notice"
         case .asked, .refused: "request"
         case .keptDown, .asLeft, .sleepsAgain: "goal"
@@ -153,14 +160,15 @@ package enum EventKind: String, CaseIterable {
             .reconfigured, .removed, .started, .tookOver, .stopping, .upgrading, .configurationRead, .policyChanged,
             .storeChanged, .holdEnded, .modeBegan, .modeEnded, .woken, .fetched, .fetchPutOff, .clockChanged,
             .memoryEnough, .madeRoom, .belowLimit, .waitsForMemory,
-            .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked, .socketBound:
+            .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked, .socketBound, .dataCopied, .cachesRemoved,
+            .dataPurged:
             .info
         case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit, .notWoken, .snapshotNotTaken:
             .notice
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
             .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .noStateDirectory, .stateNotKept,
             .stateSetAside, .memoryShort, .wakeStorm, .socketNotBound, .socketClosed,
-            .backlogNearlyFull, .gpsdNotBelieved, .notHandled:
+            .backlogNearlyFull, .gpsdNotBelieved, .notHandled, .dataNotCleared:
             .warning
         case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
         }
@@ -178,7 +186,7 @@ package enum EventKind: String, CaseIterable {
             .madeRoom, .pagedOut, .nearLimit, .belowLimit, .waitsForMemory, .notWoken, .wakeStorm, .fetched,
             .fetchPutOff,
             .socketNotBound, .socketBound, .socketClosed,
-            .backlogNearlyFull, .notHandled:
+            .backlogNearlyFull, .notHandled, .dataCopied, .dataNotCleared, .cachesRemoved, .dataPurged:
             " "
         case .launched, .woken, .told, .posted, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused,
             .adviceNotTaken,

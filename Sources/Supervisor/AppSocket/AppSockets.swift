@@ -226,7 +226,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             coordinator.machine(app.id).launchOrder,
             event: app.pendingWake?.event,
             url: supervisor.mailboxes.url(for: app),
-            restoredState: stateOffered(to: app)?.path
+            restoredState: stateOffered(to: app)?.path,
+            data: supervisor.dataFolders.launch(of: app)
         )
     }
 

@@ -52,12 +52,12 @@ extension ManagerRequest {
         switch self {
         case .list, .listOf, .status, .logs, .events, .reports, .snapshot, .icon, .doctor, .policies, .evictionOrder,
             .memory,
-            .recordPolicies, .timers, .graph, .metrics, .unhandled, .handlers,
+            .recordPolicies, .timers, .graph, .metrics, .unhandled, .handlers, .data,
             .describe:
             true
         case .verb(let request): request.verb == .wait
         case .mailbox(let request): !request.take && request.drop.isEmpty
-        case .signal, .post, .open, .replayUnhandled, .dropUnhandled, .apply, .reloadPolicy, .upgrade: false
+        case .signal, .post, .open, .replayUnhandled, .dropUnhandled, .purgeData, .apply, .reloadPolicy, .upgrade: false
         }
     }
 }

@@ -79,6 +79,8 @@ package final class Supervisor: Room {
     package private(set) lazy var savedStates = SavedStates(engine, recorder, self)
     /// What apps showed last.
     package private(set) lazy var snapshots = Snapshots(engine, recorder, self, savedStates)
+    /// The folders that apps keep their data in.
+    package private(set) lazy var dataFolders = DataFolders(self)
     private lazy var announcements = Announcements(engine, recorder)
     /// Gives apps their shares of the machine, and keeps them to their limits.
     package private(set) lazy var shares = Shares(self)
@@ -205,7 +207,7 @@ package final class Supervisor: Room {
         let observers: [any LifecycleObserver] = [
             announcements, launcher, persistence, shares, snapshots, savedStates, memoryWatch, lockWatch, appSockets,
             service,
-            interruptions, mailboxes, wakes,
+            interruptions, mailboxes, wakes, dataFolders,
         ]
         for observer in observers { engine.add(observer) }
         if let clients { engine.add(clients) }
@@ -227,6 +229,7 @@ package final class Supervisor: Room {
         govern()
         interruptions.follow(configuration.supervisor)
         memoryWatch.configure()
+        dataFolders.configure()
         wakes.begin()
         inForce.keepForNextBoot()
         persistence.remember(fresh) { [weak self] in

@@ -51,7 +51,13 @@ struct LaunchEnvironment {
     }
 
     /// `TORPOR_LAUNCH_OPTIONS`.
-    static func options(_ order: LaunchOrder, event: WakeEvent?, url: String?, restoredState: String?) -> JSON {
+    static func options(
+        _ order: LaunchOrder,
+        event: WakeEvent?,
+        url: String?,
+        restoredState: String?,
+        data: DataLaunch?
+    ) -> JSON {
         [
             "reason": .string(order.reason.rawValue),
             "foreground": .bool(order.foreground),
@@ -61,6 +67,8 @@ struct LaunchEnvironment {
             "payload": payload(of: event),
             "url": .optional(url),
             "restored_state": .optional(restoredState),
+            "first_launch": data.map { .bool($0.isFirst) } ?? .null,
+            "updated_from": .optional(data?.updatedFrom),
         ]
     }
 }

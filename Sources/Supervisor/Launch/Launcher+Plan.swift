@@ -88,8 +88,12 @@ extension Launcher {
         if LaunchEnvironment.inherited["PATH"] == nil {
             variables["PATH"] = LaunchEnvironment.path
         }
+        let data = supervisor.dataFolders.variables(of: app)
+        // What the configuration says of it counts.
+        variables["TMPDIR"] = data["TMPDIR"]
         variables.merge(read) { $1 }
         for (key, value) in specification.environment { variables[key] = value }
+        for (key, value) in data where key != "TMPDIR" { variables[key] = value }
         variables["NOTIFY_SOCKET"] = app.notifySocket?.path
         if let watchdog = specification.rules.watchdog { variables["WATCHDOG_USEC"] = "\(watchdog.microseconds)" }
         if !app.store.entries.isEmpty || !sockets.isEmpty {
@@ -105,7 +109,8 @@ extension Launcher {
             order,
             event: app.pendingWake?.event,
             url: supervisor.mailboxes.url(for: app),
-            restoredState: supervisor.savedStates.archiveToRestore(app, order)?.path
+            restoredState: supervisor.savedStates.archiveToRestore(app, order)?.path,
+            data: supervisor.dataFolders.launch(of: app)
         )
         variables["TORPOR_LAUNCH_OPTIONS"] = String(wire: options.serialised())
         variables["TORPOR_APP_SOCKET"] = app.server?.path

@@ -32,6 +32,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     package func touched(_ apps: [AppRuntime]) {
         for app in apps where app.isPreparing && machine(app).transition == .terminating {
             cancelHooks(app)
+            supervisor.dataFolders.cancel(app)
             cancelReading(app)
         }
     }
@@ -45,6 +46,15 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         app.wasKilledAsleep = nil
         app.isEndedByPolicy = nil
         app.server?.setAccepting(false)
+        supervisor.dataFolders.prepare(app, order) { [weak self] failure in
+            guard let self else { return }
+            if let failure { return self.launchRefused(app, failure.description) }
+            self.runFirst(app, order)
+        }
+    }
+
+    /// Its commands that come before it, then it.
+    private func runFirst(_ app: AppRuntime, _ order: LaunchOrder) {
         let first = app.specification.beforeStart
         guard !first.isEmpty else { return launchMain(app, order) }
         runHooks(app, first, named: "before_start") { [weak self] failure in
@@ -302,7 +312,10 @@ extension Launcher {
         let order = (app: app.name, incarnation: machine.incarnation)
         try prepare(app, user)
         var variables: [String: String] = [:]
+        let data = supervisor.dataFolders.variables(of: app)
+        variables["TMPDIR"] = data["TMPDIR"]
         for (key, value) in app.specification.environment { variables[key] = value }
+        for (key, value) in data where key != "TMPDIR" { variables[key] = value }
         variables[AppTag.helperVariable] = "1"
         variables["TORPOR_MANAGER_SOCKET"] = supervisor.runtime.socket
         variables["TORPOR_APP"] = order.app

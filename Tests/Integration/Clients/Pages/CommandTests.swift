@@ -103,7 +103,7 @@ import TorporAPI
         ["web", "db", "notes", "editor", "kiosk"].map { name in
             Apps.sleeper(name) + "\ntags = [\"shop\", \"office\"]\ntopics = { \"*\" = \"all\" }\n"
                 + "snapshot = [\"/bin/echo\", \"hello\"]\n"
-                + (name == "web" ? "signals = { settingsDidChange = \"SIGHUP\" }\n" : "")
+                + (name == "web" ? "signals = { settingsDidChange = \"SIGHUP\" }\ndata_folders = true\n" : "")
                 + (name == "notes" ? opening : "")
         }.joined(separator: "\n") + """
 
@@ -248,6 +248,7 @@ import TorporAPI
             // What goes on is ended; the rest are numbers and files of the reader's own machine.
             let isOther =
                 goesOn && [124, 130].contains(code)
+                || output.hasPrefix("torpor: web is running: stop it first")
                 || output.hasPrefix("torpor: nothing of the number 17 waits for web")
                 || output.hasPrefix("torpor: nothing of the number 1764158733000017 is kept as unhandled")
                 || output.hasPrefix("torpor: nothing of the number 1764158735000020 is kept as unhandled")

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The folders that an app keeps its data in, as `data_folders`, `first_launch` and `version` have them.
+public struct DataFolderSpecification: Sendable, Hashable {
+    /// Whether it has any.
+    public var isWanted = false
+    /// What is copied into `library` before the first launch, and the first one of each version; absolute.
+    public var firstLaunch: String?
+    /// The version of the app; `nil` where the configuration does not say.
+    public var version: String?
+
+    /// An app without such folders.
+    public init() {}
+
+    /// A version: it is shown in a line, and handed to apps.
+    static func version(_ context: Context, _ node: Node) -> String? {
+        guard let text = Read.text(context, node) else { return nil }
+        let others = Array(".-_+~:".utf8)
+        guard text.utf8.count <= 64, text.utf8.allSatisfy({ $0.isNameByte || others.contains($0) }) else {
+            context.error("a version has up to 64 letters, digits, ., -, _, +, ~ and :", at: node.position)
+            return nil
+        }
+        return text
+    }
+}
+
+/// `min_free`: how much of a filesystem is to be free.
+public enum FreeSpaceRule: Sendable, Hashable {
+    case none
+    case bytes(UInt64)
+    /// A part of the filesystem, 0 to 1.
+    case part(Double)
+
+    /// How many bytes that is of a filesystem.
+    public func bytes(of total: UInt64) -> UInt64 {
+        switch self {
+        case .none: 0
+        case .bytes(let bytes): bytes
+        case .part(let part): UInt64(Double(total) * part)
+        }
+    }
+
+    static func read(_ context: Context, _ node: Node) -> FreeSpaceRule? {
+        guard case .string(let text) = node.value, text.hasSuffix("%") else {
+            guard let limit = Read.size(context, node) else { return nil }
+            return limit.map { .bytes($0) } ?? FreeSpaceRule.none
+        }
+        guard let percent = Double(text.dropLast()), (0...50).contains(percent) else {
+            context.error(
+                "\(quoted(text)) is no part of a filesystem: write \"0%\" to \"50%\", or a size",
+                at: node.position
+            )
+            return nil
+        }
+        return .part(percent / 100)
+    }
+
+    var written: [String: String] {
+        switch self {
+        case .none: [:]
+        case .bytes(let bytes): ["": Write.size(bytes)]
+        case .part(let part): ["": MemorySpecification.percent(part)]
+        }
+    }
+}

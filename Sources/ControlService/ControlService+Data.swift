@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import Linux
+import Supervisor
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// The data folders of apps, also of those that have left the configuration.
+extension ControlService {
+    func data(of patterns: [String], _ reply: Reply) {
+        // Of what is no app any more there is still the data, by its exact name.
+        let names = patterns.flatMap { pattern in
+            (try? selection.resolve([pattern]).map(\.name)) ?? [pattern]
+        }
+        supervisor.dataFolders.usage(of: names) { found in
+            guard let found else { return reply.fail(DataFolders.isBusy) }
+            if let missing = names.first(where: { name in !found.contains { $0.app == name } }) {
+                return reply.fail(Self.hasNoData(missing))
+            }
+            reply.send(["data": .array(found.map(\.json))])
+        }
+    }
+
+    func purge(_ request: PurgeDataRequest, by person: String, _ reply: Reply) {
+        supervisor.dataFolders.purge(request, by: person) { result in
+            switch result {
+            case .success(let emptied):
+                let message = emptied.first.map { "\(emptied.left) could not be removed: \($0)" }
+                reply.send([
+                    "app": .string(request.app), "removed": .int(Int64(emptied.removed)),
+                    "left": .int(Int64(emptied.left)), "message": .optional(message),
+                ])
+            case .failure(.unknown): reply.fail(Self.hasNoData(request.app))
+            case .failure(.refused(let sentence)): reply.fail(sentence)
+            }
+        }
+    }
+
+    private static func hasNoData(_ name: String) -> String {
+        "there are no data folders of an app \(name): ‘torpor data’ shows what there is"
+    }
+}

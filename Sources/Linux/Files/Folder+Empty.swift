@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLinux
+import Glibc
+
+extension Folder {
+    /// What came of emptying a folder.
+    public struct Emptied: Hashable, Sendable {
+        /// How many files and folders are gone.
+        public var removed = 0
+        /// How many could not be removed.
+        public var left = 0
+        /// The first of these.
+        public var first: TreeError?
+    }
+
+    /// Folders that are open at once, each with a descriptor.
+    static let deepest = 100
+    private static let batch = 1024
+
+    /// Removes all that is in it, whatever rights the folders below have, with the rights of this thread.
+    ///
+    /// - Throws: ECANCELED alone.
+    public func empty(_ work: TreeWork) throws(TreeError) -> Emptied {
+        var result = Emptied()
+        try empty(work, self, depth: 0, &result)
+        return result
+    }
+
+    /// Empties a folder in it, whatever rights that has.
+    ///
+    /// - Throws: ECANCELED, or why it cannot be opened.
+    public func emptyFolder(_ name: FileName, _ work: TreeWork) throws(TreeError) -> Emptied {
+        do throws(Errno) {
+            return try openAnyhow(name).empty(reporting: work)
+        } catch {
+            throw TreeError(place(name), error)
+        }
+    }
+
+    private func empty(reporting work: TreeWork) throws(Errno) -> Emptied {
+        do throws(TreeError) {
+            return try empty(work)
+        } catch {
+            throw error.errno
+        }
+    }
+
+    /// Removes a file, or a folder with all that is in it.
+    ///
+    /// - Throws: ECANCELED alone.
+    public func removeTree(_ name: FileName, _ work: TreeWork) throws(TreeError) -> Emptied {
+        var result = Emptied()
+        _ = try remove(name, work, self, depth: 0, &result)
+        return result
+    }
+
+    private func empty(_ work: TreeWork, _ root: Folder, depth: Int, _ result: inout Emptied) throws(TreeError) {
+        var stuck: Set<FileName> = []
+        makeWritable()
+        while stuck.count < Self.batch {
+            let names: [FileName]
+            do throws(Errno) {
+                names = try self.names(atMost: Self.batch, except: stuck)
+            } catch {
+                return Self.note(TreeError(path, error), &result)
+            }
+            if names.isEmpty { return }
+            for name in names where !(try remove(name, work, root, depth: depth, &result)) { stuck.insert(name) }
+        }
+    }
+
+    /// Whether it is gone from here.
+    private func remove(
+        _ name: FileName,
+        _ work: TreeWork,
+        _ root: Folder,
+        depth: Int,
+        _ result: inout Emptied
+    ) throws(TreeError) -> Bool {
+        try work.step(place(name), entries: 1)
+        do throws(Errno) {
+            do throws(Errno) {
+                try remove(name)
+            } catch {
+                // EISDIR on Linux; POSIX has EPERM.
+                guard error == .isDirectory || error == .notPermitted else { throw error }
+                return try removeFolder(name, work, root, depth, &result)
+            }
+            result.removed += 1
+            return true
+        } catch {
+            if error == .canceled { throw TreeError(place(name), error) }
+            if error == .noSuchFileOrDirectory { return true }
+            Self.note(TreeError(place(name), error), &result)
+            return false
+        }
+    }
+
+    private func removeFolder(
+        _ name: FileName,
+        _ work: TreeWork,
+        _ root: Folder,
+        _ depth: Int,
+        _ result: inout Emptied
+    ) throws(Errno) -> Bool {
+        do throws(Errno) {
+            try removeFolder(name)
+            result.removed += 1
+            return true
+        } catch {
+            guard error == .directoryNotEmpty || error == .fileExists else { throw error }
+        }
+        if depth >= Self.deepest {
+            // However deep it is, no more descriptors and no more stack than this.
+            let hoisted = ".torpor-deep-\(work.entries)"
+            try call { renameat(raw, name.bytes, root.raw, hoisted) }
+            return true
+        }
+        let folder = try openAnyhow(name)
+        let before = result.left
+        do throws(TreeError) {
+            try folder.empty(work, root, depth: depth + 1, &result)
+        } catch {
+            throw error.errno
+        }
+        // What is left in it is why it is left.
+        if result.left > before { return false }
+        try removeFolder(name)
+        result.removed += 1
+        return true
+    }
+
+    /// Opens a folder that its owner may have closed to itself.
+    private func openAnyhow(_ name: FileName) throws(Errno) -> Folder {
+        do throws(Errno) {
+            return try folder(name)
+        } catch {
+            guard error == .permissionDenied else { throw error }
+        }
+        _ = try open(name, [.path, .directory]).withRaw { raw throws(Errno) in
+            try call { chmod("/proc/self/fd/\(raw)", 0o700) }
+        }
+        return try folder(name)
+    }
+
+    private func makeWritable() {
+        guard let status = try? status(), status.mode & 0o700 != 0o700 else { return }
+        try? descriptor.withRaw { raw throws(Errno) in
+            try File.setMode(descriptor: raw, status.mode | 0o700)
+        }
+    }
+
+    private static func note(_ error: TreeError, _ result: inout Emptied) {
+        result.left += 1
+        if result.first == nil { result.first = error }
+    }
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLinux
+import Glibc
+
+extension Folder {
+    /// What a folder takes.
+    public struct Size: Hashable, Sendable {
+        /// Files and folders in it.
+        public var entries = 0
+        /// What they take on the disk; a file with several names counts once for each.
+        public var bytes: UInt64 = 0
+        /// Whether all of it was looked at: some may be closed to this thread, or there is too much.
+        public var isWhole = true
+
+        /// Nothing.
+        public init() {}
+    }
+
+    private static let mostMeasured = 1_000_000
+
+    /// Adds up what is in it.
+    ///
+    /// - Throws: ECANCELED alone.
+    public func measure(_ work: TreeWork) throws(TreeError) -> Size {
+        var size = Size()
+        try each(work, depth: 0) { _, _, status in
+            size.entries += 1
+            size.bytes &+= status.allocated
+            if size.entries >= Self.mostMeasured { size.isWhole = false }
+            return size.entries < Self.mostMeasured
+        } failed: {
+            size.isWhole = false
+        }
+        return size
+    }
+
+    /// Goes through all that is in it; `visit` is false to stop. Returns whether it came to the end.
+    @discardableResult
+    private func each(
+        _ work: TreeWork,
+        depth: Int,
+        _ visit: (Folder, FileName, FileStatus) -> Bool,
+        failed: () -> Void
+    ) throws(TreeError) -> Bool {
+        guard depth < Self.deepest, let names = try? names(atMost: Self.mostMeasured) else {
+            failed()
+            return true
+        }
+        for name in names {
+            try work.step(place(name), entries: 1)
+            // What is gone meanwhile is not there.
+            guard let found = try? status(name) else {
+                failed()
+                continue
+            }
+            guard visit(self, name, found) else { return false }
+            guard found.kind == .directory else { continue }
+            guard let below = try? folder(name) else {
+                failed()
+                continue
+            }
+            guard try below.each(work, depth: depth + 1, visit, failed: failed) else { return false }
+        }
+        return true
+    }
+
+    // MARK: Removing what was used longest ago
+
+    /// What was removed.
+    public struct Freed: Hashable, Sendable {
+        /// How many files.
+        public var files = 0
+        /// What they took on the disk.
+        public var bytes: UInt64 = 0
+    }
+
+    private struct Candidate {
+        let used: Int64
+        let bytes: UInt64
+        let folder: Int
+        let name: FileName
+    }
+
+    private static let mostCandidates = 100_000
+
+    /// Removes regular files that were read and changed longest ago until they took so many bytes; folders stay, and files
+    /// with a second name elsewhere, whose removal would free nothing. ``TreeWork/cancel()`` ends it early.
+    public func removeOldest(bytes enough: UInt64, _ work: TreeWork) -> Freed {
+        // Folders by their number, each with the one that it is in: paths would take too much.
+        var folders: [(parent: Int, name: FileName)] = [(-1, FileName("."))]
+        var candidates: [Candidate] = []
+        try? gather(work, 0, 0, &folders, &candidates)
+        candidates.sort { $0.used < $1.used }
+        var freed = Freed()
+        for candidate in candidates where freed.bytes < enough {
+            guard (try? work.step("")) != nil else { break }
+            guard let place = folder(candidate.folder, folders), (try? place.remove(candidate.name)) != nil else {
+                continue
+            }
+            freed.files += 1
+            freed.bytes &+= candidate.bytes
+        }
+        return freed
+    }
+
+    private func gather(
+        _ work: TreeWork,
+        _ number: Int,
+        _ depth: Int,
+        _ folders: inout [(parent: Int, name: FileName)],
+        _ candidates: inout [Candidate]
+    ) throws(TreeError) {
+        guard depth < Self.deepest, let names = try? names(atMost: Self.mostCandidates) else { return }
+        for name in names {
+            try work.step("", entries: 1)
+            guard candidates.count < Self.mostCandidates, folders.count < Self.mostCandidates else { return }
+            guard let found = try? status(name) else { continue }
+            switch found.kind {
+            case .regular where found.links == 1 && found.allocated > 0:
+                let used = max(found.accessedMicroseconds, found.modifiedMicroseconds)
+                candidates.append(Candidate(used: used, bytes: found.allocated, folder: number, name: name))
+            case .directory:
+                guard let below = try? folder(name) else { continue }
+                folders.append((number, name))
+                try below.gather(work, folders.count - 1, depth + 1, &folders, &candidates)
+            case .regular, .link, .fifo, .socket, .character, .block, .other: continue
+            }
+        }
+    }
+
+    private func folder(_ number: Int, _ folders: [(parent: Int, name: FileName)]) -> Folder? {
+        var way: [FileName] = []
+        var at = number
+        while at > 0 {
+            way.append(folders[at].name)
+            at = folders[at].parent
+        }
+        var folder = self
+        for name in way.reversed() {
+            guard let next = try? folder.folder(name) else { return nil }
+            folder = next
+        }
+        return folder
+    }
+
+    // MARK: Another owner
+
+    /// Gives what belongs to one user, here and below, to another; the folder itself comes last, so that a kill in between is
+    /// repeated. Files with a second name stay whose they are: that may be elsewhere.
+    ///
+    /// - Throws: ECANCELED, or what the folder itself refuses.
+    public func give(
+        from old: UInt32,
+        to user: (uid: UInt32, gid: UInt32),
+        _ work: TreeWork
+    ) throws(TreeError) -> Emptied {
+        var result = Emptied()
+        try give(old, user, work, 0, &result)
+        do throws(Errno) {
+            _ = try descriptor.withRaw { raw throws(Errno) in try call { fchown(raw, user.uid, user.gid) } }
+        } catch {
+            throw TreeError(path, error)
+        }
+        return result
+    }
+
+    private func give(
+        _ old: UInt32,
+        _ user: (uid: UInt32, gid: UInt32),
+        _ work: TreeWork,
+        _ depth: Int,
+        _ result: inout Emptied
+    ) throws(TreeError) {
+        func note(_ name: FileName, _ error: Errno) {
+            result.left += 1
+            if result.first == nil { result.first = TreeError(place(name), error) }
+        }
+        let names: [FileName]
+        do throws(Errno) {
+            names = try self.names(atMost: Self.mostMeasured)
+        } catch {
+            result.left += 1
+            if result.first == nil { result.first = TreeError(path, error) }
+            return
+        }
+        for name in names {
+            try work.step(place(name), entries: 1)
+            do throws(Errno) {
+                let entry = try open(name, .path)
+                let status = try entry.withRaw { raw throws(Errno) in try File.status(descriptor: raw) }
+                guard status.uid == old else { continue }
+                if status.kind == .directory {
+                    guard depth < Self.deepest else { throw .fileTooLarge }
+                    let below = try folder(name)
+                    do throws(TreeError) {
+                        try below.give(old, user, work, depth + 1, &result)
+                    } catch {
+                        throw error.errno
+                    }
+                } else if status.links > 1 {
+                    throw .tooManyLinks
+                }
+                _ = try entry.withRaw { raw throws(Errno) in try call { tlx_set_owner(raw, user.uid, user.gid) } }
+                result.removed += 1
+            } catch {
+                if error == .canceled { throw TreeError(place(name), error) }
+                if error != .noSuchFileOrDirectory { note(name, error) }
+            }
+        }
+    }
+}
+
+/// Room on a filesystem.
+public struct FilesystemSpace: Hashable, Sendable {
+    /// All of it.
+    public let total: UInt64
+    /// What users without rights may still take.
+    public let free: UInt64
+
+    /// Of the filesystem that a path is on. It may wait for a disk.
+    public init(of path: String) throws(Errno) {
+        var raw = statvfs()
+        try call { statvfs(path, &raw) }
+        total = UInt64(raw.f_blocks) &* UInt64(raw.f_frsize)
+        free = UInt64(raw.f_bavail) &* UInt64(raw.f_frsize)
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import EventLoop
+import Lifecycle
+import Linux
+import TorporAPI
+
+/// Removes caches of apps that do not run while the filesystem of the state directory has less free than `min_free`: those
+/// of the app that has not run for longest first, in each what was used longest ago.
+///
+/// It looks each minute, and only where an app has data folders: nothing tells when a filesystem is nearly full.
+final class CacheEviction {
+    private unowned(unsafe) let room: DataFolders
+    private var timer: TimerSource?
+    private var isLooking = false
+    private var isSaid = false
+
+    private static let interval = Duration.seconds(60)
+    /// After a look that found nothing to remove.
+    private static let longInterval = Duration.seconds(600)
+    /// After an ending: several apps may end together.
+    private static let soon = Duration.seconds(2)
+
+    init(_ room: DataFolders) { self.room = room }
+
+    private var rule: FreeSpaceRule { room.supervisor.configuration.supervisor.minFree }
+
+    /// Looks from now on.
+    func begin() {
+        guard timer == nil else { return }
+        timer = try? room.loop.timer { [weak self] in self?.look() }
+        timer?.arm(after: Self.soon)
+    }
+
+    /// An app has ended, whose caches may go now.
+    func lookSoon() { if !isLooking { timer?.arm(after: Self.soon) } }
+
+    private struct Candidate: Sendable {
+        let name: String
+        /// When it ran last; nil for never, as far as is known.
+        let lastRun: Int64?
+    }
+
+    private enum Look: Sendable {
+        case enough
+        case missing(bytes: UInt64, free: UInt64, total: UInt64, stored: [String])
+    }
+
+    private func look() {
+        guard !room.isEnding, rule != .none, !isLooking else { return again(Self.interval) }
+        isLooking = true
+        let (root, rule) = (room.root, rule)
+        room.worker.ask { () -> Look in
+            guard let space = try? FilesystemSpace(of: root) else { return .enough }
+            let wanted = rule.bytes(of: space.total)
+            guard space.free < wanted else { return .enough }
+            return .missing(
+                bytes: wanted - space.free,
+                free: space.free,
+                total: space.total,
+                stored: DataPlace.apps(in: root)
+            )
+        } _: { [weak self] look in
+            guard let self else { return }
+            switch look {
+            case .enough:
+                self.isSaid = false
+                self.again(Self.interval)
+            case .missing(let bytes, let free, let total, let stored):
+                self.evict(bytes, free, total, self.candidates(stored), freed: 0)
+            }
+        }
+    }
+
+    private func again(_ time: Duration) {
+        isLooking = false
+        timer?.arm(after: time)
+    }
+
+    /// Those that do not run, the first to go first; apps that have left the configuration before all others.
+    private func candidates(_ stored: [String]) -> [Candidate] {
+        let all = stored.compactMap { name -> Candidate? in
+            guard let app = app(name) else { return Candidate(name: name, lastRun: nil) }
+            return mayLose(app) ? Candidate(name: name, lastRun: app.lastExit?.at) : nil
+        }
+        return all.sorted { ($0.lastRun ?? .min, $0.name) < ($1.lastRun ?? .min, $1.name) }
+    }
+
+    private func app(_ name: String) -> AppRuntime? { room.coordinator.id(of: name).map { room.apps[$0] } }
+
+    private func mayLose(_ app: AppRuntime) -> Bool { !room.machine(app).isAlive && !app.isPreparing }
+
+    private func evict(_ missing: UInt64, _ free: UInt64, _ total: UInt64, _ candidates: [Candidate], freed: UInt64) {
+        guard missing > 0, let next = candidates.first else {
+            if missing > 0, !isSaid {
+                isSaid = true
+                room.log.warning(
+                    "the filesystem of \(room.root) has \(Bytes.text(free &+ freed)) free, less than min_free, and no app that "
+                        + "does not run has caches"
+                )
+            }
+            return again(missing > 0 && freed == 0 ? Self.longInterval : Self.interval)
+        }
+        let rest = Array(candidates.dropFirst())
+        // It may have been launched meanwhile.
+        if let app = app(next.name), !mayLose(app) { return evict(missing, free, total, rest, freed: freed) }
+        let (place, gate, work) = (DataPlace(root: room.root, app: next.name), room.gate(of: next.name), TreeWork())
+        gate.evict(work)
+        room.worker.ask {
+            gate.alone { place.evict(bytes: missing, work) }
+        } _: { [weak self] result in
+            guard let self else { return }
+            if result.files > 0 {
+                let part = total > 0 ? Double(free &+ freed) * 100 / Double(total) : 0
+                self.room.note(
+                    self.app(next.name),
+                    .cachesRemoved,
+                    text: (self.app(next.name) == nil ? "\(next.name), which has left the configuration, " : "")
+                        + "has lost \(Readable.count(result.files, "file")) (\(Bytes.text(result.bytes))) of its caches: the "
+                        + "filesystem had \(Bytes.text(free &+ freed)) free (\(Bytes.oneDigit(part)) %)"
+                )
+            }
+            let left = missing > result.bytes ? missing - result.bytes : 0
+            self.evict(left, free, total, rest, freed: freed &+ result.bytes)
+        }
+    }
+}
+
+/// Bytes in sentences.
+enum Bytes {
+    /// `12 B`, `1.5 MiB`.
+    static func text(_ bytes: UInt64) -> String {
+        let units = ["B", "KiB", "MiB", "GiB", "TiB"]
+        var value = Double(bytes)
+        var unit = 0
+        while value >= 1024, unit < units.count - 1 {
+            value /= 1024
+            unit += 1
+        }
+        return unit == 0 ? "\(bytes) B" : "\(oneDigit(value)) \(units[unit])"
+    }
+
+    static func oneDigit(_ value: Double) -> String { "\((value * 10).rounded() / 10)" }
+}

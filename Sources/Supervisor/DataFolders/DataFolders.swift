@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Engine
+import EventLoop
+package import Lifecycle
+import Linux
+package import TorporAPI
+
+/// Apps' data folders: made ready before each launch, emptied of caches while the disk is full, shown and purged.
+///
+/// Nothing in them is touched by the loop's thread: what they are like may be anything.
+package final class DataFolders: ShellRoom, LifecycleObserver {
+    package unowned(unsafe) let supervisor: Supervisor
+    /// Measures, purges and evicts, one after the other.
+    let worker: BackgroundWorker
+    private let commits: BackgroundWorker
+    /// One for each app that had such folders: whoever works in them does so alone.
+    private var gates: [String: DataGate] = [:]
+    /// Launches that came up, of which it is not on the disk yet.
+    private var unkept: [String: DataLaunch] = [:]
+    private var asked = 0
+    private(set) lazy var eviction = CacheEviction(self)
+
+    package init(_ supervisor: Supervisor) {
+        self.supervisor = supervisor
+        worker = BackgroundWorker(supervisor.loop, named: "data")
+        commits = BackgroundWorker(supervisor.loop, named: "data-launches")
+    }
+
+    var root: String { supervisor.runtime.state + "/data" }
+
+    func place(of app: AppRuntime) -> DataPlace { DataPlace(root: root, app: app.name) }
+
+    func gate(of app: String) -> DataGate {
+        if let gate = gates[app] { return gate }
+        let gate = DataGate()
+        gates[app] = gate
+        return gate
+    }
+
+    /// What tells an app where its folders are; nothing for one without.
+    func variables(of app: AppRuntime) -> [String: String] {
+        app.specification.data.isWanted ? place(of: app).variables : [:]
+    }
+
+    // MARK: Launches
+
+    /// Makes the folders ready for a launch; tells why they could not be. At once for an app without.
+    func prepare(_ app: AppRuntime, _ order: LaunchOrder, _ completion: @escaping (LaunchError?) -> Void) {
+        let data = app.specification.data
+        guard data.isWanted else { return completion(nil) }
+        let place = place(of: app)
+        let gate = gate(of: app.name)
+        gate.stopEviction()
+        let (names, unkept, incarnation) = (Account.Names(app.specification), unkept[app.name], order.incarnation)
+        let work = TreeWork()
+        let preparation = DataPreparation(work)
+        app.dataPreparation = preparation
+        preparation.timer = try? loop.timer { [weak self, weak app, weak preparation] in
+            if let self, let app, let preparation { self.tellProgress(of: preparation, app) }
+        }
+        preparation.timer?.arm(after: Self.patience)
+        supervisor.launcher.read(for: app) { () throws(LaunchError) -> DataPlace.Prepared in
+            let account = try names.map { names throws(LaunchError) in try Account.find(names) }
+            return try gate.alone { () throws(LaunchError) in
+                if let unkept { try? place.keep(unkept) }
+                return try place.prepare(data, for: DataPlace.Owner(account), incarnation: incarnation, work)
+            }
+        } _: { [weak self, weak app] result in
+            guard let self, let app else { return }
+            preparation.timer?.cancel()
+            app.dataPreparation = nil
+            switch result {
+            case .success(let prepared):
+                app.run.dataLaunch = prepared.launch
+                self.tell(prepared, of: app)
+                self.eviction.begin()
+                completion(nil)
+            case .failure(let error): completion(error)
+            }
+        }
+    }
+
+    private static let patience = Duration.seconds(10)
+
+    private func tellProgress(of preparation: DataPreparation, _ app: AppRuntime) {
+        let work = preparation.work
+        note(
+            app,
+            .dataCopied,
+            text: "is not launched yet: its data folders are made ready, \(Readable.count(work.entries, "file")) and "
+                + "\(Bytes.text(work.bytes)) so far",
+            level: .notice
+        )
+        preparation.timer?.arm(after: Self.patience * 6)
+    }
+
+    private func tell(_ prepared: DataPlace.Prepared, of app: AppRuntime) {
+        for problem in prepared.problems { note(app, .dataNotCleared, text: problem) }
+        guard let copied = prepared.copied else { return }
+        let why =
+            prepared.launch.isFirst
+            ? "its first launch" : "the first launch of version \(app.specification.data.version ?? "")"
+        var text =
+            "has \(Readable.count(copied.made, "file")) (\(Bytes.text(copied.bytes))) of first_launch in its library, before \(why)"
+        if copied.present > 0 { text += "; of \(copied.present) there was one of that name, which stays" }
+        if let first = copied.firstSpecial {
+            text += "; \(first) is a device, a FIFO or a socket, and is left out"
+            if copied.special > 1 { text += ", as are \(copied.special - 1) more" }
+        }
+        note(app, .dataCopied, text: text)
+    }
+
+    /// A launch was overtaken.
+    func cancel(_ app: AppRuntime) {
+        app.dataPreparation?.work.cancel()
+        app.dataPreparation?.timer?.cancel()
+    }
+
+    /// What the app's launch was told; also what an earlier torpord told it.
+    func launch(of app: AppRuntime) -> DataLaunch? {
+        guard app.specification.data.isWanted else { return nil }
+        if let launch = app.run.dataLaunch { return launch }
+        let machine = machine(app)
+        // Only of a run that this torpord did not launch.
+        guard machine.isAlive, app.dataPreparation == nil, !app.run.isDataSought else { return nil }
+        app.run.isDataSought = true
+        app.run.dataLaunch = place(of: app).pendingLaunch(machine.incarnation)
+        return app.run.dataLaunch
+    }
+
+    package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
+        if to != .notRunning { cameUp(app) }
+    }
+
+    package func ended(_ app: AppRuntime, _ ending: Ending) {
+        if ending.reason == .exitSuccess, ending.cause != nil { cameUp(app) }
+        eviction.lookSoon()
+    }
+
+    /// The next launch is no first one: written down beside the loop.
+    private func cameUp(_ app: AppRuntime) {
+        guard let launch = launch(of: app), launch.isNews, !app.run.isDataLaunchKept else { return }
+        app.run.isDataLaunchKept = true
+        let (name, place, gate) = (app.name, place(of: app), gate(of: app.name))
+        unkept[name] = launch
+        commits.ask {
+            gate.alone { () -> Errno? in
+                do throws(Errno) {
+                    try place.keep(launch)
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+        } _: { [weak self] error in
+            guard let self else { return }
+            if let error {
+                // Tried again before its next launch.
+                return self.log.warning("\(name): that it was launched cannot be stored in \(place.root): \(error)")
+            }
+            if self.unkept[name] == launch { self.unkept[name] = nil }
+        }
+    }
+
+    /// Of an app that leaves the configuration, what it can make again goes, and the rest stays.
+    package func forget(_ app: AppRuntime) {
+        unkept[app.name] = nil
+        guard app.specification.data.isWanted else { return }
+        let (name, place, gate) = (app.name, place(of: app), gate(of: app.name))
+        worker.ask {
+            gate.alone { try? place.purge([.caches, .tmp], TreeWork()) }
+        } _: { [weak self] emptied in
+            guard let self else { return }
+            if self.coordinator.id(of: name) == nil { self.gates[name] = nil }
+            guard let emptied, emptied.left > 0 else { return }
+            self.log.warning("\(name): \(emptied.left) of its caches and temporary files cannot be removed")
+        }
+    }
+
+    /// Follows what the configuration says of free space.
+    package func configure() {
+        if apps.contains(where: { $0.specification.data.isWanted }) { eviction.begin() }
+    }
+
+    // MARK: What clients ask
+
+    /// Requests that may wait.
+    private static let mostAsked = 16
+
+    private func ask<T: Sendable>(_ work: @escaping @Sendable () -> T, _ completion: @escaping (T) -> Void) -> Bool {
+        guard asked < Self.mostAsked else { return false }
+        asked += 1
+        worker.ask(work) { [weak self] result in
+            self?.asked -= 1
+            completion(result)
+        }
+        return true
+    }
+
+    package static let isBusy = "the disk is slow, and \(mostAsked) requests wait for it: try again in a moment"
+
+    /// What the folders of some apps take, or of all; nil where too many ask.
+    package func usage(of names: [String], _ completion: @escaping ([DataFoldersInfo]?) -> Void) {
+        let root = root
+        let configured = Set(apps.lazy.filter { $0.specification.data.isWanted }.map(\.name))
+        let isTaken = ask {
+            let there = DataPlace.apps(in: root)
+            let chosen = names.isEmpty ? Array(configured.union(there)).sorted() : names
+            return chosen.filter { configured.contains($0) || there.contains($0) }.map { name in
+                DataPlace(root: root, app: name).usage(isConfigured: configured.contains(name), TreeWork())
+            }
+        } _: {
+            completion($0)
+        }
+        if !isTaken { completion(nil) }
+    }
+
+    /// Removes data of an app; a sentence says why it could not be.
+    package func purge(
+        _ request: PurgeDataRequest,
+        by person: String,
+        _ completion: @escaping (Result<Removal, PurgeFailure>) -> Void
+    ) {
+        let app = coordinator.id(of: request.app).map { apps[$0] }
+        if let app, machine(app).isAlive || app.isPreparing {
+            return completion(.failure(.refused("\(app.name) is running: stop it first (torpor stop \(app.name))")))
+        }
+        let place = DataPlace(root: root, app: request.app)
+        let gate = gate(of: request.app)
+        gate.stopEviction()
+        let parts = request.folders.compactMap(DataPlace.Part.init)
+        let isTaken = ask { () -> Result<Removal, PurgeFailure> in
+            guard DataPlace.apps(in: place.root).contains(place.app) else { return .failure(.unknown) }
+            return gate.alone {
+                do throws(Errno) {
+                    return .success(try place.purge(parts, TreeWork()))
+                } catch {
+                    return .failure(.refused("the data of \(place.app) cannot be removed from \(place.path): \(error)"))
+                }
+            }
+        } _: { [weak self, weak app] result in
+            if case .success(let emptied) = result {
+                let what = parts.isEmpty ? "all its data" : parts.map(\.rawValue).joined(separator: " and ")
+                let text = "has lost \(what), \(Readable.count(emptied.removed, "file")), as was asked for"
+                if let app { self?.note(app, .dataPurged, text: text, reason: person) }
+            }
+            completion(result)
+        }
+        if !isTaken { completion(.failure(.refused(Self.isBusy))) }
+    }
+}
+
+/// Why data was not removed.
+package enum PurgeFailure: Error, Sendable {
+    /// There is none of an app of that name.
+    case unknown
+    /// A sentence.
+    case refused(String)
+}
+
+/// Who works in the folders of an app: one at a time.
+final class DataGate: Sendable {
+    private let lock = Monitor(())
+    private let eviction = Monitor<TreeWork?>(nil)
+
+    /// Waits until nobody else works there: for threads beside the loop.
+    func alone<T: Sendable, Failure: Error>(_ body: () throws(Failure) -> T) throws(Failure) -> T {
+        try lock.withLock { _ throws(Failure) in try body() }
+    }
+
+    /// Work that is given up as soon as the app is to be launched.
+    func evict(_ work: TreeWork) { eviction.withLock { $0 = work } }
+
+    func stopEviction() { eviction.withLock { $0 }?.cancel() }
+}
+
+/// Folders that are being made ready for a launch.
+final class DataPreparation {
+    let work: TreeWork
+    var timer: TimerSource?
+
+    init(_ work: TreeWork) { self.work = work }
+}
+
+extension AppRuntime {
+    var dataPreparation: DataPreparation? {
+        get { slots[DataPreparationSlot.self] }
+        set { slots[DataPreparationSlot.self] = newValue }
+    }
+}
+
+private enum DataPreparationSlot: Slot { typealias Value = DataPreparation }
+
+extension Incarnation {
+    /// What it was told of its data; nil where it has none, or it is not known.
+    var dataLaunch: DataLaunch? {
+        get { slots[DataLaunchSlot.self] }
+        set { slots[DataLaunchSlot.self] = newValue }
+    }
+    /// It is being stored that it came up.
+    var isDataLaunchKept: Bool {
+        get { slots[DataLaunchKeptSlot.self] ?? false }
+        set { slots[DataLaunchKeptSlot.self] = newValue }
+    }
+    var isDataSought: Bool {
+        get { slots[DataSoughtSlot.self] ?? false }
+        set { slots[DataSoughtSlot.self] = newValue }
+    }
+}
+
+private enum DataLaunchSlot: Slot { typealias Value = DataLaunch }
+private enum DataLaunchKeptSlot: Slot { typealias Value = Bool }
+private enum DataSoughtSlot: Slot { typealias Value = Bool }

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+package import Linux
+import TorporAPI
+import Varlink
+
+/// The data folders of one app on the disk: `STATE/data/APP`, which belongs to the app's user.
+///
+/// `STATE/data` is the supervisor's own, and what it knows of first launches is in folders there that no app can be called
+/// as. In the folder of the app everything is done with the rights of its owner, and without following links: what the
+/// app makes of it costs the app alone. All of this waits for the disk, and is for threads beside the loop.
+package struct DataPlace: Sendable {
+    /// The folders that an app gets.
+    package enum Part: String, CaseIterable, Sendable {
+        case documents, library, caches, tmp
+
+        var name: FileName { FileName(rawValue) }
+    }
+
+    /// `STATE/data`.
+    let root: String
+    package let app: String
+
+    package init(root: String, app: String) { (self.root, self.app) = (root, app) }
+
+    /// The folder that has them all.
+    package var path: String { root + "/" + app }
+    package func path(_ part: Part) -> String { path + "/" + part.rawValue }
+
+    /// What tells an app where they are.
+    package var variables: [String: String] {
+        [
+            "TORPOR_DOCUMENTS": path(.documents), "TORPOR_LIBRARY": path(.library), "TORPOR_CACHES": path(.caches),
+            "TMPDIR": path(.tmp),
+        ]
+    }
+
+    // MARK: What is known of first launches
+
+    private var mark: String { root + "/.launches/" + app }
+    private var pending: String { root + "/.pending/" + app }
+
+    /// What is known of the launch that came up last; nil before the first one.
+    var known: (version: String?, isThere: Bool) {
+        guard let bytes = try? File.read(mark, limit: 4096) else { return (nil, false) }
+        return ((try? JSON.parse(bytes))?["version"]?.stringValue, true)
+    }
+
+    /// What a launch of an earlier torpord was told, if it is this one.
+    func pendingLaunch(_ incarnation: UInt32) -> DataLaunch? {
+        guard let bytes = try? File.read(pending, limit: 4096), let json = try? JSON.parse(bytes),
+            json["incarnation"]?.intValue == Int64(incarnation)
+        else { return nil }
+        return DataLaunch(
+            incarnation: incarnation,
+            isFirst: json["first_launch"]?.boolValue ?? false,
+            updatedFrom: json["updated_from"]?.stringValue,
+            version: json["version"]?.stringValue
+        )
+    }
+
+    private func note(_ launch: DataLaunch) throws(Errno) {
+        guard launch.isNews else {
+            if File.exists(pending) { try File.remove(pending) }
+            return
+        }
+        let json: JSON = [
+            "incarnation": .int(Int64(launch.incarnation)), "first_launch": .bool(launch.isFirst),
+            "updated_from": .optional(launch.updatedFrom), "version": .optional(launch.version),
+        ]
+        try Self.makeOwnFolder(root + "/.pending")
+        try File.replace(pending, json.serialised(), mode: 0o600)
+    }
+
+    /// The launch has come up: the next one is no first one. Durable when it returns.
+    func keep(_ launch: DataLaunch) throws(Errno) {
+        guard launch.isNews else { return }
+        try Self.makeOwnFolder(root + "/.launches")
+        let json: JSON = ["version": .optional(launch.version)]
+        try File.replace(mark, json.serialised(), mode: 0o600, sync: true)
+        try Folder(root + "/.launches").synchronise()
+        try? File.remove(pending)
+    }
+
+    func forgetLaunches() throws(Errno) {
+        for path in [mark, pending] where File.exists(path) { try File.remove(path) }
+        if File.exists(root + "/.launches") { try Folder(root + "/.launches").synchronise() }
+    }
+
+    private static func makeOwnFolder(_ path: String) throws(Errno) {
+        if try File.kind(path) != .directory { try File.makeDirectories(path, mode: 0o700) }
+    }
+
+    // MARK: What is there
+
+    /// With whose rights something is done in the folder; nil: with the supervisor's own.
+    var rights: FileRights? {
+        get throws(Errno) {
+            let status = try File.status(path, followLinks: false)
+            guard status.kind == .directory else { throw .notDirectory }
+            return FileRights(name: "user \(status.uid)", uid: status.uid, gid: status.gid, groups: [status.gid])
+        }
+    }
+
+    /// Does something in the folder with the rights of whom it belongs to.
+    func acting<T>(_ body: (Folder) throws(Errno) -> T) throws(Errno) -> T {
+        guard let rights = try rights else { return try body(try Folder(path)) }
+        return try rights.acting { () throws(Errno) in try body(try Folder(path)) }
+    }
+
+    /// What the folders take.
+    func usage(isConfigured: Bool, _ work: TreeWork) -> DataFoldersInfo {
+        var info = DataFoldersInfo(app: app, path: path, isConfigured: isConfigured)
+        info.version = known.version
+        let sizes = try? acting { folder throws(Errno) in
+            Part.allCases.map { part -> Folder.Size? in
+                guard let part = try? folder.folder(part.name) else { return nil }
+                return try? part.measure(work)
+            }
+        }
+        let bytes = (sizes ?? []).map { Int64(clamping: $0?.bytes ?? 0) }
+        if bytes.count == 4 {
+            (info.documents, info.library, info.caches, info.temporary) = (bytes[0], bytes[1], bytes[2], bytes[3])
+        }
+        info.isWhole = sizes?.allSatisfy { $0?.isWhole ?? false } ?? !File.exists(path)
+        return info
+    }
+
+    /// The apps that have folders there, in the order of their names.
+    static func apps(in root: String) -> [String] {
+        ((try? File.list(root)) ?? []).filter { !$0.hasPrefix(".") }.sorted()
+    }
+
+    // MARK: Removing
+
+    /// Empties some of the folders; of all of them, they go themselves, with what is known of launches.
+    func purge(_ parts: [Part], _ work: TreeWork) throws(Errno) -> Removal {
+        let isAll = parts.isEmpty
+        // First: what was removed in part was not there before, and not the other way round.
+        if isAll { try forgetLaunches() }
+        var emptied = try acting { folder throws(Errno) in
+            var emptied = Removal()
+            do throws(TreeError) {
+                if isAll { return Removal(try folder.empty(work)) }
+                for part in parts {
+                    guard let place = try? folder.folder(part.name) else { continue }
+                    emptied.add(Removal(try place.empty(work)))
+                }
+            } catch {
+                throw error.errno
+            }
+            return emptied
+        }
+        guard isAll, emptied.left == 0 else { return emptied }
+        try File.removeDirectory(path)
+        emptied.removed += 1
+        return emptied
+    }
+
+    /// Removes what of the caches was used longest ago, until so many bytes are free that were not.
+    func evict(bytes: UInt64, _ work: TreeWork) -> (files: Int, bytes: UInt64) {
+        let freed = try? acting { folder throws(Errno) in
+            try folder.folder(Part.caches.name).removeOldest(bytes: bytes, work)
+        }
+        return (freed?.files ?? 0, freed?.bytes ?? 0)
+    }
+}
+
+/// What was removed of data folders, or given away, and what could not be.
+package struct Removal: Hashable, Sendable {
+    package var removed = 0
+    package var left = 0
+    /// The first that could not be.
+    package var first: TreeError?
+
+    init() {}
+
+    init(_ emptied: Folder.Emptied) { (removed, left, first) = (emptied.removed, emptied.left, emptied.first) }
+
+    mutating func add(_ other: Removal) {
+        removed += other.removed
+        left += other.left
+        if first == nil { first = other.first }
+    }
+}
+
+/// What a launch is told of its data.
+package struct DataLaunch: Hashable, Sendable {
+    let incarnation: UInt32
+    /// None has come up before.
+    package let isFirst: Bool
+    /// The version that came up before this one, which is another; empty where it had none.
+    package let updatedFrom: String?
+    let version: String?
+
+    /// Whether it is to be remembered that it came up.
+    var isNews: Bool { isFirst || updatedFrom != nil }
+}
+
+extension DataPlace {
+    /// What was made ready for a launch.
+    struct Prepared: Sendable {
+        let launch: DataLaunch
+        var copied: Folder.Copied?
+        /// What could not be done, though the app can be launched; sentences of which it is the subject.
+        var problems: [String] = []
+    }
+
+    /// Whose they are to be.
+    struct Owner: Hashable, Sendable {
+        let uid: UInt32
+        let gid: UInt32
+        let rights: FileRights?
+        /// The user, as a sentence calls it.
+        let name: String
+
+        init(_ account: Account?) {
+            uid = account?.user?.uid ?? Users.effectiveUID
+            gid = account?.gid ?? Users.effectiveGID
+            rights = account?.fileRights
+            name = account?.user?.name ?? "torpord's own user"
+        }
+    }
+
+    /// Makes them ready for a launch: they are there and the user's own, `tmp` is empty, and what a first launch is to find
+    /// is there.
+    func prepare(
+        _ data: DataFolderSpecification,
+        for owner: Owner,
+        incarnation: UInt32,
+        _ work: TreeWork
+    ) throws(LaunchError) -> Prepared {
+        let before = known
+        let isUpdate = before.isThere && data.version != nil && data.version != before.version
+        var prepared = Prepared(
+            launch: DataLaunch(
+                incarnation: incarnation,
+                isFirst: !before.isThere,
+                updatedFrom: isUpdate ? before.version ?? "" : nil,
+                version: data.version ?? before.version
+            )
+        )
+        do throws(Errno) {
+            if let problem = try makeFolder(for: owner, work) { prepared.problems.append(problem) }
+        } catch {
+            throw LaunchError("cannot make the data folder \(path) for \(owner.name): \(error)")
+        }
+        let ready: Result<Prepared, LaunchError>
+        do throws(Errno) {
+            ready = try acting { folder throws(Errno) in
+                do throws(LaunchError) {
+                    var prepared = prepared
+                    try fill(folder, data, owner, &prepared, work)
+                    return .success(prepared)
+                } catch {
+                    return .failure(error)
+                }
+            }
+        } catch {
+            throw LaunchError("cannot open the data folder \(path) as \(owner.name): \(error)")
+        }
+        prepared = try ready.get()
+        // Without it a torpord that follows this one during the launch knows less; a full disk keeps no app from running.
+        try? note(prepared.launch)
+        return prepared
+    }
+
+    /// Makes the folder of the app, or gives it to another user; returns what of it could not be.
+    private func makeFolder(for owner: Owner, _ work: TreeWork) throws(Errno) -> String? {
+        if try File.kind(root) != .directory {
+            try File.makeDirectories(root, mode: 0o711)
+            // Apps go through it, whatever torpord's umask is.
+            try File.setMode(root, 0o711)
+        }
+        guard let kind = try File.kind(path) else {
+            try File.makeDirectory(path, mode: 0o700)
+            if Users.isRoot { try File.setOwner(path, uid: owner.uid, gid: owner.gid) }
+            return nil
+        }
+        guard kind == .directory else { throw .notDirectory }
+        let status = try File.status(path, followLinks: false)
+        if status.mode & 0o700 != 0o700 { try File.setMode(path, status.mode | 0o700, followLinks: false) }
+        guard status.uid != owner.uid else { return nil }
+        guard Users.isRoot else { throw .notPermitted }
+        let folder = try Folder(path)
+        let given: Removal
+        do throws(TreeError) {
+            given = Removal(try folder.give(from: status.uid, to: (owner.uid, owner.gid), work))
+        } catch {
+            throw error.errno
+        }
+        guard given.left > 0 else { return nil }
+        return "has \(Readable.count(given.left, "file")) in \(path) that stayed user \(status.uid)'s"
+            + Self.first(given) + ": give them to \(owner.name) by hand"
+    }
+
+    private static func first(_ emptied: Removal) -> String { emptied.first.map { " (\($0))" } ?? "" }
+
+    private static let draft = FileName(".first-launch")
+
+    private func fill(
+        _ folder: Folder,
+        _ data: DataFolderSpecification,
+        _ owner: Owner,
+        _ prepared: inout Prepared,
+        _ work: TreeWork
+    ) throws(LaunchError) {
+        do throws(Errno) {
+            for part in Part.allCases where part != .tmp {
+                switch try Self.kind(part, in: folder) {
+                case nil: try folder.makeFolder(part.name, mode: 0o700)
+                // A person, or the app, may keep them elsewhere: then nothing there is touched.
+                case .directory, .link, .other: break
+                case .regular, .fifo, .socket, .character, .block: throw .notDirectory
+                }
+            }
+        } catch {
+            throw LaunchError("cannot make the data folders in \(path) as \(owner.name): \(error)")
+        }
+        do throws(TreeError) {
+            let emptied = try empty(folder, work)
+            if emptied.left > 0 {
+                prepared.problems.append(
+                    "is launched with \(Readable.count(emptied.left, "file")) in \(self.path(.tmp)) that could not be "
+                        + "removed" + Self.first(emptied)
+                )
+            }
+        } catch {
+            if error.errno == .canceled { throw LaunchError("its launch was given up") }
+            throw LaunchError("cannot make \(path)/\(error.path) as \(owner.name): \(error.errno)")
+        }
+        guard let source = data.firstLaunch, prepared.launch.isNews else { return }
+        prepared.copied = try copy(source, into: folder, owner, work)
+    }
+
+    /// What is there of a part; `other` where something is mounted.
+    private static func kind(_ part: Part, in folder: Folder) throws(Errno) -> FileStatus.Kind? {
+        do throws(Errno) {
+            return try folder.status(part.name)?.kind
+        } catch {
+            if error == .improperLink { return .other }
+            throw error
+        }
+    }
+
+    /// Empties `tmp`, whatever the app has made of it, and makes it.
+    private func empty(_ folder: Folder, _ work: TreeWork) throws(TreeError) -> Removal {
+        let name = Part.tmp.name
+        do throws(Errno) {
+            switch try Self.kind(.tmp, in: folder) {
+            case .directory: break
+            case .other:
+                var emptied = Removal()
+                (emptied.left, emptied.first) = (1, TreeError(Part.tmp.rawValue, .improperLink))
+                return emptied
+            case nil, .regular, .link, .fifo, .socket, .character, .block:
+                try? folder.remove(name)
+                try folder.makeFolder(name, mode: 0o700)
+                return Removal()
+            }
+        } catch {
+            throw TreeError(Part.tmp.rawValue, error)
+        }
+        return Removal(try folder.emptyFolder(name, work))
+    }
+
+    private func copy(
+        _ source: String,
+        into folder: Folder,
+        _ owner: Owner,
+        _ work: TreeWork
+    ) throws(LaunchError) -> Folder.Copied {
+        let from: Folder
+        do throws(Errno) {
+            from = try Folder(source, followLinks: true, entersMounts: true)
+        } catch {
+            throw LaunchError("cannot read first_launch = \"\(source)\" as \(owner.name): \(error)")
+        }
+        do throws(TreeError) {
+            // What a torpord that was killed had begun.
+            _ = try folder.removeTree(Self.draft, work)
+            let (library, draft): (Folder, Folder)
+            do throws(Errno) {
+                library = try folder.folder(Part.library.name)
+                try folder.makeFolder(Self.draft, mode: 0o700)
+                draft = try folder.folder(Self.draft)
+            } catch {
+                throw TreeError("", error)
+            }
+            defer { try? folder.removeFolder(Self.draft) }
+            return try library.copyMissing(from: from, draft: draft, work)
+        } catch {
+            switch error.errno {
+            case .canceled: throw LaunchError("its launch was given up")
+            case .fileTooLarge:
+                throw LaunchError(
+                    "first_launch = \"\(source)\" has more than \(Folder.mostEntries) files, or is too deep at "
+                        + "\(error.path)"
+                )
+            default:
+                throw LaunchError(
+                    "cannot copy first_launch = \"\(source)\" into \(self.path(.library)) as \(owner.name): \(error)"
+                )
+            }
+        }
+    }
+}
