@@ -130,6 +130,19 @@ package final class ControlService: ShellRoom, ClientService {
             case .unhandled(let request): try unhandled(request, reply)
             case .replayUnhandled(let request): try replay(request, by: Self.name(of: peer), reply)
             case .dropUnhandled(let request): try drop(request, by: Self.name(of: peer), reply)
+            case .settings(let name):
+                let app = try selection.one(name)
+                supervisor.settings.whenLoaded { [self] in
+                    reply.send(["settings": .array(supervisor.settings.infos(of: app).map(\.json))])
+                }
+            case .setSettings(let request):
+                let app = try selection.one(request.app)
+                supervisor.settings.set(request, of: app, by: Self.name(of: peer)) { outcome in
+                    switch outcome {
+                    case .success(let result): reply.send(result.json)
+                    case .failure(let refusal): reply.fail("\(refusal)")
+                    }
+                }
             case .logs(let request): logs(request, try selection.one(request.app), reply)
             case .events(let request):
                 History(supervisor, request, reply).begin()

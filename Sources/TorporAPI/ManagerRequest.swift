@@ -24,6 +24,10 @@ public enum ManagerRequest: Hashable, Sendable {
     case replayUnhandled(ReplayRequest)
     /// Keep it no longer.
     case dropUnhandled(DropRequest)
+    /// The settings of an app.
+    case settings(app: String)
+    /// Change settings of an app.
+    case setSettings(SetSettingsRequest)
     case logs(LogsRequest)
     case events(EventsRequest)
     case reports(app: String?)
@@ -79,6 +83,9 @@ public enum ManagerRequest: Hashable, Sendable {
         case "Unhandled": self = .unhandled(try UnhandledRequest(fields: fields))
         case "ReplayUnhandled": self = .replayUnhandled(try ReplayRequest(fields: fields))
         case "DropUnhandled": self = .dropUnhandled(try DropRequest(fields: fields))
+        case "Settings": self = .settings(app: try fields.string("app"))
+        case "SetSettings":
+            self = .setSettings(try SetSettingsRequest(fields: fields, app: try fields.string("app")))
         case "Logs": self = .logs(try LogsRequest(fields: fields))
         case "Events": self = .events(try EventsRequest(fields: fields))
         case "Reports": self = .reports(app: try fields.optionalString("app"))
@@ -118,6 +125,8 @@ public enum ManagerRequest: Hashable, Sendable {
             case .unhandled(let request): ("Unhandled", request.parameters, false)
             case .replayUnhandled(let request): ("ReplayUnhandled", request.parameters, false)
             case .dropUnhandled(let request): ("DropUnhandled", request.parameters, false)
+            case .settings(let app): ("Settings", ["app": .string(app)], false)
+            case .setSettings(let request): ("SetSettings", request.parameters, false)
             case .logs(let request): ("Logs", request.parameters, !request.isOneReply)
             case .events(let request): ("Events", request.parameters, true)
             case .reports(let app): ("Reports", app.map { ["app": .string($0)] } ?? .emptyObject, false)

@@ -57,7 +57,7 @@ extension ManagerRequest {
             true
         case .verb(let request): request.verb == .wait
         case .mailbox(let request): !request.take && request.drop.isEmpty
-        case .signal, .post, .replayUnhandled, .dropUnhandled, .apply, .reloadPolicy, .upgrade: false
+        case .signal, .post, .replayUnhandled, .dropUnhandled, .settings, .setSettings, .apply, .reloadPolicy, .upgrade: false
         }
     }
 }

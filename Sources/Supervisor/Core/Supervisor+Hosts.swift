@@ -74,4 +74,5 @@ extension Supervisor: MailHost {
     func wake(_ app: AppRuntime, for mail: Mail) { wakes.wake(app, for: mail) }
     func channel(of app: AppRuntime) -> AppChannel { appSockets.channel(of: app) }
     func pumpMessages(to app: AppRuntime) { appSockets.pump(app) }
+    func toldOfSettings(_ mail: Mail, _ app: AppRuntime) { settings.told(mail, app) }
 }

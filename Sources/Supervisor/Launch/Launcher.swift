@@ -64,7 +64,22 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     private func launchMain(_ app: AppRuntime, _ order: LaunchOrder) {
-        let specification = app.specification
+        guard app.specification.declaredSettings.isEmpty || supervisor.settings.isLoaded else {
+            // With other values it would be another program.
+            return supervisor.settings.whenLoaded { [weak self] in
+                guard let self else { return }
+                guard self.isLaunching(app, order) else { return self.deliver(.launchFailed, to: app.id) }
+                self.launchMain(app, order)
+            }
+        }
+        let specification: AppSpecification
+        do throws(LaunchError) {
+            specification = try supervisor.settings.launched(app)
+        } catch {
+            return launchRefused(app, error.description)
+        }
+        supervisor.settings.launches(app)
+        let files = supervisor.settings.filesAtLaunch(app)
         let names = Account.Names(specification)
         let finish = { [weak self] (result: Result<LaunchFacts, LaunchError>) in
             guard let self else { return }
@@ -72,7 +87,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
             case .success(let facts):
                 if let names, let account = facts.account { app.account = (names, account) }
                 if let named = facts.named { self.supervisor.inForce.accounts.sockets.add(named) }
-                self.launch(app, order, facts)
+                if let problem = facts.settingsProblem { self.note(app, .settingsNotTaken, text: problem) }
+                self.launch(app, order, facts, specification)
             case .failure(let trouble):
                 app.run.launchFailure = trouble.failure
                 self.launchRefused(app, trouble.description)
@@ -81,12 +97,13 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         let known =
             specification.sockets.contains { supervisor.inForce.accounts.sockets.missing($0) != nil }
             ? supervisor.inForce.accounts.sockets : nil
-        guard names == nil, specification.environmentFiles.isEmpty, known == nil else {
+        guard names == nil, specification.environmentFiles.isEmpty, known == nil, files == nil else {
             return read(
                 for: app,
                 { () throws(LaunchError) -> LaunchFacts in
                     var facts = try LaunchFacts.find(specification)
                     facts.named = known?.lookingUp(specification.sockets)
+                    facts.settingsProblem = files?.write()
                     return facts
                 },
                 finish
@@ -100,13 +117,26 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    private func launch(_ app: AppRuntime, _ order: LaunchOrder, _ facts: LaunchFacts) {
+    /// - Parameter specification: that of the app, with the values of its settings in it.
+    private func launch(
+        _ app: AppRuntime,
+        _ order: LaunchOrder,
+        _ facts: LaunchFacts,
+        _ specification: AppSpecification
+    ) {
         let user = facts.account?.user
         do throws(LaunchError) {
             try prepare(app, user)
             let given = try supervisor.wakes.sockets.passed(to: app)
-            let environment = self.environment(of: app, order, user, given.map(\.name), facts.variables)
-            var plan = try self.plan(app, order, environment, facts)
+            let environment = self.environment(
+                of: app,
+                order,
+                user,
+                given.map(\.name),
+                facts.variables,
+                specification
+            )
+            var plan = try self.plan(app, order, environment, facts, specification)
             let output = try outputs(of: app)
             plan.standardOutput = output.output?.raw ?? -1
             plan.standardError = output.error?.raw ?? -1
@@ -295,7 +325,8 @@ extension Launcher {
         let order = (app: app.name, incarnation: machine.incarnation)
         try prepare(app, user)
         var variables: [String: String] = [:]
-        for (key, value) in app.specification.environment { variables[key] = value }
+        let specification = try? supervisor.settings.launched(app)
+        for (key, value) in specification?.environment ?? [:] { variables[key] = value }
         variables[AppTag.helperVariable] = "1"
         variables["TORPOR_MANAGER_SOCKET"] = supervisor.runtime.socket
         variables["TORPOR_APP"] = order.app

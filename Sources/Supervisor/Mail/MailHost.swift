@@ -19,6 +19,8 @@ protocol MailHost: AnyObject {
     func hearsByChannel(_ app: AppID) -> Bool
     /// What an app is told on its socket, and says there.
     func channel(of app: AppRuntime) -> AppChannel
+    /// The app is being told of settings that changed, or nobody is told of them any more.
+    func toldOfSettings(_ mail: Mail, _ app: AppRuntime)
     /// Whoever hears the app's messages is told the next one.
     func pumpMessages(to app: AppRuntime)
 }
