@@ -103,13 +103,12 @@ struct SettingsVerb: ParsableCommand {
             }
         }
         var values: [SetSettingsRequest.Value] = []
-        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
-            var line = line
-            if line.utf8.last == 0x0d { line.removeLast() }
-            guard line.utf8.contains(where: { $0 != 0x20 && $0 != 0x09 }), line.utf8.first != UInt8(ascii: "#") else {
-                continue
-            }
-            guard let value = split(String(line)) else {
+        // By bytes: a line that ends as on other systems is one character with what ends it.
+        for (index, bytes) in text.utf8.split(separator: 0x0a, omittingEmptySubsequences: false).enumerated() {
+            var line = Array(bytes)
+            if line.last == 0x0d { line.removeLast() }
+            guard line.contains(where: { $0 != 0x20 && $0 != 0x09 }), line.first != UInt8(ascii: "#") else { continue }
+            guard let value = split(String(wire: line)) else {
                 throw Failure(status: .failed, message: "\(path):\(index + 1): write KEY=VALUE, or # for a comment")
             }
             values.append(value)
