@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Configuration
+import Configuration
 package import Engine
 import Lifecycle
 import Linux
 import Store
 package import TorporAPI
-import Varlink
+package import Varlink
 
 /// Why settings are not changed, in a sentence.
 package struct SettingsRefusal: Error, CustomStringConvertible {

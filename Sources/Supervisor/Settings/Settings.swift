@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Archives
 package import Configuration
 package import Engine
 import EventLoop
 import EventSources
-package import Lifecycle
+import Lifecycle
 import Linux
-package import Mailbox
+import Mailbox
 package import Store
 import Varlink
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Configuration
+package import Configuration
 import Engine
 import Linux
 import SystemPackage
-import Varlink
+package import Varlink
 import WireText
 
 /// The files with the settings of an app in its state directory, where whoever wants can read them.
