@@ -2,7 +2,7 @@
 
 package import Engine
 package import Lifecycle
-package import Mailbox
+import Mailbox
 import Varlink
 
 /// That settings have changed is mail: it waits while the app sleeps, is told before any other mail, and wakes nobody. What
