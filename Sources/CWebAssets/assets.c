@@ -25,6 +25,7 @@
     file(memory_js, "memory.js", SCRIPT) \
     file(overview_js, "overview.js", SCRIPT) \
     file(reports_js, "reports.js", SCRIPT) \
+    file(settings_js, "settings.js", SCRIPT) \
     file(snapshot_js, "snapshot.js", SCRIPT) \
     file(states_js, "states.js", SCRIPT) \
     file(store_js, "store.js", SCRIPT) \
@@ -83,6 +84,9 @@ static const unsigned char overview_js[] = {
 };
 static const unsigned char reports_js[] = {
 #embed "assets/reports.js"
+};
+static const unsigned char settings_js[] = {
+#embed "assets/settings.js"
 };
 static const unsigned char snapshot_js[] = {
 #embed "assets/snapshot.js"

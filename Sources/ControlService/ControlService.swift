@@ -134,6 +134,19 @@ package final class ControlService: ShellRoom, ClientService {
             case .dropUnhandled(let request): try drop(request, by: Self.name(of: peer), reply)
             case .data(let names): data(of: names, reply)
             case .purgeData(let request): purge(request, by: Self.name(of: peer), reply)
+            case .settings(let name):
+                let app = try selection.one(name)
+                supervisor.settings.whenLoaded { [self] in
+                    reply.send(["settings": .array(supervisor.settings.infos(of: app).map(\.json))])
+                }
+            case .setSettings(let request):
+                let app = try selection.one(request.app)
+                supervisor.settings.set(request, of: app, by: Self.name(of: peer)) { outcome in
+                    switch outcome {
+                    case .success(let result): reply.send(result.json)
+                    case .failure(let refusal): reply.fail("\(refusal)")
+                    }
+                }
             case .logs(let request): logs(request, try selection.one(request.app), reply)
             case .events(let request):
                 History(supervisor, request, reply).begin()

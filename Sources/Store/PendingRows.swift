@@ -100,6 +100,8 @@ package enum MailChange: Sendable, Hashable {
     case scheduleRemoval(StoredSchedule.Key)
     case subscription(StoredSubscription)
     case subscriptionRemoval(StoredSubscription.Key)
+    /// All of them, or none.
+    case settings([StoredSetting], app: String)
 }
 
 /// Such changes as they are to be written: the newest of each.
@@ -110,6 +112,7 @@ struct MailWork: Sendable {
     var unhandled = PendingRows<StoredUnhandled>()
     var schedules = PendingRows<StoredSchedule>()
     var subscriptions = PendingRows<StoredSubscription>()
+    var settings = PendingRows<StoredSetting>()
     /// Somebody waits until it is on the disk, also should the machine lose its power.
     var isSynced = false
 
@@ -121,11 +124,12 @@ struct MailWork: Sendable {
         unhandled = PendingRows(contents.unhandled)
         schedules = PendingRows(contents.schedules)
         subscriptions = PendingRows(contents.subscriptions)
+        settings = PendingRows(contents.settings)
     }
 
     var isEmpty: Bool {
         mail.isEmpty && standings.isEmpty && unhandled.isEmpty && schedules.isEmpty && subscriptions.isEmpty
-            && !isSynced
+            && settings.isEmpty && !isSynced
     }
 
     /// - Parameter isFresh: nothing with this number was saved before.
@@ -146,6 +150,8 @@ struct MailWork: Sendable {
         case .scheduleRemoval(let key): schedules.remove(key)
         case .subscription(let new): subscriptions.save(new)
         case .subscriptionRemoval(let key): subscriptions.remove(key)
+        case .settings(let rows, _):
+            for row in rows { if row.isNothing { settings.remove(row.key) } else { settings.save(row) } }
         }
     }
 
@@ -155,6 +161,7 @@ struct MailWork: Sendable {
         unhandled.remove(app: app)
         schedules.remove(app: app)
         subscriptions.remove(app: app)
+        settings.remove(app: app)
     }
 
     /// Takes back what could not be written, except of apps that went: what came meanwhile is newer.
@@ -166,6 +173,7 @@ struct MailWork: Sendable {
         unhandled.putBack(older.unhandled, removed: apps)
         schedules.putBack(older.schedules, removed: apps)
         subscriptions.putBack(older.subscriptions, removed: apps)
+        settings.putBack(older.settings, removed: apps)
         isSynced = isSynced || older.isSynced
     }
 }
@@ -183,6 +191,7 @@ extension StoreContents {
         case .scheduleRemoval(let key): schedules[key] = nil
         case .subscription(let new): subscriptions[new.key] = new
         case .subscriptionRemoval(let key): subscriptions[key] = nil
+        case .settings(let rows, _): for row in rows { settings[row.key] = row.isNothing ? nil : row }
         }
     }
 
@@ -193,5 +202,6 @@ extension StoreContents {
         unhandled = unhandled.filter { $0.value.mail.app != app }
         schedules = schedules.filter { $0.key.app != app }
         subscriptions = subscriptions.filter { $0.key.app != app }
+        settings = settings.filter { $0.key.app != app }
     }
 }

@@ -175,6 +175,8 @@ public struct StoreContents: Sendable, Hashable {
     public var schedules: [StoredSchedule.Key: StoredSchedule] = [:]
     /// The topics that apps asked for when they ran.
     public var subscriptions: [StoredSubscription.Key: StoredSubscription] = [:]
+    /// What settings of apps were set to.
+    public var settings: [StoredSetting.Key: StoredSetting] = [:]
     /// Who wrote it last.
     public var origin = Origin.nobody
     /// The greatest sequence of its events; 0 without any.
@@ -186,6 +188,7 @@ public struct StoreContents: Sendable, Hashable {
     /// Whether nothing is known of any app.
     var holdsNothing: Bool {
         apps.isEmpty && mail.isEmpty && unhandled.isEmpty && schedules.isEmpty && subscriptions.isEmpty
+            && settings.isEmpty
     }
 
     /// Keeps no longer what was given away.
@@ -195,6 +198,7 @@ public struct StoreContents: Sendable, Hashable {
         unhandled = [:]
         schedules = [:]
         subscriptions = [:]
+        settings = [:]
     }
 
     /// Takes away what does not count in this boot, or on this machine. What persons asked for always counts.

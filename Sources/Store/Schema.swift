@@ -8,9 +8,10 @@
 /// | 2 | reports: termination reports are there after a restart of the supervisor too |
 /// | 3 | mail: what waits for apps; schedules: when things happened to them last; subscriptions: topics that they asked for |
 /// | 4 | how often mail was told (attempts, run) and who was asked (chain); unhandled: what nobody handled |
+/// | 5 | settings: what persons set of what the configuration lets them |
 enum Schema {
     /// What this program writes: `PRAGMA user_version`.
-    static let version: Int64 = 4
+    static let version: Int64 = 5
     /// `PRAGMA application_id` of every version: "Torp".
     static let applicationID: Int64 = 0x546f_7270
 
@@ -111,12 +112,23 @@ enum Schema {
         );
         CREATE INDEX unhandled_of_app ON unhandled (app, id);
         """,
+        """
+        CREATE TABLE settings (
+            app TEXT NOT NULL,
+            name TEXT NOT NULL,
+            value TEXT,
+            at INTEGER NOT NULL,
+            known TEXT,
+            told INTEGER NOT NULL,
+            PRIMARY KEY (app, name)
+        ) WITHOUT ROWID;
+        """,
     ]
 
     /// The tables that have rows of apps, and the column that names the app.
     static let rowsOfApps = [
         ("apps", "name"), ("reports", "app"), ("mail", "app"), ("unhandled", "app"), ("schedules", "app"),
-        ("subscriptions", "app"),
+        ("subscriptions", "app"), ("settings", "app"),
     ]
 
     /// Brings an older version, or an empty file, up to `version`. To be called within a transaction.

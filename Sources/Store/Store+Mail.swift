@@ -72,7 +72,7 @@ extension Store {
         }
     }
 
-    private func change(_ change: MailChange, isFresh: Bool = false) {
+    func change(_ change: MailChange, isFresh: Bool = false) {
         let now = loop.now
         journal?.append(change)
         let mark = journal?.end

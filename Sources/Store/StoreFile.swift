@@ -137,6 +137,9 @@ final class StoreFile {
         }
         try database.schedules { contents.schedules[$0.key] = $0 }
         try database.subscriptions { contents.subscriptions[$0.key] = $0 }
+        if try database.integer("PRAGMA user_version") ?? 0 >= 5 {
+            try database.settings { contents.settings[$0.key] = $0 }
+        }
     }
 
     /// Gives what was read, and keeps it no longer.
@@ -155,6 +158,7 @@ final class StoreFile {
         try? database.unhandled(UnhandledQuery()) { contents.unhandled[$0.mail.id] = $0 }
         try? database.schedules { contents.schedules[$0.key] = $0 }
         try? database.subscriptions { contents.subscriptions[$0.key] = $0 }
+        try? database.settings { contents.settings[$0.key] = $0 }
         return contents
     }
 

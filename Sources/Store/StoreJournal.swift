@@ -128,6 +128,13 @@ public final class StoreJournal {
             ]
             append(kind: 11, numbers, texts)
         case .unhandledRemoval(let id, let app): append(kind: 12, [id], [app])
+        case .settings(let settings, let app):
+            // In one frame: half of what a person set together would be worse than nothing.
+            append(
+                kind: 13,
+                [Int64(settings.count)] + settings.flatMap { [$0.at, $0.isTold ? 1 : 0] },
+                [app] + settings.flatMap { [$0.key.name, $0.value, $0.known] }
+            )
         }
     }
 
@@ -235,7 +242,7 @@ public final class StoreJournal {
         case 3:
             guard let app = reader.text(), !reader.isShort else { return nil }
             return .removal(app: app)
-        case 4...12: return change(kind: kind, &reader).map { .change($0) }
+        case 4...13: return change(kind: kind, &reader).map { .change($0) }
         default: return nil
         }
     }
@@ -290,6 +297,7 @@ public final class StoreJournal {
             let id = reader.number()
             guard let app = reader.text(), !reader.isShort else { return nil }
             return .unhandledRemoval(id, app: app)
+        case 13: return settings(&reader)
         case 5:
             let id = reader.number()
             guard let app = reader.text(), !reader.isShort else { return nil }
@@ -317,6 +325,23 @@ public final class StoreJournal {
                 ? .scheduleRemoval(StoredSchedule.Key(app: app, name: name))
                 : .subscriptionRemoval(StoredSubscription.Key(app: app, topic: name))
         }
+    }
+
+    private static func settings(_ reader: inout Reader) -> MailChange? {
+        let count = reader.number()
+        // Each takes 28 bytes at least.
+        guard !reader.isShort, count >= 0, count <= Int64(reader.fields.count / 28) else { return nil }
+        let numbers = (0..<count * 2).map { _ in reader.number() }
+        guard let app = reader.text() else { return nil }
+        var settings: [StoredSetting] = []
+        for index in 0..<Int(count) {
+            guard let name = reader.text() else { return nil }
+            var setting = StoredSetting(app: app, name: name, value: reader.text(), at: numbers[index * 2])
+            setting.known = reader.text()
+            setting.isTold = numbers[index * 2 + 1] != 0
+            settings.append(setting)
+        }
+        return reader.isShort ? nil : .settings(settings, app: app)
     }
 
     private struct Reader {

@@ -59,6 +59,7 @@ final class StoreWriter {
         for app in turn.work.removed { salvaged.forget(app: app) }
         for id in turn.work.mail.mail.removed { salvaged.mail[id] = nil }
         for id in turn.work.mail.unhandled.removed { salvaged.unhandled[id] = nil }
+        for key in turn.work.mail.settings.removed { salvaged.settings[key] = nil }
         let isLoading = turn.requests.contains { if case .load = $0.request { true } else { false } }
         let mustWrite = !turn.work.isEmpty || turn.tidies
         if mustWrite || isLoading || !turn.requests.isEmpty { write(turn, isLoading: isLoading) }

@@ -29,6 +29,7 @@ extension Database {
             statement.bind(3, subscription.rule)
             try statement.run()
         }
+        try save(work.settings)
     }
 
     private func remove(_ id: Int64, from table: String) throws(DatabaseError) {

@@ -163,6 +163,14 @@ public enum AppInterface {
         # in its configuration says it; with end, no longer. It outlives the app, the supervisor and the machine's boot.
         method Subscribe(topic: string, coalesce: ?string, urgent: ?bool, wake: ?string, keep: ?bool, end: ?bool) -> ()
 
+        # What the app is set to: a member for each setting, null where it has no value. Durations are in seconds, sizes in
+        # bytes. The file that TORPOR_SETTINGS names has the same.
+        method Settings() -> (settings: object)
+
+        # Sets and unsets settings whose declaration says writable, all or none; the app is not told of that. Replies when it
+        # is on the disk and in the file; changed names those that are otherwise than before.
+        method SetSettings(values: ?object, unset: ?[]string) -> (changed: []string)
+
         # The caller may not do that; message says why.
         error NotPermitted (message: string)
 

@@ -27,6 +27,10 @@ public enum AppRequest: Hashable, Sendable {
     case take(TakeRequest)
     /// It wants to hear of a topic.
     case subscribe(SubscribeRequest)
+    /// What it is set to.
+    case settings
+    /// Change settings that are its own to change; `app` does not count.
+    case setSettings(SetSettingsRequest)
 
     /// Reads a call; nil when the interface has no such method.
     ///
@@ -52,6 +56,8 @@ public enum AppRequest: Hashable, Sendable {
         case "OpenURL": self = .openURL(try fields.string("url"), token: try fields.optionalToken("token"))
         case "CanOpen": self = .canOpen(scheme: try fields.string("scheme"))
         case "Take": self = .take(try TakeRequest(fields: fields))
+        case "Settings": self = .settings
+        case "SetSettings": self = .setSettings(try SetSettingsRequest(fields: fields, app: ""))
         case "Subscribe": self = .subscribe(try SubscribeRequest(fields: fields))
         default: return nil
         }
@@ -80,6 +86,8 @@ public enum AppRequest: Hashable, Sendable {
             case .canOpen(let scheme): ("CanOpen", ["scheme": .string(scheme)])
             case .take(let request): ("Take", request.parameters)
             case .subscribe(let request): ("Subscribe", request.parameters)
+            case .settings: ("Settings", .emptyObject)
+            case .setSettings(let request): ("SetSettings", request.parameters)
             }
         return VarlinkCall(
             method: "\(AppInterface.name).\(member)",

@@ -243,6 +243,28 @@ public enum ManagerInterface {
           complete: bool
         )
 
+        # A setting of an app. type is string, integer, number, boolean, choice, duration, size, path or secret. value is as
+        # programs get it (durations in seconds, sizes in bytes), text and default are as people write them; of a secret only
+        # set is told. changed: when it was set or unset last. trouble: why what it is set to does not count.
+        type Setting (
+          key: string,
+          type: string,
+          set: bool,
+          value: ?object,
+          text: ?string,
+          default: ?string,
+          changed: ?int,
+          title: ?string,
+          titles: [string]string,
+          help: ?string,
+          helps: [string]string,
+          choices: []string,
+          restart: bool,
+          identity: bool,
+          writable: bool,
+          trouble: ?string
+        )
+
         # Something that happened, and why. "sequence" grows with every event, over instances and boots too.
         type Event (
           sequence: int,
@@ -592,6 +614,14 @@ public enum ManagerInterface {
         # them, so that its next launch is its first. It must not run. left: how many files could not be removed; message
         # says which and why.
         method PurgeData(app: string, folders: ?[]string) -> (app: string, removed: int, left: int, message: ?string)
+
+        # The settings of an app, in the order of their declarations. For operators only.
+        method Settings(app: string) -> (settings: []Setting)
+
+        # Sets and unsets settings of an app, all or none. values: an object with a value for each, as people write it, or a
+        # number, or true or false. Replies when it is on the disk and in the app's file; changed names those that are
+        # otherwise than before, message says what follows.
+        method SetSettings(app: string, values: ?object, unset: ?[]string) -> (changed: []string, message: ?string)
 
         # Which apps need which; all apps, sorted by name.
         method Graph() -> (apps: []GraphNode)

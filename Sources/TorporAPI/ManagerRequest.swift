@@ -32,6 +32,10 @@ public enum ManagerRequest: Hashable, Sendable {
     case data(apps: [String])
     /// Remove what is in data folders.
     case purgeData(PurgeDataRequest)
+    /// The settings of an app.
+    case settings(app: String)
+    /// Change settings of an app.
+    case setSettings(SetSettingsRequest)
     case logs(LogsRequest)
     case events(EventsRequest)
     case reports(app: String?)
@@ -91,6 +95,9 @@ public enum ManagerRequest: Hashable, Sendable {
         case "DropUnhandled": self = .dropUnhandled(try DropRequest(fields: fields))
         case "Data": self = .data(apps: fields["apps"] == nil ? [] : try fields.strings("apps"))
         case "PurgeData": self = .purgeData(try PurgeDataRequest(fields: fields))
+        case "Settings": self = .settings(app: try fields.string("app"))
+        case "SetSettings":
+            self = .setSettings(try SetSettingsRequest(fields: fields, app: try fields.string("app")))
         case "Logs": self = .logs(try LogsRequest(fields: fields))
         case "Events": self = .events(try EventsRequest(fields: fields))
         case "Reports": self = .reports(app: try fields.optionalString("app"))
@@ -134,6 +141,8 @@ public enum ManagerRequest: Hashable, Sendable {
             case .dropUnhandled(let request): ("DropUnhandled", request.parameters, false)
             case .data(let apps): ("Data", apps.isEmpty ? .emptyObject : ["apps": .strings(apps)], false)
             case .purgeData(let request): ("PurgeData", request.parameters, false)
+            case .settings(let app): ("Settings", ["app": .string(app)], false)
+            case .setSettings(let request): ("SetSettings", request.parameters, false)
             case .logs(let request): ("Logs", request.parameters, !request.isOneReply)
             case .events(let request): ("Events", request.parameters, true)
             case .reports(let app): ("Reports", app.map { ["app": .string($0)] } ?? .emptyObject, false)

@@ -19,6 +19,8 @@ public enum WebRoute: Hashable, Sendable {
     case snapshot(String)
     /// The picture of an app.
     case icon(String)
+    /// What an app is set to, and changes of that.
+    case settings(String)
     case events
     case reports
     case memory
@@ -61,6 +63,7 @@ public enum WebRoute: Hashable, Sendable {
         case (3, "logs"): self = .logs(parts[1])
         case (3, "snapshot"): self = .snapshot(parts[1])
         case (3, "icon"): self = .icon(parts[1])
+        case (3, "settings"): self = .settings(parts[1])
         case (3, let word):
             guard let verb = Self.verbs[word] else { return nil }
             self = .verb(parts[1], verb)
@@ -79,6 +82,7 @@ public enum WebRoute: Hashable, Sendable {
         switch self {
         case .asset, .health: ["GET", "HEAD"]
         case .verb, .session: ["POST"]
+        case .settings: ["GET", "POST"]
         default: ["GET"]
         }
     }

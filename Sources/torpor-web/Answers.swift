@@ -61,6 +61,7 @@ struct Answers: Sendable {
                 return HTTPResponse(status: 200, json: try link.call(.logs(request)))
             case .snapshot(let name): return try snapshot(name, link)
             case .icon(let name): return try icon(name, link)
+            case .settings(let name): return HTTPResponse(status: 200, json: try link.call(.settings(app: name)))
             case .events: return HTTPResponse(status: 200, json: try events(query, link))
             case .reports: return HTTPResponse(status: 200, json: try link.call(.reports(app: query.app)))
             case .memory: return HTTPResponse(status: 200, json: try link.call(.memory))
@@ -138,6 +139,36 @@ struct Answers: Sendable {
         request.token = .random()
         request.timeoutMilliseconds = patience.microseconds / 1000
         return request
+    }
+
+    /// What the body of a POST sets and unsets of an app.
+    static func settings(_ name: String, _ body: JSON) throws(FieldError) -> SetSettingsRequest {
+        guard let object = body.objectValue else {
+            throw FieldError(field: "the body", problem: "must be an object, which may have values and unset")
+        }
+        if let unknown = object.members.first(where: { $0.name != "values" && $0.name != "unset" }) {
+            throw FieldError(field: unknown.name, problem: "is not known here: the body may have values and unset")
+        }
+        var request = SetSettingsRequest(app: name)
+        request.unset = try Fields(body).strings("unset")
+        for member in object["values"]?.objectValue?.members ?? [] {
+            guard let text = SetSettingsRequest.text(member.value) else {
+                throw FieldError(field: "values", problem: "must have strings, numbers, true and false only")
+            }
+            request.values.append(SetSettingsRequest.Value(member.name, text))
+        }
+        return request
+    }
+
+    /// Sets and unsets settings of an app.
+    func change(_ request: SetSettingsRequest, _ link: Link) -> HTTPResponse {
+        hub.refresh(underWay: 1)
+        defer { hub.refresh(underWay: -1) }
+        do throws(VarlinkClientError) {
+            return HTTPResponse(status: 200, json: try link.call(.setSettings(request)))
+        } catch {
+            return HTTPResponse(error)
+        }
     }
 
     /// Does something to an app.

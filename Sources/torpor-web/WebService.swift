@@ -139,8 +139,9 @@ final class WebService: HTTPService {
             hasBearer: head.header("Authorization") != nil || !access.needsToken || route == .session
         )
         guard isOurs else { return HTTPResponse(403, "this does not come from the dashboard's own page") }
-        if case .verb = route, isReadOnly {
-            return HTTPResponse(403, Self.onlyShows)
+        switch route {
+        case .verb, .settings: if isReadOnly { return HTTPResponse(403, Self.onlyShows) }
+        default: break
         }
         if let length = head.header("Content-Length").flatMap({ UInt64($0) }), length > UInt64(PostExchange.limit) {
             return HTTPResponse(413, "that is too much")
@@ -157,6 +158,7 @@ final class WebService: HTTPService {
         } catch {
             return .answer(HTTPResponse(400, "the body is \(error)").secured)
         }
+        if case .settings(let name) = route { return change(name, json) }
         guard case .verb(let name, let verb) = route else {
             return .answer(enter(json["token"]?.stringValue ?? "", .answer).secured)
         }
@@ -167,6 +169,19 @@ final class WebService: HTTPService {
         do throws(FieldError) {
             let request = try Answers.request(verb, name, json)
             return later(doers) { [answers] link in answers.act(request, link) }
+        } catch {
+            return .answer(HTTPResponse(400, "\(error)").secured)
+        }
+    }
+
+    private func change(_ name: String, _ json: JSON) -> HTTPDecision {
+        // Exactly one app: no pattern.
+        if let problem = GatewayNames.problem(app: name) {
+            return .answer(HTTPResponse(404, "there is no app of that name: \(problem)").secured)
+        }
+        do throws(FieldError) {
+            let request = try Answers.settings(name, json)
+            return later(doers) { [answers] link in answers.change(request, link) }
         } catch {
             return .answer(HTTPResponse(400, "\(error)").secured)
         }

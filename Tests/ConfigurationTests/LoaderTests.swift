@@ -12,6 +12,8 @@ struct LoaderTests {
     /// A value for each key of an app that is not its default, and nothing else.
     static let everything: [String: String] = [
         "accepts_from": "[\"b\", \"tag:t\"]",
+        "settings": "{ port = { type = \"integer\", default = 80, max = 90, title = \"Port\", restart = true } }",
+        "settings_format": "\"env\"",
         "mailbox_limit": "7", "mailbox_size": "\"none\"", "mail_attempts": "7",
         "topics":
             "{ news = \"latest\", \"s/*\" = { coalesce = \"net\", urgent = true, wake = \"none\", keep = true, next = [\"b\"] } }",
@@ -92,6 +94,10 @@ struct LoaderTests {
         var app = AppSpecification(name: "a")
         var rules = AppRules()
         app.acceptsFrom = ["b", "tag:t"]
+        var port = SettingDeclaration("port", .integer(min: .min, max: 90))
+        (port.defaultValue, port.title, port.restart) = ("80", "Port", true)
+        app.declaredSettings = [port]
+        app.settingsFormat = .env
         app.mailboxLimit = 7
         app.mailboxSize = nil
         app.mailAttempts = 7

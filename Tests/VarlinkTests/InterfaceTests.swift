@@ -62,6 +62,12 @@ import VarlinkServer
         mailbox.take = true
         mailbox.drop = [1, 2]
         requests.append(.mailbox(mailbox))
+        requests.append(.settings(app: "a"))
+        var settings = SetSettingsRequest(app: "a")
+        requests.append(.setSettings(settings))
+        settings.values = [.init("port", "8001"), .init("name", "")]
+        settings.unset = ["theme"]
+        requests.append(.setSettings(settings))
         var unhandled = UnhandledRequest()
         requests.append(.unhandled(unhandled))
         (unhandled.apps, unhandled.ids, unhandled.payload) = (["a", "tag:x"], [1, 2], true)

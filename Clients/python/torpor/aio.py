@@ -20,7 +20,7 @@ import inspect
 import logging
 import time
 from types import TracebackType
-from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Set, Type, TypeVar
+from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Sequence, Set, Type, TypeVar
 
 from ._delegate import Delegate, checked, method_of, result_of
 from ._errors import AlreadyAnswered, AlreadyAttached, InvalidParameter, NotPermitted, SupervisorGone, TaskExpired, TorporError, UnknownTask
@@ -271,6 +271,21 @@ class App:
         """Whether another app opens URLs of the scheme, which may_open of this app names."""
         self._session.need_supervisor()
         return bool((await self._call("CanOpen", {"scheme": scheme}))["can"])
+
+    # Settings.
+
+    async def settings(self) -> Mapping[str, Any]:
+        """What the app is set to: a value for each setting, None where it has none."""
+        self._session.need_supervisor()
+        settings: Mapping[str, Any] = (await self._call("Settings", {})).get("settings") or {}
+        return settings
+
+    async def set_settings(self, values: Mapping[str, Any], unset: Sequence[str] = ()) -> Sequence[str]:
+        """Sets and unsets settings that are the app's own to set, all or none; returns those that changed."""
+        self._session.need_supervisor()
+        parameters = {"values": dict(values), "unset": list(unset)}
+        changed: Sequence[str] = (await self._call("SetSettings", parameters, SAVE_TIMEOUT)).get("changed") or []
+        return changed
 
     # Snapshots.
 

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import Any, Callable, Dict, List, Mapping, Optional, Type
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Type
 
 from ._delegate import Delegate, checked, method_of, result_of
 from ._errors import AlreadyAnswered, AlreadyAttached, InvalidParameter, NotPermitted, SupervisorGone, TorporError, UnknownTask
@@ -286,6 +286,21 @@ class App:
         """Whether another app opens URLs of the scheme, which may_open of this app names."""
         self._session.need_supervisor()
         return bool((self._call("CanOpen", {"scheme": scheme}))["can"])
+
+    # Settings.
+
+    def settings(self) -> Mapping[str, Any]:
+        """What the app is set to: a value for each setting, None where it has none."""
+        self._session.need_supervisor()
+        settings: Mapping[str, Any] = (self._call("Settings", {})).get("settings") or {}
+        return settings
+
+    def set_settings(self, values: Mapping[str, Any], unset: Sequence[str] = ()) -> Sequence[str]:
+        """Sets and unsets settings that are the app's own to set, all or none; returns those that changed."""
+        self._session.need_supervisor()
+        parameters = {"values": dict(values), "unset": list(unset)}
+        changed: Sequence[str] = (self._call("SetSettings", parameters, SAVE_TIMEOUT)).get("changed") or []
+        return changed
 
     # Snapshots.
 

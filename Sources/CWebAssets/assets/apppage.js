@@ -8,6 +8,7 @@ import { Face, aliasOf, titleOf } from "./face.js";
 import { ago, bytes, duration, percent, time, uptime } from "./format.js";
 import { Log } from "./logs.js";
 import { report } from "./reports.js";
+import { Settings } from "./settings.js";
 import { Snapshot } from "./snapshot.js";
 import { badge, shown } from "./states.js";
 import { appPath, get, on, store, uptimeOf } from "./store.js";
@@ -41,6 +42,7 @@ export function appPage(main, name) {
   const log = new Log(name);
   const lanes = new Lanes(name);
   const snapshot = new Snapshot(name);
+  const settings = new Settings(name);
   const socketCard = card("Sockets and timers", sockets);
   const missing = h("p", { class: "card empty", hidden: true });
   main.append(
@@ -48,7 +50,7 @@ export function appPage(main, name) {
     card("States", h("div", {}, lanes.element, stateLegend()), timeZoom(lanes)),
     h("div", { class: "columns" },
       h("div", {}, card("Now", h("div", {}, live, left)), card("Processes", processes), socketCard),
-      h("div", {}, snapshot.element, card("Events", eventsBody), card("Configuration", more))),
+      h("div", {}, snapshot.element, settings.element, card("Events", eventsBody), card("Configuration", more))),
     card("Output", log.box, ...log.tools),
     card("Termination reports", reports));
 
@@ -77,6 +79,7 @@ export function appPage(main, name) {
     setText(flight, app.transition ?? "");
     setText(said, app.status ?? "");
     snapshot.update();
+    settings.update();
     actions.update(app);
     fact("Memory", bytes(app.memory_bytes));
     fact("Processor", app.pid === null ? "–" : `${percent(app.cpuPercent)}, ${duration(app.cpu_s)} in all`);

@@ -73,6 +73,11 @@ enum AppKeyEffects {
     private static let start: [AppKey] = [
         // An incarnation that runs is no job that ends, and the other way round.
         .table("type", \.rules.isOneshot, .restart) { ["": ($0 ? AppType.oneshot : .service).rawValue] },
+        // What they are, not what they are set to.
+        .table("settings", \.declaredSettings, .live) { settings in
+            Dictionary(settings.map { ($0.name, $0.written ?? "") }, uniquingKeysWith: { $1 })
+        },
+        .value("settings_format", \.settingsFormat, .live),
         // What happens when the supervisor starts, or another app brings it along.
         .value("launch", \.launch, .live),
         AppKey(
@@ -321,3 +326,4 @@ enum AppKeyEffects {
 extension RestartPolicy: Written {}
 extension MissedTransition: Written {}
 extension EvictionRule: Written {}
+extension SettingsFormat: Written {}

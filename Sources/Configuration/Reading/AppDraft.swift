@@ -91,6 +91,7 @@ struct AppDraft {
         {
             error("expiry_warning", "must be shorter than task_time")
         }
+        SettingReader.check(self)
         warnOfModes()
         let location = origins["location"] == nil ? "regions" : "location"
         if origins[location] != nil, !specification.backgroundModes.contains(.location) {
@@ -157,7 +158,7 @@ struct AppDraft {
         if app.rules.isOneshot, origins["launch_deadline"] == nil { app.rules.launchDeadline = nil }
         if let sockets {
             let node = app.instance.map { sockets.node.replacing(String($0)) } ?? sockets.node
-            app.sockets = SocketReader.sockets(sockets.context, node) ?? []
+            app.sockets = SocketReader.sockets(sockets.context, node, app.declaredSettings) ?? []
         }
         if let snapshot {
             let node = app.instance.map { snapshot.node.replacing(String($0)) } ?? snapshot.node

@@ -54,6 +54,17 @@ enum AppKeys {
         AppKey("ready") { context, node, draft in draft.ready = (context, node) },
         .value("requires", \.specification.requires, Read.texts),
         .value("after", \.specification.after, Read.texts),
+        AppKey("settings") { context, node, draft in
+            // Those of [defaults] stay, except for those of the same name.
+            for setting in SettingReader.settings(context, node) {
+                draft.specification.declaredSettings.removeAll { $0.name.utf8.elementsEqual(setting.name.utf8) }
+                draft.specification.declaredSettings.append(setting)
+            }
+            if draft.specification.declaredSettings.count > SettingDeclaration.most {
+                context.error("an app has at most \(SettingDeclaration.most) settings", at: node.position)
+            }
+        },
+        .value("settings_format", \.specification.settingsFormat) { Read.choice($0, $1) },
         .value("before_start", \.specification.beforeStart, TableReader.hooks),
         .value("after_stop", \.specification.afterStop, TableReader.hooks),
         .value("restart", \.specification.rules.restart) { Read.choice($0, $1) },

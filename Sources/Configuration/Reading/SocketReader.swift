@@ -48,7 +48,11 @@ enum SocketReader {
     /// Every key of an entry.
     static let names = (keys.map(\.name) + kinds.map(\.word)).sorted()
 
-    static func sockets(_ context: Context, _ node: Node) -> [SocketSpecification]? {
+    static func sockets(
+        _ context: Context,
+        _ node: Node,
+        _ settings: [SettingDeclaration] = []
+    ) -> [SocketSpecification]? {
         guard case .array(let nodes) = node.value else {
             return context.expected("tables, each under [[apps.NAME.sockets]]", node)
         }
@@ -58,7 +62,7 @@ enum SocketReader {
         }
         var sockets: [SocketSpecification] = []
         for (index, node) in nodes.enumerated() {
-            guard let socket = socket(context.at(index), node, index) else { continue }
+            guard let socket = socket(context.at(index), node, index, settings) else { continue }
             if sockets.contains(where: { $0.name == socket.name }) {
                 context.at(index).error("there is a socket \(quoted(socket.name)) already", at: node.position)
             }
@@ -67,14 +71,20 @@ enum SocketReader {
         return sockets
     }
 
-    private static func socket(_ context: Context, _ node: Node, _ index: Int) -> SocketSpecification? {
+    private static func socket(
+        _ context: Context,
+        _ node: Node,
+        _ index: Int,
+        _ settings: [SettingDeclaration]
+    ) -> SocketSpecification? {
         guard let members = Read.members(context, node) else { return nil }
         var plans: [SocketPlan?] = []
+        var template: AddressTemplate?
         var isKnown = true
         for member in members {
             let inner = context.at(member.key)
             if let kind = kinds.first(where: { $0.word == member.key }) {
-                plans.append(plan(inner, member.node, kind))
+                plans.append(plan(inner, member.node, kind, settings, &template))
             } else if !keys.contains(where: { $0.name == member.key }) {
                 isKnown = false
                 Read.unknown(inner, member, among: names)
@@ -87,6 +97,7 @@ enum SocketReader {
         guard let plan = plans[0], isKnown else { return nil }
         var socket = SocketSpecification(plan.kind, plan.address)
         socket.name = "\(index)"
+        socket.template = template
         for member in members {
             keys.first { $0.name == member.key }?.read(context.at(member.key), member.node, &socket)
         }
@@ -94,31 +105,45 @@ enum SocketReader {
         return socket
     }
 
-    private static func plan(_ context: Context, _ node: Node, _ kind: Sockets.Kind) -> SocketPlan? {
+    private static func plan(
+        _ context: Context,
+        _ node: Node,
+        _ kind: Sockets.Kind,
+        _ settings: [SettingDeclaration],
+        _ template: inout AddressTemplate?
+    ) -> SocketPlan? {
         if case .integer(let number) = node.value {
             context.error("expected a string, found an integer: write \"\(number)\"", at: node.position)
             return nil
         }
-        guard let text = Read.text(context, node) else { return nil }
+        guard var text = Read.text(context, node) else { return nil }
+        if !SettingTemplate.names(in: text).isEmpty {
+            template = AddressTemplate(text: text, folder: context.folder)
+            guard let filled = SettingReader.address(text, settings, context, node) else { return nil }
+            text = filled
+        }
         guard let address = AddressReader.address(text, folder: context.folder) else {
             context.error("\(quoted(text)) is no address: write \(AddressReader.forms)", at: node.position)
             return nil
         }
-        switch address {
-        case .path(let path) where path.utf8.count > Sockets.longestPath:
-            context.error("the path of a socket has at most \(Sockets.longestPath) bytes", at: node.position)
+        if let problem = problem(address, kind) {
+            context.error(problem, at: node.position)
             return nil
-        case .abstract(let name) where name.utf8.count >= Sockets.longestPath:
-            context.error("the name of a socket has at most \(Sockets.longestPath - 1) bytes", at: node.position)
-            return nil
-        case .port, .ipv4, .ipv6:
-            guard kind != .sequenced else {
-                context.error("seqpacket sockets have a path, \"@name\" or \"vsock:CID:PORT\"", at: node.position)
-                return nil
-            }
-        case .path, .abstract, .vsock: break
         }
         return SocketPlan(kind, address)
+    }
+
+    /// Why a socket of that kind cannot have the address; nil where it can.
+    static func problem(_ address: SocketAddress, _ kind: Sockets.Kind) -> String? {
+        switch address {
+        case .path(let path) where path.utf8.count > Sockets.longestPath:
+            "the path of a socket has at most \(Sockets.longestPath) bytes"
+        case .abstract(let name) where name.utf8.count >= Sockets.longestPath:
+            "the name of a socket has at most \(Sockets.longestPath - 1) bytes"
+        case .port, .ipv4, .ipv6:
+            kind == .sequenced ? "seqpacket sockets have a path, \"@name\" or \"vsock:CID:PORT\"" : nil
+        case .path, .abstract, .vsock: nil
+        }
     }
 
     /// What means nothing for a socket of its sort is a mistake.

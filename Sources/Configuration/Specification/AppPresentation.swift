@@ -20,6 +20,15 @@ public struct AppPresentation: Sendable, Hashable {
         }
     }
 
+    /// Why a text cannot be a help; nil where it can.
+    static func problem(inHelp text: String) -> String? {
+        if text.allSatisfy(\.isWhitespace) { return "must not be empty" }
+        if text.unicodeScalars.contains(where: { $0 != "\n" && isControl($0) }) {
+            return "must not contain control characters"
+        }
+        return text.utf8.count > 1_000 ? "must not be longer than 1,000 bytes" : nil
+    }
+
     /// Why a text cannot be a title; nil where it can: one line, in which there is something to see.
     public static func problem(inTitle text: String) -> String? {
         if text.allSatisfy(\.isWhitespace) { return "must not be empty" }
@@ -31,13 +40,19 @@ public struct AppPresentation: Sendable, Hashable {
 
 /// Reads `title`.
 enum TitleReader {
-    static func read(_ context: Context, _ node: Node, into presentation: inout AppPresentation) {
+    /// - Parameter isTitle: it is one line of at most 80 characters; else a text of some lines.
+    static func read(
+        _ context: Context,
+        _ node: Node,
+        into presentation: inout AppPresentation,
+        isTitle: Bool = true
+    ) {
         guard case .table(let members) = node.value else {
             guard case .string = node.value else {
                 let expected = "a string, or a table of strings by languages, with default"
                 return context.error("expected \(expected), found \(node.kind)", at: node.position)
             }
-            guard let title = text(context, node) else { return }
+            guard let title = text(context, node, isTitle) else { return }
             (presentation.title, presentation.titles) = (title, [:])
             return
         }
@@ -45,7 +60,7 @@ enum TitleReader {
         var titles: [String: String] = [:]
         for member in members {
             let inner = context.at(member.key)
-            guard let text = text(inner, member.node) else { continue }
+            guard let text = text(inner, member.node, isTitle) else { continue }
             guard member.key != "default" else {
                 title = text
                 continue
@@ -62,9 +77,10 @@ enum TitleReader {
         (presentation.title, presentation.titles) = (title, titles)
     }
 
-    private static func text(_ context: Context, _ node: Node) -> String? {
+    private static func text(_ context: Context, _ node: Node, _ isTitle: Bool) -> String? {
         guard let text = Read.string(context, node) else { return nil }
-        guard let problem = AppPresentation.problem(inTitle: text) else { return text }
+        let problem = isTitle ? AppPresentation.problem(inTitle: text) : AppPresentation.problem(inHelp: text)
+        guard let problem else { return text }
         context.error(problem, at: node.position)
         return nil
     }

@@ -142,6 +142,10 @@ public struct AppSettings: Sendable, Hashable {
     public var purgeable: [String] = []
     /// Whether the last rung of the memory ladder may end the app even while it is active.
     public var lastResort = false
+    /// The settings that persons can change, in the order in which they are written.
+    public var declaredSettings: [SettingDeclaration] = []
+    /// Which files have their values.
+    public var settingsFormat: SettingsFormat = .json
     /// What tells the app something, and wakes it.
     public var events = AppEvents()
 

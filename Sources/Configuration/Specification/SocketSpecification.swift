@@ -8,6 +8,8 @@ public struct SocketSpecification: Sendable, Hashable {
     public var name = ""
     /// Where it is bound, and what cannot be changed after that.
     public var plan: SocketPlan
+    /// Its address as it is written, where settings stand in it: `plan` has their defaults, or their values.
+    public var template: AddressTemplate?
     /// How many connections may wait.
     public var backlog: Int32 = 4096
     /// Whether the configuration says how many.

@@ -73,7 +73,13 @@ extension ControlService {
             refuse(list, by: name, reply)
             if !request.diff { supervisor.recovery.isDiskInvalid = true }
             return Supervisor.diskIsInvalid
-        case .success(let new):
+        case .success(var new):
+            // Sockets are where the settings say that they are, not where their defaults do.
+            for index in new.configuration.apps.indices {
+                let next = new.configuration.apps[index]
+                let app = coordinator.id(of: next.name).map { apps[$0] }
+                new.configuration.apps[index] = supervisor.settings.filled(next, of: app)
+            }
             do throws(Selection.Unknown) {
                 let outdated = Set(apps.filter(\.isOutdatedSinceRecovery).map(\.name))
                 let applied = Apply(request, from: runningConfiguration, to: new.configuration, outdated: outdated)

@@ -55,6 +55,7 @@ package enum DescriptorName {
     package static let control = "control"
     package static let paths = "paths"
     package static let devices = "devices"
+    package static let settings = "settings"
     /// A terminal, or a FIFO, whose data is waited for.
     package static func node(_ path: String) -> String { "node" + path }
     /// The node that goes by that name.

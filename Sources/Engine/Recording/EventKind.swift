@@ -66,6 +66,8 @@ package enum EventKind: String, CaseIterable {
     // Others tell it something.
     case posted = "6ac98f0e17414a1cb760157393c8decb"
     case notHandled = "9bcc270ce885499797720aa66acf7863"
+    case settingsChanged = "b3f0c9a25d0f4d7d9a6c1e2f84f75b11"
+    case settingsNotTaken = "d2c1f7e06f7b4a0cb2d9a2b6e4c83f52"
 
     // It speaks.
     case said = "4a2a0e8af8ae45eeba5eba9acd44631d"
@@ -139,7 +141,8 @@ package enum EventKind: String, CaseIterable {
         case .asked, .refused: "request"
         case .keptDown, .asLeft, .sleepsAgain: "goal"
         case .advised, .adviceNotTaken, .policyChanged: "policy"
-        case .reconfigured, .removed, .configurationRead, .configurationInvalid: "configuration"
+        case .reconfigured, .removed, .configurationRead, .configurationInvalid, .settingsChanged, .settingsNotTaken:
+            "configuration"
         case .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged: "supervisor"
         case .storeChanged: "store"
         case .woken, .notWoken, .fetched, .fetchPutOff, .wakeStorm: "wake"
@@ -159,7 +162,7 @@ package enum EventKind: String, CaseIterable {
             .adviceNotTaken,
             .reconfigured, .removed, .started, .tookOver, .stopping, .upgrading, .configurationRead, .policyChanged,
             .storeChanged, .holdEnded, .modeBegan, .modeEnded, .woken, .fetched, .fetchPutOff, .clockChanged,
-            .memoryEnough, .madeRoom, .belowLimit, .waitsForMemory,
+            .memoryEnough, .madeRoom, .belowLimit, .waitsForMemory, .settingsChanged,
             .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked, .socketBound, .dataCopied, .cachesRemoved,
             .dataPurged:
             .info
@@ -168,7 +171,7 @@ package enum EventKind: String, CaseIterable {
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
             .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .noStateDirectory, .stateNotKept,
             .stateSetAside, .memoryShort, .wakeStorm, .socketNotBound, .socketClosed,
-            .backlogNearlyFull, .gpsdNotBelieved, .notHandled, .dataNotCleared:
+            .backlogNearlyFull, .gpsdNotBelieved, .notHandled, .dataNotCleared, .settingsNotTaken:
             .warning
         case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
         }
@@ -188,7 +191,7 @@ package enum EventKind: String, CaseIterable {
             .socketNotBound, .socketBound, .socketClosed,
             .backlogNearlyFull, .notHandled, .dataCopied, .dataNotCleared, .cachesRemoved, .dataPurged:
             " "
-        case .launched, .woken, .told, .posted, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused,
+        case .launched, .woken, .told, .posted, .settingsChanged, .settingsNotTaken, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused,
             .adviceNotTaken,
             .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,
             .configurationRead, .configurationInvalid, .policyChanged, .storeChanged, .memoryShort, .memoryEnough,

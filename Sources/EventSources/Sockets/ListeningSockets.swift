@@ -76,6 +76,7 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     /// What an app has, and gets with its next launch.
     package func wanted(_ app: AppRuntime) -> [SocketSpecification] {
+        if app.awaitsSettings { return [] }
         let next = app.next?.sockets ?? app.specification.sockets
         let kept = app.specification.sockets.filter { old in !next.contains { $0.identity == old.identity } }
         return next + kept
@@ -107,6 +108,9 @@ package final class ListeningSockets: EventRoom, EventSource {
         arrangeRetry()
         look(set)
     }
+
+    /// Addresses that settings are part of may be others now.
+    package func settingsChanged(_ app: AppRuntime) { reconcile(app) }
 
     @discardableResult
     func bind(_ socket: ListeningSocket, of app: AppRuntime, isForLaunch: Bool = false) -> Bool {
@@ -432,3 +436,13 @@ final class SocketSet {
     /// Whether something is to be bound and is not.
     var isTroubled: Bool { !isRefused && sockets.contains { $0.descriptor == nil && !$0.isYielded } }
 }
+
+extension AppRuntime {
+    /// Which addresses its sockets have is not known yet: that depends on settings.
+    package var awaitsSettings: Bool {
+        get { slots[AwaitsSettingsSlot.self, default: false] }
+        set { slots[AwaitsSettingsSlot.self] = newValue ? true : nil }
+    }
+}
+
+private enum AwaitsSettingsSlot: Slot { typealias Value = Bool }

@@ -11,6 +11,27 @@ extension File {
         Descriptor(owning: try call { openat(directory, name, flags.rawValue | O_CLOEXEC | O_NOCTTY) })
     }
 
+    /// Makes a file of that name in an open directory, which must not be there yet; close-on-exec.
+    public static func create(_ name: String, in directory: Int32, mode: UInt32) throws(Errno) -> Descriptor {
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY
+        return Descriptor(owning: try call { openat(directory, name, flags, mode_t(mode)) })
+    }
+
+    /// Gives what has that name in an open directory another one there, in place of what has that.
+    public static func rename(_ name: String, to other: String, in directory: Int32) throws(Errno) {
+        try call { renameat(directory, name, directory, other) }
+    }
+
+    /// Removes what has that name in an open directory, where it is no directory.
+    public static func remove(_ name: String, in directory: Int32) throws(Errno) {
+        try call { unlinkat(directory, name, 0) }
+    }
+
+    /// Sets whose an open file is.
+    public static func setOwner(descriptor: Int32, uid: UInt32, gid: UInt32) throws(Errno) {
+        try call { fchown(descriptor, uid, gid) }
+    }
+
     /// Where a symbolic link points that was opened itself (``OpenFlags/path`` and ``OpenFlags/noFollow``), at most 4096
     /// bytes of it.
     public static func readLink(descriptor: Int32) throws(Errno) -> String {

@@ -139,6 +139,18 @@ final class AppSockets: ShellRoom, LifecycleObserver {
                 supervisor.mailboxes.whenLoaded { [self] in
                     reply.send(["mail": .array(supervisor.mailboxes.take(request, app).map(\.json))])
                 }
+            case .settings:
+                supervisor.settings.whenLoaded { [self] in
+                    reply.send(["settings": supervisor.settings.document(of: app)])
+                }
+            case .setSettings(let request):
+                supervisor.settings.set(request, of: app, by: app.name, isApp: true) { outcome in
+                    switch outcome {
+                    case .success(let result): reply.send(["changed": .strings(result.changed)])
+                    case .failure(let refusal):
+                        reply.fail(AppInterface.ErrorName.failed, ["message": .string("\(refusal)")])
+                    }
+                }
             case .subscribe(let request):
                 try supervisor.mailboxes.subscribe(request, app)
                 reply.send()

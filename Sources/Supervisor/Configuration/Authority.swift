@@ -57,7 +57,8 @@ extension ManagerRequest {
             true
         case .verb(let request): request.verb == .wait
         case .mailbox(let request): !request.take && request.drop.isEmpty
-        case .signal, .post, .open, .replayUnhandled, .dropUnhandled, .purgeData, .apply, .reloadPolicy, .upgrade: false
+        case .signal, .post, .open, .replayUnhandled, .dropUnhandled, .purgeData, .settings, .setSettings, .apply, .reloadPolicy,
+            .upgrade: false
         }
     }
 }

@@ -28,5 +28,10 @@ extension Supervisor {
         app.capture?.log?.limits = LogLimits(app.specification)
         if app.specification.appLimits != old.appLimits { shares.limitsChanged(app, from: old.appLimits) }
         if app.specification.resources != old.resources { shares.profilesChanged(app) }
+        if app.specification.declaredSettings != old.declaredSettings
+            || app.specification.settingsFormat != old.settingsFormat
+        {
+            settings.declarationsChanged(app)
+        }
     }
 }

@@ -83,4 +83,5 @@ extension Supervisor: MailHost {
     }
     func end(_ run: HookRun, of app: AppRuntime) { launcher.cancel(run, of: app) }
     func pumpMessages(to app: AppRuntime) { appSockets.pump(app) }
+    func toldOfSettings(_ mail: Mail, _ app: AppRuntime) { settings.told(mail, app) }
 }

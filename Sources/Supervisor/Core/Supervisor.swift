@@ -88,6 +88,8 @@ package final class Supervisor: Room {
     package private(set) lazy var memoryWatch = MemoryWatch(engine, recorder, self)
     /// What waits to be told to apps.
     package private(set) lazy var mailboxes = Mailboxes(engine, recorder, self)
+    /// What apps are set to.
+    package private(set) lazy var settings = Settings(self)
     /// Events that wake apps.
     package private(set) lazy var wakes = Wakes(engine, recorder, self)
     /// Looks for file locks of apps that are suspended.
@@ -207,11 +209,12 @@ package final class Supervisor: Room {
         let observers: [any LifecycleObserver] = [
             announcements, launcher, persistence, shares, snapshots, savedStates, memoryWatch, lockWatch, appSockets,
             service,
-            interruptions, mailboxes, wakes, dataFolders,
+            interruptions, mailboxes, settings, wakes, dataFolders,
         ]
         for observer in observers { engine.add(observer) }
         if let clients { engine.add(clients) }
         holdOwnFiles()
+        settings.takeOver()
         wakes.takeOver()
         let fresh = takeover.recover()
         takeover.isOver = true

@@ -94,6 +94,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         recorder.events.sequence = max(recorder.events.sequence, contents.lastSequence)
         supervisor.mailboxes.rememberSubscriptions(contents)
         supervisor.mailboxes.load(contents)
+        supervisor.settings.load(contents)
         supervisor.wakes.timers.remember(contents.schedules)
     }
 
@@ -199,6 +200,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
 
     private func keepAll() {
         supervisor.mailboxes.keepAll()
+        supervisor.settings.keepAll()
         supervisor.mailboxes.unhandled.loadAgain()
         for app in apps {
             app.kept.forget()

@@ -15,6 +15,8 @@ struct LaunchFacts: Sendable {
     var named: SocketAccounts?
     /// Those of its files.
     var variables: [String: String] = [:]
+    /// Why the files with its settings are not in place.
+    var settingsProblem: String?
     /// The path of its program.
     var executable: String
     /// Where it starts.

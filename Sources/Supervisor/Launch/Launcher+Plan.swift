@@ -28,9 +28,9 @@ extension Launcher {
         _ app: AppRuntime,
         _ order: LaunchOrder,
         _ environment: [String],
-        _ facts: LaunchFacts
+        _ facts: LaunchFacts,
+        _ specification: AppSpecification
     ) throws(LaunchError) -> LaunchPlan {
-        let specification = app.specification
         var plan = LaunchPlan(
             app: app.name,
             incarnation: order.incarnation,
@@ -75,9 +75,10 @@ extension Launcher {
         _ order: LaunchOrder,
         _ user: User?,
         _ sockets: [String],
-        _ read: [String: String]
+        _ read: [String: String],
+        _ specification: AppSpecification? = nil
     ) -> [String] {
-        let specification = app.specification
+        let specification = specification ?? app.specification
         var variables: [String: String] = [:]
         if let user {
             variables["HOME"] = user.home
@@ -115,6 +116,9 @@ extension Launcher {
         variables["TORPOR_LAUNCH_OPTIONS"] = String(wire: options.serialised())
         variables["TORPOR_APP_SOCKET"] = app.server?.path
         variables["TORPOR_STATE_DIRECTORY"] = supervisor.savedStates.stateDirectory(of: app)
+        if !specification.declaredSettings.isEmpty {
+            variables["TORPOR_SETTINGS"] = supervisor.savedStates.stateDirectory(of: app) + "/" + SettingsFiles.json
+        }
         return LaunchEnvironment.inherited.entries(adding: variables)
     }
 

@@ -73,15 +73,31 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         return machine.transition == .launching && machine.incarnation == order.incarnation
     }
 
-    private func launchMain(_ app: AppRuntime, _ order: LaunchOrder) {
-        guard !supervisor.mailboxes.holdsBackLaunch(of: app, order) else {
-            return supervisor.mailboxes.whenLoaded { [weak self] in
-                guard let self else { return }
-                guard self.isLaunching(app, order) else { return self.deliver(.launchFailed, to: app.id) }
-                self.launchMain(app, order)
-            }
+    /// Goes on with a launch that waits for the store, or ends it where it was overtaken.
+    private func continuation(of app: AppRuntime, _ order: LaunchOrder) -> () -> Void {
+        { [weak self] in
+            guard let self else { return }
+            guard self.isLaunching(app, order) else { return self.deliver(.launchFailed, to: app.id) }
+            self.launchMain(app, order)
         }
-        let specification = app.specification
+    }
+
+    private func launchMain(_ app: AppRuntime, _ order: LaunchOrder) {
+        // With other settings it would be another program, and a URL that waits is an argument.
+        guard app.specification.declaredSettings.isEmpty || supervisor.settings.isLoaded else {
+            return supervisor.settings.whenLoaded(continuation(of: app, order))
+        }
+        guard !supervisor.mailboxes.holdsBackLaunch(of: app, order) else {
+            return supervisor.mailboxes.whenLoaded(continuation(of: app, order))
+        }
+        let specification: AppSpecification
+        do throws(LaunchError) {
+            specification = try supervisor.settings.launched(app)
+        } catch {
+            return launchRefused(app, error.description)
+        }
+        supervisor.settings.launches(app)
+        let files = supervisor.settings.filesAtLaunch(app)
         let names = Account.Names(specification)
         let finish = { [weak self] (result: Result<LaunchFacts, LaunchError>) in
             guard let self else { return }
@@ -89,7 +105,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
             case .success(let facts):
                 if let names, let account = facts.account { app.account = (names, account) }
                 if let named = facts.named { self.supervisor.inForce.accounts.sockets.add(named) }
-                self.launch(app, order, facts)
+                if let problem = facts.settingsProblem { self.note(app, .settingsNotTaken, text: problem) }
+                self.launch(app, order, facts, specification)
             case .failure(let trouble):
                 app.run.launchFailure = trouble.failure
                 self.launchRefused(app, trouble.description)
@@ -98,12 +115,13 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         let known =
             specification.sockets.contains { supervisor.inForce.accounts.sockets.missing($0) != nil }
             ? supervisor.inForce.accounts.sockets : nil
-        guard names == nil, specification.environmentFiles.isEmpty, known == nil else {
+        guard names == nil, specification.environmentFiles.isEmpty, known == nil, files == nil else {
             return read(
                 for: app,
                 { () throws(LaunchError) -> LaunchFacts in
                     var facts = try LaunchFacts.find(specification)
                     facts.named = known?.lookingUp(specification.sockets)
+                    facts.settingsProblem = files?.write()
                     return facts
                 },
                 finish
@@ -117,13 +135,26 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    private func launch(_ app: AppRuntime, _ order: LaunchOrder, _ facts: LaunchFacts) {
+    /// - Parameter specification: that of the app, with the values of its settings in it.
+    private func launch(
+        _ app: AppRuntime,
+        _ order: LaunchOrder,
+        _ facts: LaunchFacts,
+        _ specification: AppSpecification
+    ) {
         let user = facts.account?.user
         do throws(LaunchError) {
             try prepare(app, user)
             let given = try supervisor.wakes.sockets.passed(to: app)
-            let environment = self.environment(of: app, order, user, given.map(\.name), facts.variables)
-            var plan = try self.plan(app, order, environment, facts)
+            let environment = self.environment(
+                of: app,
+                order,
+                user,
+                given.map(\.name),
+                facts.variables,
+                specification
+            )
+            var plan = try self.plan(app, order, environment, facts, specification)
             let output = try outputs(of: app)
             plan.standardOutput = output.output?.raw ?? -1
             plan.standardError = output.error?.raw ?? -1
@@ -314,7 +345,8 @@ extension Launcher {
         var variables: [String: String] = [:]
         let data = supervisor.dataFolders.variables(of: app)
         variables["TMPDIR"] = data["TMPDIR"]
-        for (key, value) in app.specification.environment { variables[key] = value }
+        let specification = try? supervisor.settings.launched(app)
+        for (key, value) in specification?.environment ?? [:] { variables[key] = value }
         for (key, value) in data where key != "TMPDIR" { variables[key] = value }
         variables[AppTag.helperVariable] = "1"
         variables["TORPOR_MANAGER_SOCKET"] = supervisor.runtime.socket

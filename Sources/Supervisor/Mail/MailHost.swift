@@ -29,6 +29,8 @@ protocol MailHost: AnyObject {
     ) -> HookRun
     /// Ends the command, if it still runs.
     func end(_ run: HookRun, of app: AppRuntime)
+    /// The app is being told of settings that changed, or nobody is told of them any more.
+    func toldOfSettings(_ mail: Mail, _ app: AppRuntime)
     /// Whoever hears the app's messages is told the next one.
     func pumpMessages(to app: AppRuntime)
 }

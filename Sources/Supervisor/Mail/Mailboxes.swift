@@ -65,11 +65,15 @@ package final class Mailboxes: Room, LifecycleObserver {
     ///
     /// - Throws: ``Mailbox/Refusal`` when there is no place for it.
     @discardableResult
-    package func add(_ draft: MailDraft, for app: AppRuntime) throws(Mailbox.Refusal) -> Mailbox.Change {
+    package func add(
+        _ draft: MailDraft,
+        for app: AppRuntime,
+        limits: Mailbox.Limits? = nil
+    ) throws(Mailbox.Refusal) -> Mailbox.Change {
         let now = Clock.realtimeMicroseconds()
         // Later than every number before it, also when the clock was set back.
         let id = max(lastID + 1, now, recorder.events.sequence)
-        let limits = Self.limits(of: app)
+        let limits = limits ?? Self.limits(of: app)
         let change = try boxes[app.id, default: Mailbox()].add(draft, id: id, at: now, limits: limits)
         lastID = id
         switch change {
@@ -180,6 +184,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         guard mail != nil || !isLoaded else { return }
         // Somebody may wait for it.
         if mail?.url != nil { engine.touch(app.id) }
+        if let mail, mail.draft.topic == Self.settingsTopic { host.toldOfSettings(mail, app) }
         host.store.removeMail(id, of: app.name)
         dropIfEmpty(app)
     }
@@ -225,7 +230,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         guard app.run.tree?.mainHasEnded == false else { return }
         // A signal that is pending is none more: one is as good as many.
         var signals: [Int32: Bool] = [:]
-        for mail in box.items
+        for mail in Self.inOrder(box.items)
         where !isBeingTold(mail.id, to: app) && isTime(for: mail, app, comesToForeground: false) {
             guard let message = Message(rawValue: mail.draft.message),
                 let number = app.specification.signals[message]
@@ -265,7 +270,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         let room = Self.batch - channel.queue.count { $0.mail != nil }
         guard room > 0 else { return false }
         var added = 0
-        for mail in box.items
+        for mail in Self.inOrder(box.items)
         where !isBeingTold(mail.id, to: app) && isTime(for: mail, app, comesToForeground: comesToForeground) {
             guard let message = Message(rawValue: mail.draft.message) else { continue }
             channel.add(message, isAwaited: false, mail: mail.id)
@@ -280,6 +285,7 @@ package final class Mailboxes: Room, LifecycleObserver {
     package func willSend(_ id: Int64, to app: AppRuntime) {
         boxes[app.id]?.setInFlight(id, true)
         beginAttempt(id, app)
+        if let mail = boxes[app.id]?[id], mail.draft.topic == Self.settingsTopic { host.toldOfSettings(mail, app) }
     }
 
     /// It is in the queue of a delegate to which an earlier torpord may have told it.

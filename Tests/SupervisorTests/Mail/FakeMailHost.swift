@@ -26,6 +26,8 @@ final class FakeMailHost: MailHost {
     private(set) var retried: [Mail] = []
     var hearing: Set<AppID> = []
     private(set) var pumped = 0
+    /// The mail about settings that was told, or dropped.
+    private(set) var toldOf: [Mail] = []
 
     init(_ store: Store) { self.store = store }
 
@@ -61,6 +63,8 @@ final class FakeMailHost: MailHost {
     }
 
     func end(_ run: HookRun, of app: AppRuntime) { ended.append(run) }
+
+    func toldOfSettings(_ mail: Mail, _ app: AppRuntime) { toldOf.append(mail) }
 }
 
 /// Apps without processes, their mailboxes, and a store in a folder of its own.

@@ -95,6 +95,7 @@ import TorporAPI
         "etc/s6/services/a/run": "#!/bin/sh\nexec sleep 1\n", "etc/sv/a/run": "#!/bin/sh\nexec sleep 1\n",
         "torpor.toml": "[apps.a]\nexec = [\"/bin/sleep\", \"1\"]\n", "shop/Procfile": "web: sleep 1\n",
         "letter.md": "hello\n", "screen.png": "GIF89a", "notes.db": "notes\n",
+        "web.settings": "# Of the shop.\nport=8002\ntheme=dark\n",
     ]
 
     /// Those that commands are about, and one whose processes carry out what is only for processes of an app. It has
@@ -103,7 +104,7 @@ import TorporAPI
         ["web", "db", "notes", "editor", "kiosk"].map { name in
             Apps.sleeper(name) + "\ntags = [\"shop\", \"office\"]\ntopics = { \"*\" = \"all\" }\n"
                 + "snapshot = [\"/bin/echo\", \"hello\"]\n"
-                + (name == "web" ? "signals = { settingsDidChange = \"SIGHUP\" }\ndata_folders = true\n" : "")
+                + (name == "web" ? "signals = { settingsDidChange = \"SIGHUP\" }\ndata_folders = true\n" + settings : "")
                 + (name == "notes" ? opening : "")
         }.joined(separator: "\n") + """
 
@@ -119,6 +120,13 @@ import TorporAPI
         url_schemes = ["notes"]
         url_hosts = ["notes.example.org"]
         opens = ["*.md"]
+
+        """
+
+    private static let settings = """
+        settings.port = { type = "integer", default = 8000 }
+        settings.theme = { type = "choice", values = ["light", "dark"], default = "light" }
+        settings.api_key = { type = "secret" }
 
         """
 

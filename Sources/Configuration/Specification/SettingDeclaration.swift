@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Linux
+
+/// A setting of an app as the configuration declares it: one entry of `settings`.
+public struct SettingDeclaration: Sendable, Hashable {
+    /// What values it takes.
+    public enum Kind: Sendable, Hashable {
+        /// Text; characters, and a POSIX extended regular expression for all of it.
+        case string(maxLength: Int?, pattern: String?)
+        case integer(min: Int64, max: Int64)
+        case number(min: Double, max: Double)
+        case boolean
+        /// One of these words.
+        case choice([String])
+        case duration(min: Duration, max: Duration)
+        /// Bytes.
+        case size(min: UInt64, max: UInt64)
+        /// An absolute path.
+        case path
+        /// Text that is never shown.
+        case secret(maxLength: Int?, pattern: String?)
+
+        /// The name of the type, as `type` has it.
+        public var word: String {
+            switch self {
+            case .string: "string"
+            case .integer: "integer"
+            case .number: "number"
+            case .boolean: "boolean"
+            case .choice: "choice"
+            case .duration: "duration"
+            case .size: "size"
+            case .path: "path"
+            case .secret: "secret"
+            }
+        }
+    }
+
+    /// Every word of `type`.
+    static let types = [
+        "string", "integer", "number", "boolean", "choice", "duration", "size", "path", "secret",
+    ]
+    /// How many an app has at most.
+    public static let most = 200
+    /// Bytes that a value has at most.
+    public static let longestValue = 4 << 10
+    /// Bytes that a name has at most.
+    static let longestName = 64
+    /// Bytes that a pattern has at most.
+    static let longestPattern = 256
+
+    /// Its name: letters, digits and `_`.
+    public var name: String
+    /// What values it takes.
+    public var kind: Kind
+    /// The value where none is set, in its normal form.
+    public var defaultValue: String?
+    /// What people call it; by language in ``titles``.
+    public var title: String?
+    /// By language tag (BCP 47) in lower case.
+    public var titles: [String: String] = [:]
+    /// What it is for; by language in ``helps``.
+    public var help: String?
+    /// By language tag (BCP 47) in lower case.
+    public var helps: [String: String] = [:]
+    /// Whether a change ends a run of the app, which is launched again.
+    public var restart = false
+    /// Whether it is part of who the app works for.
+    public var identity = false
+    /// Whether the app itself may set it.
+    public var writable = false
+
+    /// One that nothing more is known of.
+    public init(_ name: String, _ kind: Kind) {
+        self.name = name
+        self.kind = kind
+    }
+
+    /// Whether its value is never shown.
+    public var isSecret: Bool { if case .secret = kind { true } else { false } }
+
+    /// Why something cannot be a name; nil where it can.
+    static func problem(inName name: String) -> String? {
+        let bytes = name.utf8
+        guard (1...longestName).contains(bytes.count), bytes.allSatisfy({ $0.isNameByte && $0 != UInt8(ascii: "-") }),
+            let first = bytes.first, !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first)
+        else { return "a name has up to \(longestName) letters, digits and _, and does not begin with a digit" }
+        return nil
+    }
+}
+
+/// Why a value does not fit: a sentence that goes on behind the name of the setting.
+public struct SettingProblem: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The sentence.
+    public let description: String
+
+    /// Of a value that must not be shown.
+    package static let unfitting = SettingProblem("was set to something that does not fit any more")
+
+    init(_ description: String) { self.description = description }
+}
+
+/// A value as programs get it.
+public enum SettingValue: Sendable, Hashable {
+    case text(String)
+    case integer(Int64)
+    case number(Double)
+    case boolean(Bool)
+
+    /// As a word of `exec` and in `settings.env`.
+    public var text: String {
+        switch self {
+        case .text(let text): text
+        case .integer(let number): "\(number)"
+        case .number(let number): number.rounded() == number && abs(number) < 1e15 ? "\(Int64(number))" : "\(number)"
+        case .boolean(let flag): flag ? "true" : "false"
+        }
+    }
+}
+
+extension SettingDeclaration {
+    /// The normal form of a value that is written as people write it.
+    ///
+    /// - Throws: ``SettingProblem``; of a secret the sentence never has the value.
+    public func normal(_ text: String) throws(SettingProblem) -> String {
+        guard text.utf8.count <= Self.longestValue else {
+            throw SettingProblem("has \(text.utf8.count) bytes: at most \(Self.longestValue) are allowed")
+        }
+        switch kind {
+        case .string(let maxLength, let pattern), .secret(let maxLength, let pattern):
+            if let problem = Self.problem(inText: text, maxLength, pattern) { throw SettingProblem(problem) }
+            return text
+        case .integer(let min, let max):
+            guard let number = Int64(text) else { throw SettingProblem("must be an integer, not \(quoted(text))") }
+            guard (min...max).contains(number) else { throw SettingProblem(Self.range("\(number)", "\(min)", "\(max)")) }
+            return "\(number)"
+        case .number(let min, let max):
+            guard let number = Double(text), number.isFinite else {
+                throw SettingProblem("must be a number, not \(quoted(text))")
+            }
+            guard (min...max).contains(number) else { throw SettingProblem(Self.range("\(number)", "\(min)", "\(max)")) }
+            return SettingValue.number(number).text
+        case .boolean:
+            guard text == "true" || text == "false" else {
+                throw SettingProblem("must be true or false, not \(quoted(text))")
+            }
+            return text
+        case .choice(let words):
+            guard words.contains(where: { $0.utf8.elementsEqual(text.utf8) }) else {
+                let list = words.map(quoted).joined(separator: ", ")
+                throw SettingProblem("must be one of \(list), not \(quoted(text))" + Nearest.hint(text, among: words))
+            }
+            return text
+        case .duration(let min, let max):
+            let duration = try Self.quantity { () throws(QuantityError) in try Quantity.duration(text) }
+            guard (min...max).contains(duration) else {
+                throw SettingProblem(Self.range(Quantity.text(duration), Quantity.text(min), Quantity.text(max)))
+            }
+            return Quantity.text(duration)
+        case .size(let min, let max):
+            let size = try Self.quantity { () throws(QuantityError) in try Quantity.size(text) }
+            guard (min...max).contains(size) else {
+                throw SettingProblem(Self.range(Write.size(size), Write.size(min), Write.size(max)))
+            }
+            return Write.size(size)
+        case .path:
+            if let problem = Self.problem(inText: text, nil, nil) { throw SettingProblem(problem) }
+            guard text.hasPrefix("/") else { throw SettingProblem("must be an absolute path, not \(quoted(text))") }
+            return Path.normal(text)
+        }
+    }
+
+    private static func quantity<T>(_ read: () throws(QuantityError) -> T) throws(SettingProblem) -> T {
+        do throws(QuantityError) { return try read() } catch { throw SettingProblem("does not fit: \(error)") }
+    }
+
+    private static func range(_ value: String, _ min: String, _ max: String) -> String {
+        "is out of range: \(value) is not between \(min) and \(max)"
+    }
+
+    private static func problem(inText text: String, _ maxLength: Int?, _ pattern: String?) -> String? {
+        if text.utf8.contains(where: { $0 < 0x20 && $0 != 0x0a && $0 != 0x09 || $0 == 0x7f }) {
+            return "must not contain control characters"
+        }
+        if let maxLength, text.unicodeScalars.count > maxLength {
+            return "has \(text.unicodeScalars.count) characters: at most \(maxLength) are allowed"
+        }
+        if let pattern, TextPattern(pattern)?.fits(text) == false { return "does not fit the pattern \(quoted(pattern))" }
+        return nil
+    }
+
+    /// What programs get for a value in its normal form: a duration in seconds, a size in bytes.
+    public func value(_ normal: String) -> SettingValue {
+        switch kind {
+        case .string, .choice, .path, .secret: .text(normal)
+        case .integer: Int64(normal).map { .integer($0) } ?? .text(normal)
+        case .number: Double(normal).map { .number($0) } ?? .text(normal)
+        case .boolean: .boolean(normal == "true")
+        case .duration: (try? Quantity.duration(normal)).map { .number(Double($0.microseconds) / 1e6) } ?? .text(normal)
+        case .size: (try? Quantity.size(normal)).map { .integer(Int64(clamping: $0)) } ?? .text(normal)
+        }
+    }
+}
+
+/// `settings_format`: which files have the settings of an app.
+public enum SettingsFormat: String, Sendable, Hashable, CaseIterable {
+    /// `settings.json`.
+    case json
+    /// `settings.env` as well.
+    case env
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Linux
+import WireText
+
+/// Text in which `{settings.NAME}` stands for the value of a setting.
+public enum SettingTemplate {
+    private static let opening = Array("{settings.".utf8)
+
+    /// A part of a text: as it is, or the name of a setting.
+    private enum Part {
+        case bytes(ArraySlice<UInt8>)
+        case name(String)
+    }
+
+    private static func parts(_ text: String) -> [Part] {
+        let bytes = Array(text.utf8)
+        guard bytes.contains(opening[0]) else { return [.bytes(bytes[...])] }
+        var parts: [Part] = []
+        var start = 0
+        var index = 0
+        while index < bytes.count {
+            guard bytes[index...].starts(with: opening),
+                let end = bytes[(index + opening.count)...].firstIndex(of: UInt8(ascii: "}"))
+            else {
+                index += 1
+                continue
+            }
+            if start < index { parts.append(.bytes(bytes[start..<index])) }
+            parts.append(.name(String(wire: bytes[(index + opening.count)..<end])))
+            index = end + 1
+            start = index
+        }
+        if start < bytes.count { parts.append(.bytes(bytes[start...])) }
+        return parts
+    }
+
+    /// The settings that stand in it.
+    public static func names(in text: String) -> [String] {
+        guard text.utf8.contains(opening[0]) else { return [] }
+        return parts(text).compactMap { if case .name(let name) = $0 { name } else { nil } }
+    }
+
+    /// The text with the values in it.
+    ///
+    /// - Throws: ``MissingSetting`` for the first of which there is none.
+    public static func fill(_ text: String, _ value: (String) -> String?) throws(MissingSetting) -> String {
+        guard text.utf8.contains(opening[0]) else { return text }
+        var result: [UInt8] = []
+        for part in parts(text) {
+            switch part {
+            case .bytes(let bytes): result += bytes
+            case .name(let name):
+                guard let value = value(name) else { throw MissingSetting(name: name) }
+                result += value.utf8
+            }
+        }
+        return String(wire: result)
+    }
+}
+
+/// A setting that has no value.
+public struct MissingSetting: Error, Sendable, Hashable {
+    /// Its name.
+    public let name: String
+}
+
+/// The address of a socket, in which settings stand.
+public struct AddressTemplate: Sendable, Hashable {
+    /// As it is written.
+    public var text: String
+    /// Where relative paths begin.
+    var folder: String
+}
+
+extension SocketSpecification {
+    /// It with the address that follows from the values; nil where that is none.
+    public func filled(_ value: (String) -> String?) -> SocketSpecification? {
+        guard let template else { return self }
+        guard let text = try? SettingTemplate.fill(template.text, value),
+            let address = AddressReader.address(text, folder: template.folder),
+            SocketReader.problem(address, plan.kind) == nil
+        else { return nil }
+        var socket = self
+        socket.plan.address = address
+        return socket
+    }
+}
+
+extension AppSpecification {
+    /// Whether settings stand in addresses of its sockets.
+    public var hasSocketTemplates: Bool { sockets.contains { $0.template != nil } }
+
+    /// The settings that are looked at when the app is launched, and when its sockets are bound.
+    public var settingsAtLaunch: Set<String> {
+        guard !self.declaredSettings.isEmpty else { return [] }
+        let texts = exec + self.environment.values + sockets.compactMap { $0.template?.text }
+        return Set(texts.flatMap(SettingTemplate.names))
+    }
+
+    /// A setting by its name.
+    public func setting(_ name: String) -> SettingDeclaration? {
+        self.declaredSettings.first { $0.name.utf8.elementsEqual(name.utf8) }
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a setting of an app was set to.
+public struct StoredSetting: Sendable, Hashable {
+    /// Which one.
+    public struct Key: Sendable, Hashable {
+        /// The app's name.
+        public var app: String
+        /// The setting's.
+        public var name: String
+
+        /// Makes one from its parts.
+        public init(app: String, name: String) {
+            self.app = app
+            self.name = name
+        }
+    }
+
+    /// Which one.
+    public var key: Key
+    /// The value in its normal form; nil where it is unset, and the app has still to be told.
+    public var value: String?
+    /// When it was changed, microseconds since 1970.
+    public var at: Int64
+    /// What it was when the app was told last, where it has not been told of `value`; nil for unset.
+    public var known: String?
+    /// Whether the app has been told of `value`.
+    public var isTold = true
+
+    /// Makes one of which the app knows.
+    public init(app: String, name: String, value: String?, at: Int64) {
+        key = Key(app: app, name: name)
+        self.value = value
+        self.at = at
+    }
+
+    /// Whether there is nothing to be kept of it.
+    public var isNothing: Bool { value == nil && isTold }
+}
+
+extension StoredSetting: StoredRow {
+    var rowKey: Key { key }
+    var rowApp: String { key.app }
+}
+
+extension Store {
+    /// Keeps what settings of an app were set to: all of them, or, should torpord be killed meanwhile, none.
+    public func save(_ settings: [StoredSetting], of app: String) {
+        if !settings.isEmpty { change(.settings(settings, app: app)) }
+    }
+}
+
+extension Database {
+    /// Calls `each` for every row, so that a caller has those before an error.
+    func settings(_ each: (StoredSetting) -> Void) throws(DatabaseError) {
+        let statement = try prepare("SELECT app, name, value, at, known, told FROM settings")
+        defer { statement.reset() }
+        while try statement.step() {
+            guard let app = statement.text(0), let name = statement.text(1) else { continue }
+            var setting = StoredSetting(app: app, name: name, value: statement.text(2), at: statement.integer(3))
+            setting.known = statement.text(4)
+            setting.isTold = statement.integer(5) != 0
+            each(setting)
+        }
+    }
+
+    /// Writes the newest of each.
+    func save(_ settings: PendingRows<StoredSetting>) throws(DatabaseError) {
+        for key in settings.removed {
+            let statement = try prepare("DELETE FROM settings WHERE app = ? AND name = ?")
+            statement.bind(1, key.app)
+            statement.bind(2, key.name)
+            try statement.run()
+        }
+        for setting in settings.changed.values {
+            let statement = try prepare(
+                "INSERT OR REPLACE INTO settings (app, name, value, at, known, told) VALUES (?, ?, ?, ?, ?, ?)"
+            )
+            statement.bind(1, setting.key.app)
+            statement.bind(2, setting.key.name)
+            statement.bind(3, setting.value)
+            statement.bind(4, setting.at)
+            statement.bind(5, setting.known)
+            statement.bind(6, setting.isTold ? 1 : 0)
+            try statement.run()
+        }
+    }
+}

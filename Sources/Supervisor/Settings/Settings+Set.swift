@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Engine
+import Lifecycle
+import Linux
+import Store
+package import TorporAPI
+package import Varlink
+
+/// Why settings are not changed, in a sentence.
+package struct SettingsRefusal: Error, CustomStringConvertible {
+    /// The sentence.
+    package let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+/// Changing settings, and showing them.
+extension Settings {
+    /// So many changes of one app may wait for the disk.
+    private static let mostUnderWay = 64
+
+    /// Changes settings, all or none; `completion` is called when that is on the disk and in the file, or with the reason why
+    /// nothing was changed.
+    ///
+    /// - Parameter isApp: the app itself asks, which may change what is `writable`, and knows of it.
+    package func set(
+        _ request: SetSettingsRequest,
+        of app: AppRuntime,
+        by person: String,
+        isApp: Bool = false,
+        _ completion: @escaping (Result<SetSettingsReply, SettingsRefusal>) -> Void
+    ) {
+        guard isLoaded else {
+            return whenLoaded { [weak self] in self?.set(request, of: app, by: person, isApp: isApp, completion) }
+        }
+        let changes: [(name: String, value: String?)]
+        do throws(SettingsRefusal) {
+            changes = try checked(request, app, isApp: isApp)
+        } catch {
+            return completion(.failure(error))
+        }
+        guard underWay[app.id] ?? 0 < Self.mostUnderWay else {
+            let count = Self.mostUnderWay
+            return completion(.failure(SettingsRefusal("\(count) changes of \(app.name) wait for the disk already")))
+        }
+        let before = values(of: app)
+        var changing = before
+        let now = Clock.realtimeMicroseconds()
+        var rows = changing.set(changes, of: app.name, at: now)
+        guard allFit(changing, app, completion) else { return }
+        let names = rows.map(\.key.name)
+        let reverted = Set(rows.filter(\.isTold).map(\.key.name))
+        if isApp {
+            // Each row once, as it is in the end.
+            let known = changing.told(names)
+            rows = rows.map { row in known.first { $0.key == row.key } ?? row }
+        }
+        values[app.id] = changing.rows.isEmpty ? nil : changing
+        if !rows.isEmpty {
+            supervisor.store.save(rows, of: app.name)
+            // Never what they are: events are read by many.
+            note(app, .settingsChanged, text: "\(Self.list(names)) changed", reason: person)
+        }
+        underWay[app.id, default: 0] += 1
+        supervisor.store.sync { [weak self, weak app] problem in
+            guard let self, let app, self.apps.contains(where: { $0 === app }) else {
+                return completion(.failure(SettingsRefusal("the app was removed meanwhile")))
+            }
+            if let problem {
+                self.finished(app)
+                self.goBack(to: before, rows, app)
+                return completion(
+                    .failure(SettingsRefusal("nothing is changed: it cannot be stored (\(problem))"))
+                )
+            }
+            self.writeAndFollow(app, reverted: reverted) { [weak self, weak app] problem in
+                guard let self, let app else { return }
+                self.finished(app)
+                if let problem {
+                    return completion(
+                        .failure(SettingsRefusal("it is stored and counts from the next launch on, but \(problem)"))
+                    )
+                }
+                completion(.success(SetSettingsReply(changed: names, message: self.effect(of: names, app))))
+            }
+        }
+    }
+
+    private func finished(_ app: AppRuntime) {
+        let left = (underWay[app.id] ?? 1) - 1
+        underWay[app.id] = left > 0 ? left : nil
+    }
+
+    private func goBack(to before: SettingValues, _ rows: [StoredSetting], _ app: AppRuntime) {
+        guard var now = values[app.id] ?? Optional(SettingValues()) else { return }
+        let old = now.restore(before, rows, at: Clock.realtimeMicroseconds())
+        values[app.id] = now.rows.isEmpty ? nil : now
+        supervisor.store.save(old, of: app.name)
+    }
+
+    private static func list(_ names: [String]) -> String {
+        let shown = names.prefix(10).joined(separator: ", ")
+        return names.count > 10 ? "\(shown) and \(names.count - 10) more settings" : shown
+    }
+
+    /// The changes in the normal form of their values.
+    private func checked(
+        _ request: SetSettingsRequest,
+        _ app: AppRuntime,
+        isApp: Bool
+    ) throws(SettingsRefusal) -> [(name: String, value: String?)] {
+        let declared = app.specification.declaredSettings
+        guard !declared.isEmpty || !request.unset.isEmpty else {
+            throw SettingsRefusal(
+                "\(app.name) has no settings: declare them under [apps.\(app.specification.template).settings]"
+            )
+        }
+        var changes: [(name: String, value: String?)] = []
+        var seen: Set<[UInt8]> = []
+        func once(_ name: String) throws(SettingsRefusal) {
+            guard seen.insert(Array(name.utf8)).inserted else {
+                throw SettingsRefusal("\(name) is there twice: name each setting once")
+            }
+        }
+        for value in request.values {
+            let setting = try setting(value.key, app, isApp: isApp)
+            try once(setting.name)
+            do throws(SettingProblem) {
+                changes.append((setting.name, try setting.normal(value.text)))
+            } catch {
+                throw SettingsRefusal("\(setting.name) \(error)")
+            }
+        }
+        for name in request.unset {
+            // Of one that is no longer declared something may be kept.
+            let isKept = !isApp && values(of: app).rows[name] != nil
+            if !isKept { _ = try setting(name, app, isApp: isApp) }
+            try once(name)
+            changes.append((name, nil))
+        }
+        return changes
+    }
+
+    private func setting(_ name: String, _ app: AppRuntime, isApp: Bool) throws(SettingsRefusal) -> SettingDeclaration {
+        guard let setting = app.specification.setting(name) else {
+            let declared = app.specification.declaredSettings.map(\.name)
+            let shown = Self.short(name)
+            if let nearest = Nearest.name(to: name, among: declared) {
+                throw SettingsRefusal("\(app.name) has no setting \(shown); did you mean \(nearest)?")
+            }
+            let all = declared.prefix(20).joined(separator: ", ")
+            throw SettingsRefusal("\(app.name) has no setting \(shown): it has \(all)\(declared.count > 20 ? " …" : "")")
+        }
+        if isApp, !setting.writable {
+            throw SettingsRefusal("\(name) is not for the app to set: its declaration needs writable = true")
+        }
+        return setting
+    }
+
+    private static func short(_ name: String) -> String {
+        let safe = name.unicodeScalars.prefix(64).map { $0.properties.generalCategory == .control ? "?" : $0 }
+        return String(String.UnicodeScalarView(safe))
+    }
+
+    /// What cannot be the address of a socket is not set.
+    private func allFit(
+        _ values: SettingValues,
+        _ app: AppRuntime,
+        _ completion: (Result<SetSettingsReply, SettingsRefusal>) -> Void
+    ) -> Bool {
+        let specification = app.next ?? app.specification
+        for socket in specification.sockets {
+            guard let template = socket.template else { continue }
+            let filled = socket.filled { name in
+                specification.setting(name).flatMap { setting in
+                    values.effective(setting).map { setting.value($0).text }
+                }
+            }
+            if filled == nil {
+                let sentence = "the socket \(socket.name) of \(app.name) (\(template.text)) would have no address"
+                completion(.failure(SettingsRefusal(sentence)))
+                return false
+            }
+        }
+        return true
+    }
+
+    /// What follows from a change, in a sentence; nil where nothing does.
+    private func effect(of names: [String], _ app: AppRuntime) -> String? {
+        guard !names.isEmpty else { return nil }
+        let machine = coordinator.machine(app.id)
+        guard machine.isAlive else { return nil }
+        let settings = names.compactMap { app.specification.setting($0) }
+        if settings.contains(where: \.restart) { return "\(app.name) is launched again with it" }
+        let atLaunch = names.filter((app.next ?? app.specification).settingsAtLaunch.contains)
+        let isHeard = settings.contains { hears(app, $0.identity ? .identityDidChange : .settingsDidChange) }
+        if !atLaunch.isEmpty {
+            let verb = atLaunch.count == 1 ? "counts" : "count"
+            return "\(Self.list(atLaunch)) \(verb) at the next launch of \(app.name): ‘torpor restart \(app.name)’"
+        }
+        if isHeard { return machine.state == .suspended ? "\(app.name) is told when it wakes" : "\(app.name) is told" }
+        return "\(app.name) is not told: it has no delegate, and no signal for settingsDidChange"
+    }
+
+    // MARK: Views
+
+    /// What operators see.
+    package func infos(of app: AppRuntime) -> [SettingInfo] {
+        let values = values(of: app)
+        return app.specification.declaredSettings.map { setting in
+            let text = setting.isSecret ? nil : values.effective(setting)
+            var info = SettingInfo(
+                key: setting.name,
+                type: setting.kind.word,
+                isSet: values.isSet(setting),
+                value: text.map { setting.value($0).json } ?? .null,
+                text: text
+            )
+            info.defaultText = setting.defaultValue
+            info.changedAt = values.rows[setting.name]?.at
+            (info.title, info.titles) = (setting.title, setting.titles)
+            (info.help, info.helps) = (setting.help, setting.helps)
+            if case .choice(let words) = setting.kind { info.choices = words }
+            (info.restart, info.identity, info.writable) = (setting.restart, setting.identity, setting.writable)
+            info.trouble = values.problem(setting)?.description
+            return info
+        }
+    }
+
+    /// What the app sees: every setting by its name.
+    package func document(of app: AppRuntime) -> JSON {
+        .object(SettingsFiles.document(app.specification.declaredSettings, values(of: app)))
+    }
+}

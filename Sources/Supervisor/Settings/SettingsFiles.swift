@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Configuration
+import Engine
+import Linux
+import SystemPackage
+package import Varlink
+import WireText
+
+/// The files with the settings of an app in its state directory, where whoever wants can read them.
+///
+/// The directory is the app's: nothing there is trusted, and nothing is followed. This waits for the disk: it is for a
+/// thread beside the loop.
+struct SettingsFiles: Sendable {
+    static let json = "settings.json"
+    static let env = "settings.env"
+    private static let draft = ".settings.new"
+
+    /// TORPOR_STATE_DIRECTORY; its parents are the supervisor's.
+    let directory: String
+    /// Whose it is; nil for the supervisor's own user.
+    let names: Account.Names?
+    /// What goes into `settings.json`; nil where the app has no settings: then both go.
+    let content: [UInt8]?
+    /// What goes into `settings.env`; nil where it goes.
+    let variables: [UInt8]?
+
+    /// Puts the files in place; gives in half a sentence why it could not.
+    func write() -> String? {
+        do throws(LaunchError) {
+            let user = try names.map { names throws(LaunchError) in try Account.find(names) }?.user
+            return write(user.map { (uid: $0.uid, gid: $0.gid) })
+        } catch {
+            return "whose it is to be is not known: \(error)"
+        }
+    }
+
+    private func write(_ owner: (uid: UInt32, gid: UInt32)?) -> String? {
+        do throws(Errno) {
+            guard let folder = try open(owner) else { return nil }
+            for (name, content) in [(Self.json, content), (Self.env, variables)] {
+                if let content {
+                    try Self.replace(name, content, in: folder.raw, owner)
+                } else {
+                    try Self.remove(name, in: folder.raw)
+                }
+            }
+            return nil
+        } catch {
+            return "\(directory)/\(Self.json) cannot be written: \(error)"
+        }
+    }
+
+    private func open(_ owner: (uid: UInt32, gid: UInt32)?) throws(Errno) -> Descriptor? {
+        let flags: OpenFlags = [.directory, .noFollow]
+        do throws(Errno) {
+            return try File.open(directory, flags)
+        } catch {
+            guard error == .noSuchFileOrDirectory else { throw error }
+        }
+        if content == nil { return nil }
+        try File.makeDirectories(directory, mode: 0o755)
+        let folder = try File.open(directory, flags)
+        if let owner, Users.isRoot { try File.setOwner(descriptor: folder.raw, uid: owner.uid, gid: owner.gid) }
+        return folder
+    }
+
+    private static func replace(
+        _ name: String,
+        _ content: [UInt8],
+        in folder: Int32,
+        _ owner: (uid: UInt32, gid: UInt32)?
+    ) throws(Errno) {
+        try remove(draft, in: folder)
+        let file = try File.create(draft, in: folder, mode: 0o600)
+        do throws(Errno) {
+            if let owner, Users.isRoot { try File.setOwner(descriptor: file.raw, uid: owner.uid, gid: owner.gid) }
+            try Descriptor.writeAll(file.raw, content)
+            try File.rename(draft, to: name, in: folder)
+        } catch {
+            try? remove(draft, in: folder)
+            throw error
+        }
+    }
+
+    private static func remove(_ name: String, in folder: Int32) throws(Errno) {
+        do throws(Errno) {
+            try File.remove(name, in: folder)
+        } catch {
+            if error != .noSuchFileOrDirectory { throw error }
+        }
+    }
+}
+
+extension SettingsFiles {
+    /// Every setting by its name, as programs get it; null where it has no value.
+    static func document(_ declared: [SettingDeclaration], _ values: SettingValues) -> JSONObject {
+        JSONObject(
+            members: declared.map { setting in
+                let value = values.effective(setting).map { setting.value($0).json } ?? .null
+                return JSONObject.Member(name: setting.name, value: value)
+            }
+        )
+    }
+
+    /// `NAME='VALUE'` lines that a shell reads, of the settings that have a value.
+    static func assignments(_ declared: [SettingDeclaration], _ values: SettingValues) -> [UInt8] {
+        var lines: [UInt8] = []
+        for setting in declared {
+            guard let value = values.effective(setting) else { continue }
+            lines += Array(setting.name.utf8) + Array("='".utf8)
+            for byte in setting.value(value).text.utf8 {
+                if byte == UInt8(ascii: "'") { lines += Array("'\\''".utf8) } else { lines.append(byte) }
+            }
+            lines += Array("'\n".utf8)
+        }
+        return lines
+    }
+}
+
+extension SettingValue {
+    /// As JSON has it.
+    package var json: JSON {
+        switch self {
+        case .text(let text): .string(text)
+        case .integer(let number): .int(number)
+        case .number(let number): Int64(exactly: number).map { .int($0) } ?? .double(number)
+        case .boolean(let flag): .bool(flag)
+        }
+    }
+}

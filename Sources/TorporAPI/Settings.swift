@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Varlink
+
+/// A setting of an app, as operators see it.
+public struct SettingInfo: Hashable, Sendable {
+    /// Its name.
+    public var key: String
+    /// `string`, `integer`, `number`, `boolean`, `choice`, `duration`, `size`, `path` or `secret`.
+    public var type: String
+    /// Whether it is set, and what it is set to counts.
+    public var isSet: Bool
+    /// The value as programs get it; null where there is none, and of a secret.
+    public var value: JSON
+    /// The value as people write it.
+    public var text: String?
+    /// The default as people write it.
+    public var defaultText: String?
+    /// When it was set or unset last, microseconds since 1970.
+    public var changedAt: Int64?
+    /// What people call it, and in other languages.
+    public var title: String?
+    public var titles: [String: String] = [:]
+    /// What it is for, and in other languages.
+    public var help: String?
+    public var helps: [String: String] = [:]
+    /// Of a choice: its words.
+    public var choices: [String] = []
+    /// Whether a change ends a run of the app, which is launched again.
+    public var restart = false
+    /// Whether it is part of who the app works for.
+    public var identity = false
+    /// Whether the app may set it.
+    public var writable = false
+    /// Why what it is set to does not count.
+    public var trouble: String?
+
+    /// Makes one from what every one has.
+    public init(key: String, type: String, isSet: Bool, value: JSON, text: String?) {
+        self.key = key
+        self.type = type
+        self.isSet = isSet
+        self.value = value
+        self.text = text
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        self.init(
+            key: try fields.string("key"),
+            type: try fields.string("type"),
+            isSet: try fields.bool("set"),
+            value: fields["value"] ?? .null,
+            text: try fields.optionalString("text")
+        )
+        defaultText = try fields.optionalString("default")
+        changedAt = try fields.optionalInt("changed")
+        title = try fields.optionalString("title")
+        titles = try fields.strings(byName: "titles")
+        help = try fields.optionalString("help")
+        helps = try fields.strings(byName: "helps")
+        choices = try fields.strings("choices")
+        restart = try fields.optionalBool("restart") ?? false
+        identity = try fields.optionalBool("identity") ?? false
+        writable = try fields.optionalBool("writable") ?? false
+        trouble = try fields.optionalString("trouble")
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "key": .string(key), "type": .string(type), "set": .bool(isSet), "value": value, "text": .optional(text),
+            "default": .optional(defaultText), "changed": .optional(changedAt), "title": .optional(title),
+            "titles": .strings(titles), "help": .optional(help), "helps": .strings(helps), "choices": .strings(choices),
+            "restart": .bool(restart), "identity": .bool(identity), "writable": .bool(writable),
+            "trouble": .optional(trouble),
+        ]
+    }
+}
+
+/// The parameters of SetSettings.
+public struct SetSettingsRequest: Hashable, Sendable {
+    /// The name of the app.
+    public var app: String
+    /// The settings and their values as people write them, in this order.
+    public var values: [Value] = []
+    /// The settings that have their defaults again.
+    public var unset: [String] = []
+
+    /// One value.
+    public struct Value: Hashable, Sendable {
+        /// The setting.
+        public var key: String
+        /// Its value as people write it.
+        public var text: String
+
+        /// Makes one from its parts.
+        public init(_ key: String, _ text: String) {
+            self.key = key
+            self.text = text
+        }
+    }
+
+    /// Makes one that changes nothing.
+    public init(app: String) { self.app = app }
+
+    init(fields: Fields, app: String) throws(FieldError) {
+        self.app = app
+        unset = try fields.strings("unset")
+        guard let json = fields["values"] else { return }
+        guard let object = json.objectValue else {
+            throw FieldError(field: "values", problem: "must be an object: a value for each setting")
+        }
+        for member in object.members {
+            guard let text = Self.text(member.value) else {
+                throw FieldError(field: "values", problem: "must have strings, numbers, true and false only")
+            }
+            values.append(Value(member.name, text))
+        }
+    }
+
+    /// A value of JSON as people write it; nil for what is none.
+    public static func text(_ json: JSON) -> String? {
+        switch json {
+        case .string(let text): text
+        case .int(let number): "\(number)"
+        case .double(let number): "\(number)"
+        case .bool(let flag): flag ? "true" : "false"
+        case .null, .array, .object: nil
+        }
+    }
+
+    var parameters: JSON {
+        var object: JSONObject = app.isEmpty ? [:] : ["app": .string(app)]
+        if !values.isEmpty {
+            let members = values.map { JSONObject.Member(name: $0.key, value: .string($0.text)) }
+            object["values"] = .object(JSONObject(members: members))
+        }
+        if !unset.isEmpty { object["unset"] = .strings(unset) }
+        return .object(object)
+    }
+}
+
+/// What SetSettings did.
+public struct SetSettingsReply: Hashable, Sendable {
+    /// The settings that are otherwise than before.
+    public var changed: [String]
+    /// What follows from it, in a sentence; nil where nothing does.
+    public var message: String?
+
+    /// Makes one from its parts.
+    public init(changed: [String], message: String? = nil) {
+        self.changed = changed
+        self.message = message
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        self.init(changed: try fields.strings("changed"), message: try fields.optionalString("message"))
+    }
+
+    /// It as an object.
+    public var json: JSON { ["changed": .strings(changed), "message": .optional(message)] }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import CommandLinePages
+import Linux
+import SystemPackage
+import TorporAPI
+import Varlink
+import WireText
+
+struct SettingsVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "settings",
+        abstract: "Shows or changes the settings of an app.",
+        discussion: """
+            Without KEY=VALUE, shows each setting, its value, its default and when it was changed; of a secret only \
+            whether it is set. Several changes are made together or not at all. What is changed is on the disk, and in \
+            the app's settings.json, when the verb returns.
+            """
+    )
+    .examples(
+        "torpor settings web",
+        "torpor settings web port=8001 theme=dark",
+        "torpor settings web --unset theme",
+        "torpor settings web --file web.settings",
+        "printf %s \"$KEY\" | torpor settings web --stdin api_key"
+    )
+
+    @Argument(
+        help: ArgumentHelp("The app's name.", valueName: "app"),
+        completion: .custom { words, _, _ in Completion.apps(words) }
+    )
+    var app: String
+    @Argument(help: ArgumentHelp("Set the setting to the value.", valueName: "key=value"))
+    var changes: [String] = []
+    @Option(help: ArgumentHelp("Give the setting its default again.", valueName: "key"))
+    var unset: [String] = []
+    @Option(
+        help: ArgumentHelp("Read changes from a file: lines of KEY=VALUE, or a JSON object.", valueName: "file"),
+        completion: .file()
+    )
+    var file: String?
+    @Option(help: ArgumentHelp("Read the value of the setting from standard input.", valueName: "key"))
+    var stdin: String?
+    @OptionGroup var times: TimeOptions
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        if !AppArgument.isName(app) {
+            throw ValidationError("“\(app)” can be many apps, and this verb takes one: write its name")
+        }
+        for change in changes where Self.split(change) == nil {
+            throw ValidationError("“\(Terminal.harmless(change))” is no KEY=VALUE: write for example port=8001")
+        }
+    }
+
+    package func run() throws {
+        var request = SetSettingsRequest(app: app)
+        if let file { request.values += try Self.read(file) }
+        request.values += changes.compactMap(Self.split)
+        if let stdin { request.values.append(.init(stdin, try Self.readInput())) }
+        request.unset = unset
+        let manager = try Manager(options)
+        guard !request.values.isEmpty || !unset.isEmpty else {
+            if file != nil { throw Failure(status: .failed, message: "the file has no changes in it") }
+            return try show(try manager.call(.settings(app: app)))
+        }
+        let reply = try manager.call(.setSettings(request))
+        if options.json { return Output.document(reply) }
+        let result = try Manager.read { () throws(FieldError) in try SetSettingsReply(json: reply) }
+        if result.changed.isEmpty { return Output.write("nothing changed: it is so already\n") }
+        let names = result.changed.map { Terminal.harmless($0) }.joined(separator: ", ")
+        Output.write("\(names) changed" + (result.message.map { "; " + Terminal.harmless($0) } ?? "") + "\n")
+    }
+
+    private static func split(_ text: String) -> SetSettingsRequest.Value? {
+        guard let sign = text.utf8.firstIndex(of: UInt8(ascii: "=")), sign != text.startIndex else { return nil }
+        return .init(String(text[..<sign]), String(text[text.utf8.index(after: sign)...]))
+    }
+
+    /// More than 200 settings of 4 KiB have.
+    private static let mostBytes = 2 << 20
+
+    private static func read(_ path: String) throws -> [SetSettingsRequest.Value] {
+        let text: String
+        do throws(Errno) {
+            text = try File.readString(path, limit: mostBytes)
+        } catch {
+            throw Failure(status: .failed, message: "\(path) cannot be read: \(error)")
+        }
+        if text.utf8.first(where: { ![0x20, 0x09, 0x0a, 0x0d].contains($0) }) == UInt8(ascii: "{") {
+            guard let object = (try? JSON.parse(text))?.objectValue else {
+                throw Failure(status: .failed, message: "\(path) is no JSON object")
+            }
+            return try object.members.map { member in
+                guard let text = SetSettingsRequest.text(member.value) else {
+                    throw Failure(
+                        status: .failed,
+                        message: "\(path): \(member.name) must be a string, a number, true or false"
+                    )
+                }
+                return .init(member.name, text)
+            }
+        }
+        var values: [SetSettingsRequest.Value] = []
+        // By bytes: a line that ends as on other systems is one character with what ends it.
+        for (index, bytes) in text.utf8.split(separator: 0x0a, omittingEmptySubsequences: false).enumerated() {
+            var line = Array(bytes)
+            if line.last == 0x0d { line.removeLast() }
+            guard line.contains(where: { $0 != 0x20 && $0 != 0x09 }), line.first != UInt8(ascii: "#") else { continue }
+            guard let value = split(String(wire: line)) else {
+                throw Failure(status: .failed, message: "\(path):\(index + 1): write KEY=VALUE, or # for a comment")
+            }
+            values.append(value)
+        }
+        return values
+    }
+
+    /// All of it, without the line break at its end.
+    private static func readInput() throws -> String {
+        var bytes: [UInt8]
+        do throws(Errno) {
+            bytes = try File.read(descriptor: 0, limit: 64 << 10)
+        } catch {
+            throw Failure(status: .failed, message: "standard input cannot be read: \(error)")
+        }
+        if bytes.last == 0x0a { bytes.removeLast() }
+        return String(wire: bytes)
+    }
+
+    private func show(_ reply: JSON) throws {
+        if options.json { return Output.document(reply["settings"] ?? []) }
+        let settings = try Manager.read { () throws(FieldError) in
+            try Fields(reply).list("settings") { json throws(FieldError) in try SettingInfo(json: json) }
+        }
+        guard !settings.isEmpty else {
+            return Output.write("\(app) has no settings: declare them under [apps.\(app).settings]\n")
+        }
+        var table = Table(["KEY", "VALUE", "DEFAULT", "CHANGED"], whole: [0, 3])
+        for setting in settings {
+            let value =
+                setting.type == "secret" ? (setting.isSet ? "set" : "not set") : setting.text.map(Self.short) ?? "not set"
+            table.append([
+                .init(setting.key), .init(value, setting.trouble == nil ? nil : .red),
+                .init(setting.defaultText.map(Self.short) ?? "-"), .init(setting.changedAt.map(Times.brief) ?? "-"),
+            ])
+        }
+        Output.page(table.text)
+        for setting in settings {
+            guard let trouble = setting.trouble else { continue }
+            Output.write("\(setting.key) counts as not set: what it was set to \(Terminal.harmless(trouble))\n")
+        }
+    }
+
+    private static func short(_ text: String) -> String {
+        let line = text.replacing("\n", with: "\\n").replacing("\t", with: "\\t")
+        return line.isEmpty ? "\"\"" : line.count <= 60 ? line : line.prefix(59) + "…"
+    }
+}

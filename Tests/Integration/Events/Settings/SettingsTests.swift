@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TestAddresses
+import TorporAPI
+import Varlink
+
+extension Daemon {
+    @discardableResult
+    func set(_ values: [(String, String)], unset: [String] = [], of app: String = "web") throws -> SetSettingsReply {
+        var request = SetSettingsRequest(app: app)
+        request.values = values.map { .init($0.0, $0.1) }
+        request.unset = unset
+        return try SetSettingsReply(json: call(.setSettings(request)))
+    }
+
+    /// What the app's file says.
+    func settingsFile(_ app: String = "web") throws -> JSON {
+        try JSON.parse(File.readString(try #require(stateDirectory(app)) + "/settings.json"))
+    }
+
+    func stateDirectory(_ app: String) -> String? {
+        let found = FileManager.default.enumerator(atPath: directory)?.compactMap { $0 as? String } ?? []
+        return found.first { $0.hasSuffix("apps/\(app)/settings.json") }.map { directory + "/" + Path($0).folder }
+    }
+
+    private struct Path {
+        let folder: String
+
+        init(_ path: String) { folder = path.components(separatedBy: "/").dropLast().joined(separator: "/") }
+    }
+
+    /// What the app was told of its settings: the message, and the names, in order.
+    func settingsTold(_ app: String = "web") throws -> [String] {
+        try heard(app).filter { $0.what == "message" && $0.parameters["topic"] == .string("torpor.settings") }.map {
+            let names = $0.parameters["payload"]?["changed"]?.arrayValue?.compactMap(\.stringValue) ?? []
+            return "\($0.name) \(names.joined(separator: " "))"
+        }
+    }
+
+    func torpor(_ words: [String]) throws -> (code: Int32, output: String) {
+        try Spawn.run([Built.path("torpor")] + words + ["--socket", socket])
+    }
+}
+
+@Suite("Settings reach apps as a file and one message", .serialized)
+struct SettingsTests {
+    private static let declared = """
+        settings_format = "env"
+        settings.port = { type = "integer", default = 8000, min = 1, max = 65535, title = "Port" }
+        settings.theme = { type = "choice", values = ["light", "dark"], default = "light", writable = true }
+        settings.api_key = { type = "secret", identity = true }
+        settings.quota = { type = "size", default = "1GiB" }
+
+        """
+    private static let head = Delegates.head + declared
+
+    @Test("A thousand changes of an app that sleeps are one message, and it has the last values in its file")
+    func thousand() throws {
+        try withDaemon(Self.head, files: Delegates.files()) { daemon in
+            try daemon.done(.start, "web", { $0.background = true })
+            try daemon.done(.suspend, "web")
+            for number in 1...998 { try daemon.set([("port", "\(9_000 + number)")]) }
+            try daemon.set([("theme", "dark"), ("quota", "2GiB")])
+            // What is as before in the end is left out.
+            try daemon.set([], unset: ["quota"])
+            let waiting = try daemon.mailbox().mail
+            #expect(waiting.count == 1 && waiting.first?.payload == ["changed": ["port", "theme"]])
+            #expect(try daemon.settingsFile() == ["port": 9998, "theme": "dark", "api_key": .null, "quota": .int(1 << 30)])
+            try daemon.done(.resume, "web")
+            try daemon.eventually("it is told") { try daemon.settingsTold() == ["settingsDidChange port theme"] }
+            try daemon.eventually("nothing waits") { try daemon.mailbox().mail.isEmpty }
+            // There and back again tells nothing.
+            try daemon.done(.suspend, "web")
+            try daemon.set([("port", "1")])
+            try daemon.set([("port", "9998")])
+            #expect(try daemon.mailbox().mail.isEmpty)
+        }
+    }
+
+    @Test("What does not fit changes nothing, a secret is never shown, and the identity comes first")
+    func verb() throws {
+        try withDaemon(Self.head, files: Delegates.files()) { daemon in
+            try daemon.done(.start, "web", { $0.background = true })
+            let wrong = [
+                (["port=80", "theme=drak"], "did you mean \"dark\"?"), (["prot=80"], "did you mean port?"),
+                (["port=0"], "out of range"), (["port=1", "port=2"], "twice"), (["port"], "no KEY=VALUE"),
+                (["--unset", "nothing"], "has no setting nothing"), (["--file", "/none"], "cannot be read"),
+            ]
+            for (words, sentence) in wrong {
+                let (code, output) = try daemon.torpor(["settings", "web"] + words)
+                #expect(code != 0 && output.contains(sentence), "\(words): \(output)")
+            }
+            #expect(try daemon.call(.settings(app: "web"))["settings"]?.arrayValue?.allSatisfy { $0["set"] == false } == true)
+            try daemon.done(.suspend, "web")
+            let secret = "geheimnis-4711"
+            try File.write(daemon.directory + "/s", secret + "\n")
+            let piped = try Spawn.run([
+                "/bin/sh", "-c", "\"$0\" settings web port=80 --stdin api_key --socket \"$1\" < \"$2\"",
+                Built.path("torpor"), daemon.socket, daemon.directory + "/s",
+            ])
+            #expect(piped.code == 0 && piped.output.contains("port, api_key changed; web is told when it wakes"), "\(piped)")
+            #expect(try daemon.settingsFile()["api_key"] == .string(secret))
+            let folder = try #require(daemon.stateDirectory("web"))
+            #expect(try File.status(folder + "/settings.json").mode == 0o600)
+            let shell = try Spawn.run(["/bin/sh", "-c", ". \"$0/settings.env\"; echo \"$port $api_key $quota\"", folder])
+            #expect(shell.output == "80 \(secret) 1073741824\n")
+            try daemon.done(.resume, "web")
+            try daemon.eventually("it is told") {
+                try daemon.settingsTold() == ["identityDidChange api_key", "settingsDidChange port"]
+            }
+            for words in [["settings", "web"], ["settings", "web", "--json"], ["events"], ["status", "web", "--json"]] {
+                let (code, output) = try daemon.torpor(words)
+                #expect(code == 0 && !output.contains(secret), "\(words)")
+            }
+            #expect(try !daemon.events().contains { $0.text.contains(secret) })
+            let (_, table) = try daemon.torpor(["settings", "web"])
+            #expect(table.contains("KEY") && table.contains("api_key  set") && table.contains("CHANGED"), "\(table)")
+        }
+    }
+
+    @Test("The app has its settings on its socket, and sets those that are its own to set")
+    func ofTheApp() throws {
+        try withDaemon(Self.head, files: Delegates.files()) { daemon in
+            try daemon.done(.start, "web", { $0.background = true })
+            try daemon.ask("d.call('Settings')", app: "web")
+            try daemon.ask("d.call('SetSettings', values={'theme': 'dark'})", app: "web")
+            try daemon.ask("d.attempt('SetSettings', values={'port': 81})", app: "web")
+            try daemon.eventually("it is answered") { daemon.records("web").contains("SetSettings Failed") }
+            #expect(daemon.records("web").contains("Settings ok") && daemon.records("web").contains("SetSettings ok"))
+            #expect(try daemon.settingsFile()["theme"] == "dark" && daemon.settingsFile()["port"] == 8000)
+            #expect(try daemon.settingsTold().isEmpty, "it knows what it has set")
+        }
+    }
+
+    @Test("A link that the app puts in the place of its file leads nowhere")
+    func links() throws {
+        try withDaemon(Self.head, files: Delegates.files()) { daemon in
+            try daemon.done(.start, "web", { $0.background = true })
+            let folder = try #require(daemon.stateDirectory("web"))
+            try File.write(daemon.directory + "/victim", "mine")
+            try File.remove(folder + "/settings.json")
+            try File.link(folder + "/settings.json", to: daemon.directory + "/victim")
+            try File.link(folder + "/.settings.new", to: daemon.directory + "/victim")
+            try daemon.set([("port", "80")])
+            #expect(try File.readString(daemon.directory + "/victim") == "mine")
+            #expect(try File.status(folder + "/settings.json", followLinks: false).kind == .regular)
+            // What cannot be replaced is said, and nothing is lost.
+            try File.remove(folder + "/settings.json")
+            try File.makeDirectories(folder + "/settings.json/x")
+            let (code, output) = try daemon.torpor(["settings", "web", "port=81"])
+            #expect(code == 1 && output.contains("cannot be written"), "\(output)")
+            try File.removeTree(folder + "/settings.json")
+            #expect(try daemon.set([("port", "81")]).changed.isEmpty)
+            #expect(try daemon.settingsFile()["port"] == 81)
+        }
+    }
+
+    private static let server = """
+        [apps.web]
+        exec = ["/usr/bin/python3", "-S", "-m", "http.server", "--bind", "127.0.0.1", "{settings.port}"]
+        environment.THEME = "{settings.theme}"
+        launch = "on-demand"
+        ready = { command = ["/bin/sh", "@D/ready"], interval = "20ms" }
+        settings.port = { type = "integer", default = @P, restart = true }
+        settings.theme = { type = "string" }
+
+        """
+
+    private func answers(_ port: UInt16) throws -> Bool {
+        let script = "import sys, urllib.request as u; u.urlopen('http://127.0.0.1:\(port)/', timeout=5).read()"
+        return try Spawn.run(["/usr/bin/python3", "-S", "-c", script]).code == 0
+    }
+
+    @Test("A web server that sleeps serves at another port when its setting says so")
+    func port() throws {
+        let ports = [try TestAddresses.port(), try TestAddresses.port()]
+        let toml = Self.server.replacing("@P", with: "\(ports[0])")
+        try withDaemon(toml, files: ["ready": "exit 0\n"]) { daemon in
+            try daemon.done(.start, "web", { $0.background = true })
+            try daemon.eventually("it serves") { try answers(ports[0]) }
+            try daemon.done(.suspend, "web")
+            let reply = try daemon.set([("port", "\(ports[1])")])
+            #expect(reply.message == "web is launched again with it")
+            try daemon.eventually("it serves elsewhere") { try answers(ports[1]) }
+            #expect(try !answers(ports[0]))
+            #expect(try daemon.summary("web").lastExit?.reason == "replaced")
+            #expect(try daemon.summary("web").incarnation == 2)
+            // Without a value the variable is not there; with one, from the next launch on.
+            #expect(try daemon.set([("theme", "dark")]).message?.contains("theme counts at the next launch") == true)
+            try daemon.done(.restart, "web")
+            let pid = try #require(try daemon.summary("web").pid)
+            #expect(try File.readString("/proc/\(pid)/environ").contains("THEME=dark"))
+        }
+    }
+
+    @Test("A socket is bound where its setting says, before and after torpord is replaced or the machine was off")
+    func sockets() throws {
+        let ports = [try TestAddresses.port(), try TestAddresses.port()]
+        let toml = """
+            [apps.web]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            settings.port = { type = "integer", default = \(ports[0]) }
+            [[apps.web.sockets]]
+            stream = "127.0.0.1:{settings.port}"
+
+            """
+        try withRecovery(toml) { daemon in
+            func addresses() throws -> [String] { try daemon.status("web").sockets.map(\.address) }
+            #expect(try addresses() == ["127.0.0.1:\(ports[0])"])
+            try daemon.set([("port", "\(ports[1])")])
+            #expect(try addresses() == ["127.0.0.1:\(ports[1])"])
+            try daemon.done(.start, "web", { $0.background = true })
+            try daemon.lose(.killed)
+            #expect(try addresses() == ["127.0.0.1:\(ports[1])"])
+            #expect(try daemon.status("web").sockets.allSatisfy { $0.trouble == nil })
+            let (code, output) = try daemon.torpor(["apply", "--diff"])
+            #expect(code == 0 && !output.contains("sockets"), "\(output)")
+            try daemon.lose(.both)
+            #expect(try addresses() == ["127.0.0.1:\(ports[1])"])
+            // An app that runs keeps the socket that it has until its next launch.
+            try daemon.set([], unset: ["port"])
+            #expect(try Set(addresses()) == ["127.0.0.1:\(ports[0])", "127.0.0.1:\(ports[1])"])
+            try daemon.done(.stop, "web")
+            try daemon.eventually("it is at its default again") { try addresses() == ["127.0.0.1:\(ports[0])"] }
+            let (refused, why) = try daemon.torpor(["settings", "web", "port=70000"])
+            #expect(refused == 1 && why.contains("would have no address"), "\(why)")
+        }
+    }
+
+    @Test("Whoever is killed at any instant, what was said to be set is set, in the file, and told once")
+    func kills() throws {
+        let rounds = ProcessInfo.processInfo.environment["TORPOR_SETTINGS_KILLS"].flatMap { Int($0) } ?? 15
+        try withRecovery(Self.head, files: Delegates.files()) { daemon in
+            try daemon.done(.start, "web", { $0.background = true })
+            var random = SystemRandomNumberGenerator()
+            for round in 1...rounds {
+                try daemon.done(.suspend, "web")
+                let before = try daemon.settingsTold().count
+                let wait = useconds_t.random(in: 0...30_000, using: &random)
+                let loss = [Loss.killed, .keeper, .both][round % 3]
+                let words = ["settings", "web", "port=\(round)", "theme=\(round % 2 == 0 ? "light" : "dark")"]
+                let verb = try Client(daemon, words)
+                usleep(wait)
+                try daemon.lose(loss)
+                // The verb goes on with the next torpord, or says that it does not know.
+                _ = try verb.finish(daemon)
+                try daemon.eventually("torpord has read what it knew") { try daemon.mailbox().mail.count <= 1 }
+                let settings = try daemon.call(.settings(app: "web"))["settings"]?.arrayValue ?? []
+                let port = settings.first { $0["key"] == "port" }?["value"]
+                let theme = settings.first { $0["key"] == "theme" }?["value"]
+                let isSet = port == .int(Int64(round))
+                #expect(isSet == (theme == .string(round % 2 == 0 ? "light" : "dark")), "\(loss) \(wait): half of it is set")
+                try daemon.done(.resume, "web")
+                try daemon.eventually("nothing waits (\(loss) \(wait))") { try daemon.mailbox().mail.isEmpty }
+                try daemon.eventually("the file has it") { try daemon.settingsFile()["port"] == port }
+                let told = try daemon.settingsTold().dropFirst(before)
+                #expect(told.count == (isSet ? 1 : 0), "\(loss) \(wait): \(told)")
+                if !isSet { try daemon.set([("port", "\(round)"), ("theme", round % 2 == 0 ? "light" : "dark")]) }
+                try daemon.eventually("it knows") { try daemon.mailbox().mail.isEmpty }
+            }
+            #expect(try daemon.summary("web").incarnation == 1)
+        }
+    }
+}
