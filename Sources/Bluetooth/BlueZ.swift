@@ -87,11 +87,13 @@ package final class BlueZ {
 
     private func appeared(_ connection: BusConnection) {
         slots = [
-            subscribe(connection, "path='/',interface='\(Self.objects)',member='InterfacesAdded'") { [weak self] values in
+            subscribe(connection, "path='/',interface='\(Self.objects)',member='InterfacesAdded'") {
+                [weak self] values in
                 guard values.count == 2, let path = values[0].text, let found = values[1].dictionary else { return }
                 self?.added(path, found)
             },
-            subscribe(connection, "path='/',interface='\(Self.objects)',member='InterfacesRemoved'") { [weak self] values in
+            subscribe(connection, "path='/',interface='\(Self.objects)',member='InterfacesRemoved'") {
+                [weak self] values in
                 guard values.count == 2, let path = values[0].text else { return }
                 self?.removed(path, values[1].list?.compactMap(\.text) ?? [])
             },

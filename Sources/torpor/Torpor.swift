@@ -24,7 +24,8 @@ package struct Torpor: ParsableCommand {
                 name: "See what apps do",
                 subcommands: [
                     List.self, Status.self, Top.self, Logs.self, Events.self, History.self, Reports.self,
-                    SnapshotVerb.self, GraphVerb.self, MemoryVerb.self, TimersVerb.self, MailboxVerb.self, SettingsVerb.self,
+                    SnapshotVerb.self, GraphVerb.self, MemoryVerb.self, TimersVerb.self, MailboxVerb.self,
+                    SettingsVerb.self,
                     Unhandled.self, DataVerb.self, Health.self, MetricsVerb.self,
                 ]
             ),

@@ -85,7 +85,10 @@ struct SettingTests {
             ("settings.a = { type = \"integer\", min = 2, max = 1 }", "min must not be more than max"),
             ("settings.1a = { type = \"string\" }", "does not begin with a digit"),
             ("settings.a = { type = \"string\", titel = \"x\" }", "did you mean \"title\"?"),
-            ("settings.port = { type = \"string\" }\nexec = [\"/bin/a\", \"{settings.prot}\"]", "did you mean \"port\"?"),
+            (
+                "settings.port = { type = \"string\" }\nexec = [\"/bin/a\", \"{settings.prot}\"]",
+                "did you mean \"port\"?"
+            ),
             ("sockets = [{ stream = \"{settings.port}\" }]", "there is no setting \"port\""),
             (
                 "settings.port = { type = \"integer\" }\nsockets = [{ stream = \"{settings.port}\" }]",
@@ -108,7 +111,9 @@ struct SettingTests {
         }
         #expect(try warnings("exec = [\"/bin/a\", \"{settings.key}\"]").contains { $0.contains("list of processes") })
         #expect(
-            try !warnings("exec = [\"/bin/a\"]\nenvironment.KEY = \"{settings.key}\"").contains { $0.contains("secret") }
+            try !warnings("exec = [\"/bin/a\"]\nenvironment.KEY = \"{settings.key}\"").contains {
+                $0.contains("secret")
+            }
         )
     }
 
@@ -119,7 +124,8 @@ struct SettingTests {
         #expect(try SettingTemplate.fill(text) { $0.isEmpty ? "-" : $0 + $0 } == "axxbyy-{settings")
         #expect(throws: MissingSetting(name: "y")) { try SettingTemplate.fill(text) { $0 == "x" ? "1" : nil } }
         let app = try declared(
-            Self.all + "\nsockets = [{ stream = \"127.0.0.1:{settings.port}\" }]\nenvironment.Q = \"{settings.quota}\"\n"
+            Self.all
+                + "\nsockets = [{ stream = \"127.0.0.1:{settings.port}\" }]\nenvironment.Q = \"{settings.quota}\"\n"
         )
         #expect("\(app.sockets[0].plan.address)" == "127.0.0.1:8000" && app.hasSocketTemplates)
         #expect(app.settingsAtLaunch == ["port", "quota"])

@@ -7,7 +7,8 @@ import Testing
 
 @Suite("Settings are kept")
 struct StoredSettingTests {
-    private func setting(_ name: String, _ value: String?, app: String = "web", known: String?? = nil) -> StoredSetting {
+    private func setting(_ name: String, _ value: String?, app: String = "web", known: String?? = nil) -> StoredSetting
+    {
         var setting = StoredSetting(app: app, name: name, value: value, at: 7)
         if let known { (setting.known, setting.isTold) = (known, false) }
         return setting
@@ -49,7 +50,9 @@ struct StoredSettingTests {
         let bench = try Bench()
         let path = bench.folder + "/journal"
         let journal = try StoreJournal(creating: path)
-        let rows = [setting("port", "3", known: "2"), setting("theme", nil), setting("key", "geheim ü", known: .some(nil))]
+        let rows = [
+            setting("port", "3", known: "2"), setting("theme", nil), setting("key", "geheim ü", known: .some(nil)),
+        ]
         journal.append(.settings(rows, app: "web"))
         #expect(journal.items() == [.change(.settings(rows, app: "web"))])
         let store = bench.store(journal: StoreJournal(try File.open(path, .readWrite)), holdsWrites: true)
@@ -80,7 +83,9 @@ struct StoredSettingTests {
             #expect(try bench.sql("PRAGMA user_version") == 4)
             let store = bench.store(holdsWrites: holds)
             let contents = try bench.load(store)
-            #expect(contents.mail.keys.sorted() == [5] && contents.subscriptions.count == 1 && contents.settings.isEmpty)
+            #expect(
+                contents.mail.keys.sorted() == [5] && contents.subscriptions.count == 1 && contents.settings.isEmpty
+            )
             store.save([setting("port", "1")], of: "web")
             store.releaseWrites()
             #expect(store.close(within: Bench.patience))

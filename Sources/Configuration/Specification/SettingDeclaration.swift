@@ -133,13 +133,17 @@ extension SettingDeclaration {
             return text
         case .integer(let min, let max):
             guard let number = Int64(text) else { throw SettingProblem("must be an integer, not \(quoted(text))") }
-            guard (min...max).contains(number) else { throw SettingProblem(Self.range("\(number)", "\(min)", "\(max)")) }
+            guard (min...max).contains(number) else {
+                throw SettingProblem(Self.range("\(number)", "\(min)", "\(max)"))
+            }
             return "\(number)"
         case .number(let min, let max):
             guard let number = Double(text), number.isFinite else {
                 throw SettingProblem("must be a number, not \(quoted(text))")
             }
-            guard (min...max).contains(number) else { throw SettingProblem(Self.range("\(number)", "\(min)", "\(max)")) }
+            guard (min...max).contains(number) else {
+                throw SettingProblem(Self.range("\(number)", "\(min)", "\(max)"))
+            }
             return SettingValue.number(number).text
         case .boolean:
             guard text == "true" || text == "false" else {
@@ -186,7 +190,9 @@ extension SettingDeclaration {
         if let maxLength, text.unicodeScalars.count > maxLength {
             return "has \(text.unicodeScalars.count) characters: at most \(maxLength) are allowed"
         }
-        if let pattern, TextPattern(pattern)?.fits(text) == false { return "does not fit the pattern \(quoted(pattern))" }
+        if let pattern, TextPattern(pattern)?.fits(text) == false {
+            return "does not fit the pattern \(quoted(pattern))"
+        }
         return nil
     }
 

@@ -191,7 +191,8 @@ package enum EventKind: String, CaseIterable {
             .socketNotBound, .socketBound, .socketClosed,
             .backlogNearlyFull, .notHandled, .dataCopied, .dataNotCleared, .cachesRemoved, .dataPurged:
             " "
-        case .launched, .woken, .told, .posted, .settingsChanged, .settingsNotTaken, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused,
+        case .launched, .woken, .told, .posted, .settingsChanged, .settingsNotTaken, .signalled, .mainChanged, .unheard,
+            .descriptorClosed, .refused,
             .adviceNotTaken,
             .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,
             .configurationRead, .configurationInvalid, .policyChanged, .storeChanged, .memoryShort, .memoryEnough,

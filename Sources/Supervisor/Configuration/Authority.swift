@@ -57,8 +57,10 @@ extension ManagerRequest {
             true
         case .verb(let request): request.verb == .wait
         case .mailbox(let request): !request.take && request.drop.isEmpty
-        case .signal, .post, .open, .replayUnhandled, .dropUnhandled, .purgeData, .settings, .setSettings, .apply, .reloadPolicy,
-            .upgrade: false
+        case .signal, .post, .open, .replayUnhandled, .dropUnhandled, .purgeData, .settings, .setSettings, .apply,
+            .reloadPolicy,
+            .upgrade:
+            false
         }
     }
 }

@@ -14,7 +14,9 @@ extension Mailboxes {
     /// What is about settings first: the app shall go by them before it is told anything else.
     static func inOrder(_ items: [Mail]) -> [Mail] {
         guard items.contains(where: { $0.draft.topic == settingsTopic }) else { return items }
-        return items.filter { $0.draft.topic == settingsTopic && $0.draft.message == Message.identityDidChange.rawValue }
+        return items.filter {
+            $0.draft.topic == settingsTopic && $0.draft.message == Message.identityDidChange.rawValue
+        }
             + items.filter { $0.draft.topic == settingsTopic && $0.draft.message != Message.identityDidChange.rawValue }
             + items.filter { $0.draft.topic != settingsTopic }
     }

@@ -61,7 +61,8 @@ package struct SettingValues {
     mutating func restore(_ before: SettingValues, _ changed: [StoredSetting], at: Int64) -> [StoredSetting] {
         changed.compactMap { row in
             guard rows[row.key.name] == (row.isNothing ? nil : row) else { return nil }
-            var old = before.rows[row.key.name] ?? StoredSetting(app: row.key.app, name: row.key.name, value: nil, at: at)
+            var old =
+                before.rows[row.key.name] ?? StoredSetting(app: row.key.app, name: row.key.name, value: nil, at: at)
             if old.isNothing { Self.take(&old) }
             rows[row.key.name] = before.rows[row.key.name]
             return old

@@ -151,7 +151,9 @@ extension Settings {
                 throw SettingsRefusal("\(app.name) has no setting \(shown); did you mean \(nearest)?")
             }
             let all = declared.prefix(20).joined(separator: ", ")
-            throw SettingsRefusal("\(app.name) has no setting \(shown): it has \(all)\(declared.count > 20 ? " …" : "")")
+            throw SettingsRefusal(
+                "\(app.name) has no setting \(shown): it has \(all)\(declared.count > 20 ? " …" : "")"
+            )
         }
         if isApp, !setting.writable {
             throw SettingsRefusal("\(name) is not for the app to set: its declaration needs writable = true")

@@ -139,7 +139,8 @@ struct SettingsVerb: ParsableCommand {
         var table = Table(["KEY", "VALUE", "DEFAULT", "CHANGED"], whole: [0, 3])
         for setting in settings {
             let value =
-                setting.type == "secret" ? (setting.isSet ? "set" : "not set") : setting.text.map(Self.short) ?? "not set"
+                setting.type == "secret"
+                ? (setting.isSet ? "set" : "not set") : setting.text.map(Self.short) ?? "not set"
             table.append([
                 .init(setting.key), .init(value, setting.trouble == nil ? nil : .red),
                 .init(setting.defaultText.map(Self.short) ?? "-"), .init(setting.changedAt.map(Times.brief) ?? "-"),

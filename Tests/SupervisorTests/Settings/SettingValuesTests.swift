@@ -17,7 +17,8 @@ import Testing
 
     private func untold(_ values: SettingValues) -> [String] { values.untold(Self.declared).map(\.name) }
 
-    private func set(_ values: inout SettingValues, _ name: String, _ value: String?, at: Int64 = 1) -> [StoredSetting] {
+    private func set(_ values: inout SettingValues, _ name: String, _ value: String?, at: Int64 = 1) -> [StoredSetting]
+    {
         values.set([(name, value)], of: "web", at: at)
     }
 

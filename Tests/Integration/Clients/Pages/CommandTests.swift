@@ -104,7 +104,8 @@ import TorporAPI
         ["web", "db", "notes", "editor", "kiosk"].map { name in
             Apps.sleeper(name) + "\ntags = [\"shop\", \"office\"]\ntopics = { \"*\" = \"all\" }\n"
                 + "snapshot = [\"/bin/echo\", \"hello\"]\n"
-                + (name == "web" ? "signals = { settingsDidChange = \"SIGHUP\" }\ndata_folders = true\n" + settings : "")
+                + (name == "web"
+                    ? "signals = { settingsDidChange = \"SIGHUP\" }\ndata_folders = true\n" + settings : "")
                 + (name == "notes" ? opening : "")
         }.joined(separator: "\n") + """
 

@@ -3,8 +3,8 @@
 import DaemonHarness
 import Foundation
 import Linux
-import Testing
 import TestAddresses
+import Testing
 import TorporAPI
 import Varlink
 
@@ -69,7 +69,9 @@ struct SettingsTests {
             try daemon.set([], unset: ["quota"])
             let waiting = try daemon.mailbox().mail
             #expect(waiting.count == 1 && waiting.first?.payload == ["changed": ["port", "theme"]])
-            #expect(try daemon.settingsFile() == ["port": 9998, "theme": "dark", "api_key": .null, "quota": .int(1 << 30)])
+            #expect(
+                try daemon.settingsFile() == ["port": 9998, "theme": "dark", "api_key": .null, "quota": .int(1 << 30)]
+            )
             try daemon.done(.resume, "web")
             try daemon.eventually("it is told") { try daemon.settingsTold() == ["settingsDidChange port theme"] }
             try daemon.eventually("nothing waits") { try daemon.mailbox().mail.isEmpty }
@@ -94,7 +96,10 @@ struct SettingsTests {
                 let (code, output) = try daemon.torpor(["settings", "web"] + words)
                 #expect(code != 0 && output.contains(sentence), "\(words): \(output)")
             }
-            #expect(try daemon.call(.settings(app: "web"))["settings"]?.arrayValue?.allSatisfy { $0["set"] == false } == true)
+            #expect(
+                try daemon.call(.settings(app: "web"))["settings"]?.arrayValue?.allSatisfy { $0["set"] == false }
+                    == true
+            )
             try daemon.done(.suspend, "web")
             let secret = "geheimnis-4711"
             try File.write(daemon.directory + "/s", secret + "\n")
@@ -102,17 +107,24 @@ struct SettingsTests {
                 "/bin/sh", "-c", "\"$0\" settings web port=80 --stdin api_key --socket \"$1\" < \"$2\"",
                 Built.path("torpor"), daemon.socket, daemon.directory + "/s",
             ])
-            #expect(piped.code == 0 && piped.output.contains("port, api_key changed; web is told when it wakes"), "\(piped)")
+            #expect(
+                piped.code == 0 && piped.output.contains("port, api_key changed; web is told when it wakes"),
+                "\(piped)"
+            )
             #expect(try daemon.settingsFile()["api_key"] == .string(secret))
             let folder = try #require(daemon.stateDirectory("web"))
             #expect(try File.status(folder + "/settings.json").mode == 0o600)
-            let shell = try Spawn.run(["/bin/sh", "-c", ". \"$0/settings.env\"; echo \"$port $api_key $quota\"", folder])
+            let shell = try Spawn.run([
+                "/bin/sh", "-c", ". \"$0/settings.env\"; echo \"$port $api_key $quota\"", folder,
+            ])
             #expect(shell.output == "80 \(secret) 1073741824\n")
             try daemon.done(.resume, "web")
             try daemon.eventually("it is told") {
                 try daemon.settingsTold() == ["identityDidChange api_key", "settingsDidChange port"]
             }
-            for words in [["settings", "web"], ["settings", "web", "--json"], ["events"], ["status", "web", "--json"]] {
+            for words in [
+                ["settings", "web"], ["settings", "web", "--json"], ["events"], ["status", "web", "--json"],
+            ] {
                 let (code, output) = try daemon.torpor(words)
                 #expect(code == 0 && !output.contains(secret), "\(words)")
             }
@@ -254,7 +266,10 @@ struct SettingsTests {
                 let port = settings.first { $0["key"] == "port" }?["value"]
                 let theme = settings.first { $0["key"] == "theme" }?["value"]
                 let isSet = port == .int(Int64(round))
-                #expect(isSet == (theme == .string(round % 2 == 0 ? "light" : "dark")), "\(loss) \(wait): half of it is set")
+                #expect(
+                    isSet == (theme == .string(round % 2 == 0 ? "light" : "dark")),
+                    "\(loss) \(wait): half of it is set"
+                )
                 try daemon.done(.resume, "web")
                 try daemon.eventually("nothing waits (\(loss) \(wait))") { try daemon.mailbox().mail.isEmpty }
                 try daemon.eventually("the file has it") { try daemon.settingsFile()["port"] == port }
