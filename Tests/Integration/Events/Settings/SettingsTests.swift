@@ -189,7 +189,7 @@ struct SettingsTests {
 
     @Test("A web server that sleeps serves at another port when its setting says so")
     func port() throws {
-        let ports = [try TestAddresses.port(), try TestAddresses.port()]
+        let ports = [try TestAddress.port(), try TestAddress.port()]
         let toml = Self.server.replacing("@P", with: "\(ports[0])")
         try withDaemon(toml, files: ["ready": "exit 0\n"]) { daemon in
             try daemon.done(.start, "web", { $0.background = true })
@@ -211,7 +211,7 @@ struct SettingsTests {
 
     @Test("A socket is bound where its setting says, before and after torpord is replaced or the machine was off")
     func sockets() throws {
-        let ports = [try TestAddresses.port(), try TestAddresses.port()]
+        let ports = [try TestAddress.port(), try TestAddress.port()]
         let toml = """
             [apps.web]
             exec = ["/bin/sleep", "1000"]
