@@ -18,11 +18,13 @@ public struct SettingInfo: Hashable, Sendable {
     public var defaultText: String?
     /// When it was set or unset last, microseconds since 1970.
     public var changedAt: Int64?
-    /// What people call it, and in other languages.
+    /// What people call it.
     public var title: String?
+    /// The same in other languages.
     public var titles: [String: String] = [:]
-    /// What it is for, and in other languages.
+    /// What it is for.
     public var help: String?
+    /// The same in other languages.
     public var helps: [String: String] = [:]
     /// Of a choice: its words.
     public var choices: [String] = []

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Lifecycle
+import Linux
 import Testing
 
 @testable import Configuration

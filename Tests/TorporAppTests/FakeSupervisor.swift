@@ -189,6 +189,8 @@ final class FakeSupervisor: @unchecked Sendable {
         case .openURL(let url, _):
             send(socket.raw, ["app": "notes", "id": 1, "outcome": "woken", "message": .string(url)])
         case .canOpen(let scheme): send(socket.raw, ["can": .bool(scheme == "notes")])
+        case .settings: send(socket.raw, ["settings": ["port": 80]])
+        case .setSettings: send(socket.raw, ["changed": ["port"]])
         case .post, .take, .subscribe:
             send(socket.raw, [:], error: VarlinkErrorName.methodNotImplemented)
         case .answer(let answer):

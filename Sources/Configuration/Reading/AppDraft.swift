@@ -203,8 +203,8 @@ extension AppSettings {
         purgeable = purgeable.map(put)
         data.firstLaunch = data.firstLaunch.map(put)
         events.substitute(number)
-        if case .file(let path) = standardInput { standardInput = .file(put(path)) }
-        if case .file(let path) = standardError { standardError = .file(put(path)) }
+        if case .file(let path) = output.standardInput { output.standardInput = .file(put(path)) }
+        if case .file(let path) = output.standardError { output.standardError = .file(put(path)) }
     }
 }
 

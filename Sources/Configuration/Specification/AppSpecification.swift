@@ -42,6 +42,13 @@ public struct AppSpecification: Sendable, Hashable {
         _modify { yield &settings.value[keyPath: path] }
     }
 
+    /// One of ``AppOutput``.
+    @inlinable
+    public subscript<T>(dynamicMember path: any WritableKeyPath<AppOutput, T> & Sendable) -> T {
+        get { settings.value.output[keyPath: path] }
+        _modify { yield &settings.value.output[keyPath: path] }
+    }
+
     /// One of ``AppEvents``.
     @inlinable
     public subscript<T>(dynamicMember path: any WritableKeyPath<AppEvents, T> & Sendable) -> T {
@@ -100,18 +107,6 @@ public struct AppSettings: Sendable, Hashable {
     public var signals: [Message: Int32] = [:]
     /// Whose notifications are heard.
     public var notifyAccess: ProcessSelection = .all
-    /// Where standard output goes.
-    public var log: LogTarget = .file
-    /// Where standard error goes.
-    public var standardError: StandardError = .log
-    /// Where standard input comes from.
-    public var standardInput: StandardInput = .null
-    /// Bytes after which the log file is rotated; `nil` for never.
-    public var logMaxSize: UInt64? = 16 << 20
-    /// How many rotated files are kept beside the current one.
-    public var logMaxFiles = 5
-    /// Age after which a rotated file is removed; `nil` for never.
-    public var logMaxAge: Duration?
     /// What verbs select the app by: `tag:demo`.
     public var tags: [String] = []
     /// Resource limits, in order of their names: of each process (setrlimit(2)), and how many processes there may be.
@@ -146,6 +141,8 @@ public struct AppSettings: Sendable, Hashable {
     public var declaredSettings: [SettingDeclaration] = []
     /// Which files have their values.
     public var settingsFormat: SettingsFormat = .json
+    /// Where what it writes goes.
+    public var output = AppOutput()
     /// What tells the app something, and wakes it.
     public var events = AppEvents()
 
@@ -265,34 +262,6 @@ public enum ProcessSelection: String, Sendable, Hashable, CaseIterable {
 public enum SuspendMethod: String, Sendable, Hashable, CaseIterable {
     case signal
     case freezer
-}
-
-/// `log`.
-public enum LogTarget: String, Sendable, Hashable, CaseIterable {
-    /// A file under the log directory, rotated.
-    case file
-    /// The system's journal.
-    case journal
-    /// The supervisor's own standard output.
-    case inherit
-    /// Nowhere.
-    case null
-}
-
-/// `stderr`.
-public enum StandardError: Sendable, Hashable {
-    /// Where standard output goes.
-    case log
-    /// A file of its own; relative to the log directory.
-    case file(String)
-}
-
-/// `stdin`.
-public enum StandardInput: Sendable, Hashable {
-    /// `/dev/null`.
-    case null
-    /// A file; absolute.
-    case file(String)
 }
 
 /// `before_first_unlock`.

@@ -3,6 +3,7 @@
 import Configuration
 import Store
 import Testing
+import Varlink
 
 @testable import Supervisor
 

@@ -37,7 +37,7 @@ extension Daemon {
     func settingsTold(_ app: String = "web") throws -> [String] {
         try heard(app).filter { $0.what == "message" && $0.parameters["topic"] == .string("torpor.settings") }.map {
             let names = $0.parameters["payload"]?["changed"]?.arrayValue?.compactMap(\.stringValue) ?? []
-            return "\($0.name) \(names.joined(separator: " "))"
+            return "\($0.name ?? "") \(names.joined(separator: " "))"
         }
     }
 
@@ -47,7 +47,7 @@ extension Daemon {
 }
 
 @Suite("Settings reach apps as a file and one message", .serialized)
-struct SettingsTests {
+struct DeclaredSettingsTests {
     private static let declared = """
         settings_format = "env"
         settings.port = { type = "integer", default = 8000, min = 1, max = 65535, title = "Port" }
