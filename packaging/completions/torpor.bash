@@ -175,13 +175,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|unhandled|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
+    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox unhandled health metrics start stop restart foreground open background suspend resume interrupt hold force-quit signal post reset wait init import check apply policy doctor upgrade app help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings unhandled data health metrics start stop restart foreground open background suspend resume interrupt hold force-quit signal post reset wait init import check apply policy doctor upgrade app help' -- "${cur}"))
         ;;
     esac
 }
@@ -540,6 +540,40 @@ _torpor_mailbox() {
     esac
 }
 
+_torpor_settings() {
+    repeating_flags=()
+    non_repeating_flags=(--utc --json --verbose -v --version -h --help)
+    repeating_options=(--unset)
+    non_repeating_options=(--file --stdin --socket)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--unset')
+        return
+        ;;
+    '--file')
+        __torpor_add_completions -f
+        return
+        ;;
+    '--stdin')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion settings -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
 _torpor_unhandled() {
     repeating_flags=()
     non_repeating_flags=(--follow -f --drop-all --utc --json --verbose -v --version -h --help)
@@ -572,6 +606,34 @@ _torpor_unhandled() {
     case "${positional_number}" in
     *)
         __torpor_add_completions -W "$(__torpor_custom_complete ---completion unhandled -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_data() {
+    repeating_flags=()
+    non_repeating_flags=(--purge --json --verbose -v --version -h --help)
+    repeating_options=(--only)
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--only')
+        __torpor_add_completions -W 'documents'$'\n''library'$'\n''caches'$'\n''tmp'
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion data -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
         return
         ;;
     esac

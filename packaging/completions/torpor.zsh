@@ -62,7 +62,9 @@ _torpor() {
             'memory:Shows who has how much memory, and who would go next if it were short, and why.'
             'timers:Shows when timers wake apps next, and when they did last.'
             'mailbox:Shows what waits to be told to an app.'
+            'settings:Shows or changes the settings of an app.'
             'unhandled:Shows messages that no app handled, or that ended the app that was told them.'
+            'data:Shows what the data folders of apps take, or removes what is in them.'
             'health:Says whether all is well, for probes; 1 if it is not.'
             'metrics:Shows everything in numbers, for Prometheus and others.'
             'start:Launches apps into the foreground.'
@@ -94,7 +96,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|unhandled|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
+        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -343,6 +345,26 @@ _torpor_mailbox() {
     return "${ret}"
 }
 
+_torpor_settings() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion settings -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '*:key=value:'
+        '*--unset[Give the setting its default again.]:key:'
+        '--file[Read changes from a file\: lines of KEY=VALUE, or a JSON object.]:file:_files'
+        '--stdin[Read the value of the setting from standard input.]:key:'
+        '--utc[Show and read times in UTC, and not in the local time zone.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
 _torpor_unhandled() {
     local -i ret=1
     local -ar arg_specs=(
@@ -354,6 +376,24 @@ _torpor_unhandled() {
         '*--drop[Keep that of this number no longer.]:id:'
         '--drop-all[Keep none of the apps any longer.]'
         '--utc[Show and read times in UTC, and not in the local time zone.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_data() {
+    local -i ret=1
+    local -ar ___only=('documents' 'library' 'caches' 'tmp')
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion data -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--purge[Remove the data of the apps, which must not run.]'
+        '*--only[Remove what is in this folder alone\: documents, library, caches or tmp.]:folder:{__torpor_complete "${___only[@]}"}'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
