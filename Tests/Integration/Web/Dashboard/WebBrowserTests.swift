@@ -25,6 +25,10 @@ struct WebBrowserTests {
         snapshot = ["/bin/sh", "-c", "echo @PNG | base64 -d"]
         title = { default = "Picture <b>book</b>", de = "Bilderbuch" }
         icon = "@D/face.svg"
+        [apps.pictured.settings]
+        port = { type = "integer", default = 8000, max = 65535, title = { default = "Port <b>", de = "Anschluss <b>" }, help = "Where it listens." }
+        theme = { type = "choice", values = ["light", "dark"], default = "light" }
+        key = { type = "secret", title = "API key" }
         [apps.db]
         exec = ["/bin/sleep", "1000"]
         [apps.quiet]

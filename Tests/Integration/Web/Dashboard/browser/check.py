@@ -190,6 +190,38 @@ def shows_faces():
     expect(browser.run("return !window.hurt"), "what stands in an icon does not run")
 
 
+def settings():
+    request = urllib.request.Request(f"{url}/api/v1/apps/pictured/settings", headers={"Authorization": f"Bearer {token}"})
+    return {setting["key"]: setting for setting in json.load(urllib.request.urlopen(request, timeout=20))["settings"]}
+
+
+def sets_settings():
+    page("#/app/pictured")
+    browser.wait("return document.querySelector('#setting-port')?.value === '8000'", what="the form has the default")
+    label = browser.run("return document.querySelector('label[for=setting-port]').innerText")
+    expect(label in ("Port <b>", "Anschluss <b>"), "a setting is called by its title, which is text")
+    change = "const field = document.querySelector(arguments[0]); field.value = arguments[1]; field.form.requestSubmit()"
+    said = "return document.querySelector('.settings-form [role=status]').textContent"
+    browser.run(change, "#setting-port", "8010")
+    browser.wait(f"{said}.startsWith('port changed')", what="what has changed is told")
+    expect(settings()["port"]["value"] == 8010, "it is set")
+    browser.run(change, "#setting-theme", "dark")
+    browser.wait(f"{said}.startsWith('theme changed')", what="a choice is set")
+    browser.run(change, "#setting-key", "s3cret")
+    browser.wait("return document.querySelector('.settings-form').innerText.includes('It is set.')", what="a secret is set")
+    expect("s3cret" not in browser.run("return document.documentElement.outerHTML"), "and is not shown again")
+    expect(browser.run("return document.querySelector('#setting-key').value") == "", "nor filled in")
+    browser.run(change, "#setting-port", "99999")
+    browser.wait("return [...document.querySelectorAll('.toast')].some((toast) => toast.textContent.includes('port'))",
+                 what="what cannot be is refused with a sentence")
+    expect(settings()["port"]["value"] == 8010, "and changes nothing")
+    browser.click("button[aria-label='Unset port']")
+    browser.wait("return document.querySelector('#setting-port')?.value === '8000'", what="unset, it has its default again")
+    page("#/app/db")
+    browser.wait("return document.querySelector('table .mono') !== null")
+    expect(browser.run("return document.querySelector('.card[aria-label=Settings]').hidden"), "an app without any has no card for them")
+
+
 def is_hostile_proof():
     page("#/app/quiet")
     browser.wait("return [...document.querySelectorAll('.log div')].some((line) => line.textContent.includes('<img'))",
@@ -237,7 +269,7 @@ def says_nothing():
 def main():
     global browser
     with Browser() as browser:
-        for check in (enters, suspends, asks_before_it_stops, says_how_an_app_ended, filters, shows_the_timeline, shows_an_app, shows_snapshots, shows_faces, is_hostile_proof, is_narrow,
+        for check in (enters, suspends, asks_before_it_stops, says_how_an_app_ended, filters, shows_the_timeline, shows_an_app, shows_snapshots, shows_faces, sets_settings, is_hostile_proof, is_narrow,
                       is_accessible, says_nothing):
             began = time.monotonic()
             try:
