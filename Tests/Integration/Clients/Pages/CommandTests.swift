@@ -102,7 +102,9 @@ import TorporAPI
     /// ended once, and so is given back what it had saved.
     private static let apps =
         ["web", "db", "notes", "editor", "kiosk"].map { name in
-            Apps.sleeper(name) + "\ntags = [\"shop\", \"office\"]\ntopics = { \"*\" = \"all\" }\n"
+            // One that is told by SIGHUP that its settings have changed must live on.
+            Apps.sleeper(name).replacing("\"/bin/sleep\"", with: "\"/usr/bin/env\", \"--ignore-signal=HUP\", \"sleep\"")
+                + "\ntags = [\"shop\", \"office\"]\ntopics = { \"*\" = \"all\" }\n"
                 + "snapshot = [\"/bin/echo\", \"hello\"]\n"
                 + (name == "web"
                     ? "signals = { settingsDidChange = \"SIGHUP\" }\ndata_folders = true\n" + settings : "")
@@ -258,6 +260,7 @@ import TorporAPI
             let isOther =
                 goesOn && [124, 130].contains(code)
                 || output.hasPrefix("torpor: web is running: stop it first")
+                || output.hasPrefix("torpor: theme must be one of \"light\", \"dark\", not \"drak\"")
                 || output.hasPrefix("torpor: nothing of the number 17 waits for web")
                 || output.hasPrefix("torpor: nothing of the number 1764158733000017 is kept as unhandled")
                 || output.hasPrefix("torpor: nothing of the number 1764158735000020 is kept as unhandled")

@@ -102,10 +102,10 @@ struct DeclaredSettingsTests {
             )
             try daemon.done(.suspend, "web")
             let secret = "geheimnis-4711"
-            try File.write(daemon.directory + "/s", secret + "\n")
+            try File.write(daemon.directory + "/the-key", secret + "\n")
             let piped = try Spawn.run([
                 "/bin/sh", "-c", "\"$0\" settings web port=80 --stdin api_key --socket \"$1\" < \"$2\"",
-                Built.path("torpor"), daemon.socket, daemon.directory + "/s",
+                Built.path("torpor"), daemon.socket, daemon.directory + "/the-key",
             ])
             #expect(
                 piped.code == 0 && piped.output.contains("port, api_key changed; web is told when it wakes"),
@@ -223,20 +223,20 @@ struct DeclaredSettingsTests {
             """
         try withRecovery(toml) { daemon in
             func addresses() throws -> [String] { try daemon.status("web").sockets.map(\.address) }
-            #expect(try addresses() == ["127.0.0.1:\(ports[0])"])
+            try daemon.eventually("it is bound there") { try addresses() == ["127.0.0.1:\(ports[0])"] }
             try daemon.set([("port", "\(ports[1])")])
-            #expect(try addresses() == ["127.0.0.1:\(ports[1])"])
+            try daemon.eventually("it is bound there") { try addresses() == ["127.0.0.1:\(ports[1])"] }
             try daemon.done(.start, "web", { $0.background = true })
             try daemon.lose(.killed)
-            #expect(try addresses() == ["127.0.0.1:\(ports[1])"])
+            try daemon.eventually("it is bound there") { try addresses() == ["127.0.0.1:\(ports[1])"] }
             #expect(try daemon.status("web").sockets.allSatisfy { $0.trouble == nil })
             let (code, output) = try daemon.torpor(["apply", "--diff"])
             #expect(code == 0 && !output.contains("sockets"), "\(output)")
             try daemon.lose(.both)
-            #expect(try addresses() == ["127.0.0.1:\(ports[1])"])
+            try daemon.eventually("it is bound there") { try addresses() == ["127.0.0.1:\(ports[1])"] }
             // An app that runs keeps the socket that it has until its next launch.
             try daemon.set([], unset: ["port"])
-            #expect(try Set(addresses()) == ["127.0.0.1:\(ports[0])", "127.0.0.1:\(ports[1])"])
+            try daemon.eventually("both are bound") { try Set(addresses()) == ["127.0.0.1:\(ports[0])", "127.0.0.1:\(ports[1])"] }
             try daemon.done(.stop, "web")
             try daemon.eventually("it is at its default again") { try addresses() == ["127.0.0.1:\(ports[0])"] }
             let (refused, why) = try daemon.torpor(["settings", "web", "port=70000"])
