@@ -128,11 +128,11 @@ import Varlink
                 "1",
                 """
                 import os, time
-                for place, names in (("TORPOR_CACHES", "abcde"), ("TORPOR_LIBRARY", "l")):
-                    for age, name in enumerate(names):
-                        path = os.environ[place] + "/" + name
-                        open(path, "wb").write(bytes(2 << 20))
-                        os.utime(path, (1000000000 + age * 86400,) * 2)
+                for place, files in (("TORPOR_CACHES", "abcde"), ("TORPOR_LIBRARY", "l")):
+                    for age, one in enumerate(files):
+                        file = os.environ[place] + "/" + one
+                        open(file, "wb").write(bytes(2 << 20))
+                        os.utime(file, (1000000000 + age * 86400,) * 2)
                 """
             )
             // 12 of 16 MiB are taken; while it runs nothing goes.
