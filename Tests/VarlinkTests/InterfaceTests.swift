@@ -62,6 +62,12 @@ import VarlinkServer
         mailbox.take = true
         mailbox.drop = [1, 2]
         requests.append(.mailbox(mailbox))
+        var open = OpenRequest(.url("notes:1"))
+        requests.append(.open(open))
+        (open.app, open.wait, open.timeoutMilliseconds, open.token) = ("a", false, 7, .random())
+        requests.append(.open(open))
+        requests.append(.open(OpenRequest(.file("/a b", type: nil))))
+        requests.append(.handlers(OpenRequest(.file("/a", type: "text/plain"))))
         requests.append(.settings(app: "a"))
         var settings = SetSettingsRequest(app: "a")
         requests.append(.setSettings(settings))

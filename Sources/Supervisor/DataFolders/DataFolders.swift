@@ -130,8 +130,13 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         return app.run.dataLaunch
     }
 
-    package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
-        if to != .notRunning { cameUp(app) }
+    /// A launch that has come up is over: until then an app is inactive, or in the background, and may not be ready.
+    package func touched(_ apps: [AppRuntime]) {
+        for app in apps where app.specification.data.isWanted && !app.run.isDataLaunchKept {
+            let machine = machine(app)
+            guard machine.isAlive, machine.transition != .launching, machine.transition != .terminating else { continue }
+            cameUp(app)
+        }
     }
 
     package func ended(_ app: AppRuntime, _ ending: Ending) {

@@ -75,8 +75,8 @@ import Varlink
             try daemon.tell(
                 "1",
                 """
-                for name in ("TORPOR_DOCUMENTS", "TORPOR_LIBRARY", "TORPOR_CACHES", "TMPDIR"):
-                    open(os.environ[name] + "/kept", "w").write("x")
+                for one in ("TORPOR_DOCUMENTS", "TORPOR_LIBRARY", "TORPOR_CACHES", "TMPDIR"):
+                    open(os.environ[one] + "/kept", "w").write("x")
                 os.makedirs(os.environ["TMPDIR"] + "/a/b"); os.chmod(os.environ["TMPDIR"] + "/a", 0)
                 os.symlink(os.environ["TORPOR_DOCUMENTS"], os.environ["TMPDIR"] + "/documents")
                 """
