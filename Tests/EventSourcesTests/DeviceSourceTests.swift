@@ -160,11 +160,9 @@ import Testing
     func unwanted(trigger: String?) throws {
         let folder = try TestFolder()
         let node = try Self.fifo(folder)
-        let earlier = try File.openNode(node)
-        let left = [("node" + node, [try earlier.duplicate()])]
-        earlier.close()
         let toml = trigger.map { Self.web($0) } ?? "[apps.web]\nexec = [\"/bin/true\"]"
-        let events = try FakeEvents(real: toml, left: left)
+        // No other copy of it is left when it is handed over.
+        let events = try FakeEvents(real: toml, left: [("node" + node, [File.openNode(node)])])
         try events.wait("it is closed") {
             do {
                 try write(node)

@@ -100,7 +100,9 @@ import Testing
         try events.wait(for: .background, of: "web")
         try events.fallAsleep("web")
         try events.evict("web")
-        try events.wait("it is held back") { events.shell.told(of: "web").contains { $0.contains("wake_storm") } }
+        try events.wait("it is held back", passing: .milliseconds(10)) {
+            events.shell.told(of: "web").contains { $0.contains("wake_storm") }
+        }
         if isRemoved { try File.remove(folder("f")) }
         try hear(events, folder)
         try events.pass(.seconds(61))

@@ -236,7 +236,9 @@ struct DeclaredSettingsTests {
             try daemon.eventually("it is bound there") { try addresses() == ["127.0.0.1:\(ports[1])"] }
             // An app that runs keeps the socket that it has until its next launch.
             try daemon.set([], unset: ["port"])
-            try daemon.eventually("both are bound") { try Set(addresses()) == ["127.0.0.1:\(ports[0])", "127.0.0.1:\(ports[1])"] }
+            try daemon.eventually("both are bound") {
+                try Set(addresses()) == ["127.0.0.1:\(ports[0])", "127.0.0.1:\(ports[1])"]
+            }
             try daemon.done(.stop, "web")
             try daemon.eventually("it is at its default again") { try addresses() == ["127.0.0.1:\(ports[0])"] }
             let (refused, why) = try daemon.torpor(["settings", "web", "port=70000"])
