@@ -69,7 +69,12 @@ package final class Settings: ShellRoom, LifecycleObserver {
             values[id, default: SettingValues()].load(row)
         }
         for app in apps {
-            app.awaitsSettings = false
+            if app.awaitsSettings {
+                // The keeper was lost as well: what the store has is what a run of the app was given, as far as anybody knows.
+                app.awaitsSettings = false
+                let values = values(of: app)
+                app.specification.fillSockets { word($0, app.specification, values) }
+            }
             guard !app.specification.declaredSettings.isEmpty else { continue }
             for (names, until) in supervisor.mailboxes.settingsBeingTold(to: app) { markTold(names, until: until, app) }
             fillSockets(app)
