@@ -215,6 +215,9 @@ def sets_settings():
     browser.wait("return [...document.querySelectorAll('.toast')].some((toast) => toast.textContent.includes('port'))",
                  what="what cannot be is refused with a sentence")
     expect(settings()["port"]["value"] == 8010, "and changes nothing")
+    # A browser writes down each refusal.
+    lines = browser.console()
+    expect(all("/settings" in line and "409" in line for line in lines), "the console has nothing else: " + json.dumps(lines))
     browser.click("button[aria-label='Unset port']")
     browser.wait("return document.querySelector('#setting-port')?.value === '8000'", what="unset, it has its default again")
     page("#/app/db")
