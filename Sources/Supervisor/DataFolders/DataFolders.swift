@@ -134,7 +134,9 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
     package func touched(_ apps: [AppRuntime]) {
         for app in apps where app.specification.data.isWanted && !app.run.isDataLaunchKept {
             let machine = machine(app)
-            guard machine.isAlive, machine.transition != .launching, machine.transition != .terminating else { continue }
+            guard machine.isAlive, machine.transition != .launching, machine.transition != .terminating else {
+                continue
+            }
             cameUp(app)
         }
     }
