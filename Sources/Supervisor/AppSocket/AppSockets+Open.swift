@@ -9,6 +9,9 @@ import VarlinkServer
 
 /// What an app has other apps open.
 extension AppSockets {
+    /// Bytes of a scheme that an app asks about: what it sends comes back in the answer.
+    private static let longestScheme = 256
+
     func open(_ url: String, _ token: RequestToken?, _ reply: Reply, _ app: AppRuntime) {
         let target = OpenTarget.url(url)
         if let problem = target.problem { return reply.fail(FieldError(field: "url", problem: problem)) }
@@ -37,11 +40,11 @@ extension AppSockets {
     }
 
     func canOpen(_ scheme: String, _ reply: Reply, _ app: AppRuntime) {
-        let scheme = scheme.lowercased()
-        guard OpenedURL.isScheme(scheme.utf8) else {
+        guard scheme.utf8.count <= Self.longestScheme, OpenedURL.isScheme(scheme.utf8) else {
             let problem = "must be the name of a scheme, as notes, without a colon (RFC 3986)"
             return reply.fail(FieldError(field: "scheme", problem: problem))
         }
+        let scheme = scheme.lowercased()
         guard permits(scheme, reply, app) else { return }
         let can = apps.contains { $0 !== app && $0.specification.opening.schemes.contains(scheme) }
         reply.send(["can": .bool(can)])
