@@ -86,7 +86,7 @@ public struct AppTag: Hashable, Sendable {
 
 extension Errno {
     /// It says nothing of what was asked about: torpord, or the machine, is short of descriptors or memory.
-    var isShortage: Bool {
+    package var isShortage: Bool {
         self == .tooManyOpenFiles || self == .tooManyOpenFilesInSystem || self == .noMemory || self == .ioError
     }
 }

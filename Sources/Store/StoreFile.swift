@@ -148,6 +148,21 @@ final class StoreFile {
         return contents
     }
 
+    /// Whether SQLite finds no fault in the file. It reads all of it.
+    static func isSound(_ place: StorePlace) -> Bool {
+        guard let database = try? Database(path: place.path, mode: .readWrite, vfs: place.vfs) else { return false }
+        do throws(DatabaseError) {
+            try database.run("PRAGMA locking_mode = EXCLUSIVE")
+            let application = try database.integer("PRAGMA application_id") ?? 0
+            guard application == Schema.applicationID else { return false }
+            let check = try database.prepare("PRAGMA quick_check(1)")
+            defer { check.reset() }
+            return try check.step() && check.text(0) == "ok"
+        } catch {
+            return false
+        }
+    }
+
     /// What can be read of the apps in a file that is not sound.
     static func salvage(_ place: StorePlace) -> StoreContents {
         var contents = StoreContents()

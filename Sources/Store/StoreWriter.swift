@@ -18,6 +18,8 @@ final class StoreWriter {
     private var retryDelay = Duration.seconds(1)
     private var retryAt: Duration?
     private var setAsideAt: Duration?
+    /// When a file that was said to be damaged was found sound.
+    private var foundSoundAt: Duration?
     /// The last failure may have been the connection's.
     private var isSuspect = false
 
@@ -74,8 +76,8 @@ final class StoreWriter {
 
     /// Writes what there is to write, in a new file where the old one shows itself as damaged.
     private func write(_ turn: StoreQueue.Turn, isLoading: Bool) {
-        // The first try is at once; the file may have been damaged, and the new one cannot be made.
-        for _ in 0..<2 {
+        // The first try is at once; the file may seem damaged, and then be so, and the new one cannot be made.
+        for _ in 0..<3 {
             do throws(DatabaseError) {
                 let file = try openFile(isPatient: turn.isLast || isLoading)
                 if !turn.work.isEmpty {
@@ -198,7 +200,8 @@ final class StoreWriter {
         )
     }
 
-    /// Moves a file aside that cannot be used, if that is what the error says. False when it is not, or fails.
+    /// Moves a file aside that cannot be used, if that is what the error says and a second look finds. False when it is not
+    /// to be tried again at once.
     private func setAside(_ error: DatabaseError) -> Bool {
         let suffix: String
         switch error.kind {
@@ -215,6 +218,12 @@ final class StoreWriter {
         let now = Clock.monotonic()
         if let setAsideAt, now - setAsideAt < .seconds(60) { return false }
         if suffix == "corrupt" {
+            // A disk that fails a read can look like damage, and fail another one.
+            let isDoubtful = foundSoundAt.map { now - $0 >= .seconds(60) } ?? true
+            if isDoubtful, (0..<3).contains(where: { _ in StoreFile.isSound(place) }) {
+                foundSoundAt = now
+                return true
+            }
             var saved = StoreFile.salvage(place)
             saved.origin = .earlierBoot
             saved.forgetWhatIsOver()

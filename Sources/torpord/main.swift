@@ -92,7 +92,7 @@ do throws(StartError) {
     do throws(StartError) {
         supervisor = try Supervisor(configuration, startup, insteadOf: invalid)
     } catch {
-        startup.giveUp()
+        startup.giveUp(error)
         throw error
     }
     supervisor.clients = ControlService(supervisor)

@@ -133,10 +133,27 @@ public enum ThisProcess {
         (try? File.readString("/proc/sys/kernel/hostname").split(separator: "\n").first.map(String.init)) ?? "localhost"
     }
 
-    /// The boot's identity.
-    public static var bootID: String {
-        (try? File.readString("/proc/sys/kernel/random/boot_id").split(separator: "\n").first.map(String.init)) ?? ""
+    /// The boot's identity; empty where the kernel does not tell it, or it could not be read (``readBootID()``).
+    public static var bootID: String { (try? readBootID()) ?? "" }
+
+    /// The boot's identity, which is read once; empty where the kernel does not tell it.
+    ///
+    /// Records of another boot are thrown away: whoever compares them asks here first whether it can be known now.
+    /// - Throws: the error of reading it, such as EMFILE.
+    @discardableResult public static func readBootID() throws(Errno) -> String {
+        if let known = bootIdentity.withLock({ $0 }) { return known }
+        var found = ""
+        do throws(Errno) {
+            let text = try File.readString("/proc/sys/kernel/random/boot_id")
+            found = text.split(separator: "\n").first.map(String.init) ?? ""
+        } catch {
+            guard error == .noSuchFileOrDirectory else { throw error }
+        }
+        bootIdentity.withLock { $0 = found }
+        return found
     }
+
+    private static let bootIdentity = Monitor<String?>(nil)
 
     /// The machine's identity (machine-id(5)); empty where it has none, as in many containers.
     public static var machineID: String {

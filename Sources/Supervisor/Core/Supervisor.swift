@@ -329,6 +329,11 @@ extension Supervisor: OutputOwner {
 package struct StartError: Error, CustomStringConvertible {
     /// The sentence.
     package let description: String
+    /// What stood in the way may be gone the next time: descriptors or memory were short.
+    package let mayPass: Bool
 
-    package init(_ description: String) { self.description = description }
+    package init(_ description: String, mayPass: Bool = false) {
+        self.description = description
+        self.mayPass = mayPass
+    }
 }

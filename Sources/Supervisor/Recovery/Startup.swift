@@ -39,6 +39,8 @@ package struct Startup {
             guard let keeper = try Keeper.fromEnvironment(loop: loop) else { throw .protocolNotSupported }
             self.keeper = keeper
             inheritance = try InheritedDescriptors(from: keeper)
+            // Unknown, it would be another one, and all records those of that.
+            try ThisProcess.readBootID()
         } catch {
             throw StartError("could not start under torpor-keeper: \(error)")
         }
@@ -70,8 +72,10 @@ package struct Startup {
         return LastValid.read(in: state, path: path, environment: environment)
     }
 
-    /// What is wrong now is wrong the next time too: the keeper ends as well, unless apps of an earlier torpord run.
-    package func giveUp() {
+    /// What is wrong now is wrong the next time too: the keeper ends as well, unless apps of an earlier torpord run, or
+    /// what was short was enough for an earlier torpord.
+    package func giveUp(_ error: StartError? = nil) {
+        if let error, error.mayPass, keeper.instance > 1 { return }
         if keeper.leftOver.isEmpty { keeper.sayBye() }
     }
 }
@@ -86,13 +90,16 @@ extension Supervisor {
     ) throws(StartError) -> RecoveryFile {
         let held = inheritance.take(DescriptorName.recovery).first
         var beginsAnew = false
-        if let there = held ?? (try? File.open(runtime.recovery, .readWrite)) {
+        if let there = try leftFile(held, runtime.recovery) {
             do throws(RecoveryFile.Refusal) {
                 let file = try RecoveryFile(there)
                 if held != nil || !file.isShuttingDown { return file }
                 log.warning("the last supervisor was killed while it ended: what is left is ended, and all begins anew")
                 beginsAnew = true
             } catch {
+                if case .failed(let shortage) = error, shortage.isShortage {
+                    throw StartError("cannot read \(runtime.recovery) (\(shortage))", mayPass: true)
+                }
                 if error != .otherBoot {
                     let aside = runtime.recovery + ".unusable"
                     try? File.rename(runtime.recovery, aside)
@@ -120,6 +127,18 @@ extension Supervisor {
         }
     }
 
+    /// A file that an earlier torpord left, from the keeper or by its path; nil only where there is none, since what cannot
+    /// be opened now may hold all that is known.
+    private static func leftFile(_ held: Descriptor?, _ path: String) throws(StartError) -> Descriptor? {
+        if let held { return held }
+        do throws(Errno) {
+            return try File.open(path, .readWrite)
+        } catch {
+            guard error.isShortage else { return nil }
+            throw StartError("cannot open \(path) (\(error))", mayPass: true)
+        }
+    }
+
     /// Output that an earlier torpord had under way is brought into its log first.
     static func openBatch(
         _ runtime: RuntimeDirectory,
@@ -127,10 +146,9 @@ extension Supervisor {
         _ configuration: TorporConfiguration,
         _ log: DaemonLog
     ) throws(StartError) -> OutputBatch {
+        let left = try leftFile(inheritance.take(DescriptorName.batch).first, runtime.batch)
         do throws(Errno) {
-            guard
-                let there = inheritance.take(DescriptorName.batch).first ?? (try? File.open(runtime.batch, .readWrite))
-            else { return try OutputBatch(path: runtime.batch) }
+            guard let there = left else { return try OutputBatch(path: runtime.batch) }
             let batch = OutputBatch(recovering: there)
             do throws(Errno) {
                 try batch.recover { path in

@@ -101,6 +101,8 @@ final class Takeover: ShellRoom {
             if machine.goalGeneration == 0, !machine.isAlive { fresh.append(app) }
             if let rest { unfinished.append((app, coordinator.machine(app.id).incarnation, rest)) }
         }
+        // Without its record nobody knows of an app's processes whose main process is gone.
+        if !fresh.isEmpty, supervisor.keeper.instance > 1 { seekStrays() }
         fresh = adoptFound(fresh, &left, &strays)
         forgetSlots(of: entries.values.filter { coordinator.id(of: $0.name) == nil })
         endLeftOver(Array(left.values), strays)
@@ -228,7 +230,9 @@ final class Takeover: ShellRoom {
             return unknown
         }
         return unknown.filter { app in
-            let tags = (left.keys.filter { $0.app == app.name } + strays.keys.filter { $0.app == app.name })
+            // A keeper that has had a torpord knows every main process: whoever else lives is what was left of one.
+            let others = supervisor.keeper.instance > 1 ? [] : strays.keys.filter { $0.app == app.name }
+            let tags = left.keys.filter { $0.app == app.name } + others
             guard let tag = tags.max(by: { $0.incarnation < $1.incarnation }) else { return true }
             let entry = left.removeValue(forKey: tag)
             guard

@@ -135,6 +135,7 @@ extension Simulation {
         }
     }
 
-    /// Of these, torpord has a fixed number of its own.
-    private static let anonymous = [("[eventpoll]", 4), ("[signalfd]", 1), ("inotify", 2), ("[eventfd]", 16)]
+    /// Of these, torpord has a fixed number of its own. Signals have a second descriptor where the kernel refused one of
+    /// them its priority.
+    private static let anonymous = [("[eventpoll]", 4), ("[signalfd]", 2), ("inotify", 2), ("[eventfd]", 16)]
 }

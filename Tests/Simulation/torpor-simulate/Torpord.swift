@@ -41,7 +41,7 @@ enum Torpord {
             do throws(StartError) {
                 supervisor = try Supervisor(configuration, startup)
             } catch {
-                startup.giveUp()
+                startup.giveUp(error)
                 throw error
             }
             supervisor.clients = ControlService(supervisor)
