@@ -18,8 +18,9 @@ final class StoreWriter {
     private var retryDelay = Duration.seconds(1)
     private var retryAt: Duration?
     private var setAsideAt: Duration?
-    /// When a file that was said to be damaged was found sound.
-    private var foundSoundAt: Duration?
+    /// How often a file that was said to be damaged was found sound, since it was last written.
+    private var falseAlarms = 0
+    private static let mostFalseAlarms = 8
     /// The last failure may have been the connection's.
     private var isSuspect = false
 
@@ -77,7 +78,7 @@ final class StoreWriter {
     /// Writes what there is to write, in a new file where the old one shows itself as damaged.
     private func write(_ turn: StoreQueue.Turn, isLoading: Bool) {
         // The first try is at once; the file may seem damaged, and then be so, and the new one cannot be made.
-        for _ in 0..<3 {
+        for _ in 0..<Self.mostFalseAlarms + 2 {
             do throws(DatabaseError) {
                 let file = try openFile(isPatient: turn.isLast || isLoading)
                 if !turn.work.isEmpty {
@@ -131,7 +132,7 @@ final class StoreWriter {
     /// For the first time a disk that fails once is asked again: the file opened for reading alone lacks what stands only in
     /// its log, and what was read first is what torpord goes by.
     private func open() throws(DatabaseError) -> StoreFile {
-        var tries = contents == nil ? 3 : 1
+        var tries = contents == nil ? Self.mostFalseAlarms : 1
         while true {
             do throws(DatabaseError) {
                 return try StoreFile(place, holds: isHeld)
@@ -161,6 +162,7 @@ final class StoreWriter {
 
     private func succeeded() {
         retryAt = nil
+        falseAlarms = 0
         retryDelay = .seconds(1)
         let lost = queue.withLock { queue in
             queue.notBefore = nil
@@ -210,20 +212,15 @@ final class StoreWriter {
         case .newer(let version): suffix = "newer-\(version)"
         case .inUse, .full, .refused, .input, .other: return false
         }
-        guard !isHeld else { return false }
         file?.database.keepLogOnClose(true)
         // At once: a caller may still hold it, and what is locked cannot be salvaged.
         file?.database.close()
         file = nil
+        if suffix == "corrupt", isFalseAlarm() { return true }
+        guard !isHeld else { return false }
         let now = Clock.monotonic()
         if let setAsideAt, now - setAsideAt < .seconds(60) { return false }
         if suffix == "corrupt" {
-            // A disk that fails a read can look like damage, and fail another one.
-            let isDoubtful = foundSoundAt.map { now - $0 >= .seconds(60) } ?? true
-            if isDoubtful, (0..<3).contains(where: { _ in StoreFile.isSound(place) }) {
-                foundSoundAt = now
-                return true
-            }
             var saved = StoreFile.salvage(place)
             saved.origin = .earlierBoot
             saved.forgetWhatIsOver()
@@ -245,6 +242,16 @@ final class StoreWriter {
             suffix.hasPrefix("newer") ? .setAsideNewer : .setAside,
             "\(place.path) \(what); it is kept as \(name), and a new one is begun\(rest)"
         )
+        return true
+    }
+
+    /// Whether a file that seems damaged is sound: to SQLite a read that fails once (EIO) is damage too. It is looked at more
+    /// than once, since the look may fail in the same way.
+    private func isFalseAlarm() -> Bool {
+        guard falseAlarms < Self.mostFalseAlarms, (0..<8).contains(where: { _ in StoreFile.isSound(place) }) else {
+            return false
+        }
+        falseAlarms += 1
         return true
     }
 

@@ -76,28 +76,6 @@ extension OneAtATime {
             }
         }
 
-        @Test("a disk that fails some reads while the file is opened is no damage", arguments: 1...6)
-        func failingReads(count: Int) throws {
-            let bench = try Bench()
-            let first = bench.store()
-            // All of it stands in the log alone, as a killed torpord leaves it.
-            first.save(AppRow(name: "kept"))
-            #expect(try bench.flush(first))
-            let copy = bench.folder + "/killed"
-            try File.makeDirectories(copy)
-            for name in try File.list(bench.folder + "/state") {
-                try File.write(copy + "/" + name, try File.read(bench.folder + "/state/" + name, limit: 16 << 20))
-            }
-            #expect(first.close(within: Bench.patience))
-            let name = try #require(bench.path.split(separator: "/").last)
-            let disk = FaultyDisk()
-            disk.failReads(count)
-            let next = bench.store(path: copy + "/" + name, vfs: disk.name)
-            #expect(try bench.load(next).apps["kept"] != nil)
-            #expect(disk.hasFailedReads && !bench.notices.map(\.kind).contains(.setAside))
-            #expect(next.close(within: Bench.patience))
-        }
-
         @Test("an empty file is a new one")
         func empty() throws {
             let bench = try Bench()

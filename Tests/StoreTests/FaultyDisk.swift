@@ -97,7 +97,8 @@ final class FaultyDisk: Sendable {
         }
         methods.pointee.xRead = { file, bytes, count, offset in
             let place = FaultyDisk.place(file)
-            guard place.pointee.disk.passRead() else { return SQLITE_IOERR }
+            // What SQLite's own makes of EIO (SQLITE_IOERR_CORRUPTFS).
+            guard place.pointee.disk.passRead() else { return SQLITE_IOERR | (33 << 8) }
             return place.pointee.original.pointee.xRead(file, bytes, count, offset)
         }
         methods.pointee.xSync = { file, flags in
