@@ -35,6 +35,7 @@ extension ControlService {
         let chosen = request.apps.isEmpty ? nil : try selection.resolve(request.apps)
         var query = UnhandledQuery()
         query.hasPayload = request.payload
+        query.topicsWithPayload = [OpenedURL.topic]
         query.ids = request.ids.isEmpty ? nil : request.ids
         if let chosen, chosen.count == 1 { query.app = chosen[0].name }
         let names = chosen.map { Set($0.map(\.name)) }
@@ -43,7 +44,9 @@ extension ControlService {
                 switch result {
                 case .success(let rows):
                     let rows = rows.filter { names?.contains($0.mail.app) ?? true }
-                    let all = rows.map { UnhandledInfo($0, withPayload: request.payload).json }
+                    let all = rows.map {
+                        UnhandledInfo($0, withPayload: request.payload || $0.mail.topic == OpenedURL.topic).json
+                    }
                     reply.send(["unhandled": .array(all)])
                 case .failure(let problem): reply.fail("what nobody handled cannot be read: \(problem)")
                 }

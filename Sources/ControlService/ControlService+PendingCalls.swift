@@ -25,6 +25,12 @@ extension ControlService {
         _ reply: Reply
     ) {
         let target = request.verb == .foreground ? target ?? request.url.map { .url($0) } : nil
+        // Asked again after torpord was lost: whether the URL still waits is known when the store was read.
+        if target != nil, !supervisor.mailboxes.isLoaded {
+            return supervisor.mailboxes.whenLoaded { [weak self] in
+                self?.carryOut(request, selected, opening: target, for: peer, reply)
+            }
+        }
         var items: [PendingCall.Item] = []
         let selected =
             request.verb == .suspend ? coordinator.dependentsFirst(selected.map(\.id)).map { apps[$0] } : selected

@@ -477,6 +477,8 @@ extension ReadySpecification {
         case .delegate: "delegate"
         case .probe(let probe):
             switch probe.kind {
+            case .tcp where probe.template != nil: "tcp \(probe.template ?? "")"
+            case .http where probe.template != nil: probe.template ?? ""
             case .tcp(let host, let port): "tcp \(host):\(port)"
             case .http(let host, let port, let path): "http://\(host):\(port)\(path)"
             case .command(let words): "command \(words.joined(separator: " "))"

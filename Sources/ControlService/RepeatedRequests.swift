@@ -19,6 +19,9 @@ extension ControlService {
             generation: request.verb == .stop || request.verb == .kill ? -1 : machine.goalGeneration
         )
         item.isRepeated = true
+        if request.verb == .foreground, let key = request.token?.text {
+            item.url = supervisor.mailboxes.url(askedForAs: key, of: app)
+        }
         return item
     }
 

@@ -99,6 +99,8 @@ public struct UnhandledQuery: Sendable, Hashable {
     public var ids: [Int64]?
     /// With what it says. Without, the payload is empty.
     public var hasPayload = true
+    /// Without payloads, that of these topics all the same: they are short, and tell one from the other.
+    public var topicsWithPayload: [String] = []
     /// At most so many, the newest.
     public var limit = Int.max
 

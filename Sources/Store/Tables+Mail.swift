@@ -133,7 +133,9 @@ extension Database {
 
     /// Calls `each` for every row that the query wants, the oldest first, so that a caller has those before an error.
     func unhandled(_ query: UnhandledQuery, _ each: (StoredUnhandled) -> Void) throws(DatabaseError) {
-        let payload = query.hasPayload ? "payload" : "''"
+        let topics = query.topicsWithPayload.map { "'" + $0.replacing("'", with: "''") + "'" }.joined(separator: ", ")
+        let some = topics.isEmpty ? "''" : "CASE WHEN topic IN (\(topics)) THEN payload ELSE '' END"
+        let payload = query.hasPayload ? "payload" : some
         let columns = Self.mailColumns.replacing("payload", with: payload)
         // Few are asked for by number: one statement for each, so that statements are kept.
         for id in query.ids.map({ $0.map { Optional($0) } }) ?? [nil] {

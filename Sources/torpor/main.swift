@@ -3,6 +3,15 @@
 import CommandLinePages
 import Linux
 
+// Swift would put other characters in place of what is not UTF-8, and the verb would be about those.
+for (argument, number) in zip(CommandLine.arguments, 0...) {
+    guard let raw = CommandLine.unsafeArgv[number], String(validatingCString: raw) == nil else { continue }
+    ThisProcess.complain(
+        "torpor: the argument “\(Terminal.harmless(argument))” is not UTF-8 text: write a file or value as such"
+    )
+    ThisProcess.exit(2)
+}
+
 let arguments = CommandLineArguments.parsable(Array(CommandLine.arguments.dropFirst()))
 if let plain = PlainArguments(arguments) {
     ThisProcess.exit(Outcome.status { try plain.run() })

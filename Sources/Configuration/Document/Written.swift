@@ -116,6 +116,8 @@ extension ReadySpecification: Written {
         case .probe(let probe):
             var text =
                 switch probe.kind {
+                case .tcp where probe.template != nil: "tcp \(probe.template ?? "")"
+                case .http where probe.template != nil: probe.template ?? ""
                 case .tcp(let host, let port): "tcp \(host):\(port)"
                 case .http(let host, let port, let path): "http://\(host):\(port)\(path)"
                 case .command(let words): "command \(words.joined(separator: " "))"

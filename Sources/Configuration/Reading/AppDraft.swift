@@ -167,7 +167,7 @@ struct AppDraft {
         }
         guard let ready else { return }
         let node = app.instance.map { ready.node.replacing(String($0)) } ?? ready.node
-        guard let value = ReadyReader.ready(ready.context, node) else { return }
+        guard let value = ReadyReader.ready(ready.context, node, app.declaredSettings) else { return }
         app.ready = value
         app.rules.readiness =
             switch value {

@@ -6,7 +6,7 @@ enum ReadyReader {
     static let kinds = ["tcp", "http", "command", "file"]
     static let keys = kinds + ["interval", "timeout"]
 
-    static func ready(_ context: Context, _ node: Node) -> ReadySpecification? {
+    static func ready(_ context: Context, _ node: Node, _ settings: [SettingDeclaration]) -> ReadySpecification? {
         switch node.value {
         case .string(let text):
             switch text {
@@ -21,7 +21,7 @@ enum ReadyReader {
                 )
                 return nil
             }
-        case .table(let members): return probe(context, node, members)
+        case .table(let members): return probe(context, node, members, settings)
         case .array, .integer, .double, .boolean, .date:
             return context.expected(
                 "\"exec\", \"notify\", \"delegate\" or a table with tcp, http, command or file",
@@ -30,16 +30,23 @@ enum ReadyReader {
         }
     }
 
-    private static func probe(_ context: Context, _ node: Node, _ members: [Member]) -> ReadySpecification? {
+    private static func probe(
+        _ context: Context,
+        _ node: Node,
+        _ members: [Member],
+        _ settings: [SettingDeclaration]
+    ) -> ReadySpecification? {
         var found: [Probe.Kind?] = []
+        var template: String?
         var interval: Duration?
         var timeout: Duration?
         var isKnown = true
         for member in members {
             let inner = context.at(member.key)
             switch member.key {
-            case "tcp": found.append(tcp(inner, member.node))
-            case "http": found.append(http(inner, member.node))
+            case "tcp", "http":
+                guard let node = filled(inner, member.node, settings, &template) else { return nil }
+                found.append(member.key == "tcp" ? tcp(inner, node) : http(inner, node))
             case "command": found.append(Read.command(inner, member.node).map(Probe.Kind.command))
             case "file": found.append(Read.path(inner, member.node).map(Probe.Kind.file))
             case "interval": interval = Read.positiveDuration(inner, member.node)
@@ -56,18 +63,47 @@ enum ReadyReader {
         }
         guard let kind = found[0] else { return nil }
         var probe = Probe(kind)
+        probe.template = template
         if let interval { probe.interval = interval }
         if let timeout { probe.timeout = timeout }
         return .probe(probe)
     }
 
+    /// The address with the defaults of the settings that stand in it; nil where it has been said what is wrong.
+    private static func filled(
+        _ context: Context,
+        _ node: Node,
+        _ settings: [SettingDeclaration],
+        _ template: inout String?
+    ) -> Node? {
+        guard case .string(let text) = node.value, !SettingTemplate.names(in: text).isEmpty else { return node }
+        template = text
+        return SettingReader.address(text, settings, context, node).map {
+            Node(value: .string($0), position: node.position)
+        }
+    }
+
     private static func tcp(_ context: Context, _ node: Node) -> Probe.Kind? {
         guard let text = Read.text(context, node) else { return nil }
-        guard let (host, port) = authority(text), let port else {
+        guard let kind = tcp(text) else {
             context.error("\(quoted(text)) is no address with a port: write \"127.0.0.1:8000\"", at: node.position)
             return nil
         }
+        return kind
+    }
+
+    private static func tcp(_ text: String) -> Probe.Kind? {
+        guard let (host, port) = authority(text), let port else { return nil }
         return .tcp(host: host, port: port)
+    }
+
+    /// Another address of that kind; nil where it is none.
+    static func kind(_ text: String, like kind: Probe.Kind) -> Probe.Kind? {
+        switch kind {
+        case .tcp: tcp(text)
+        case .http: address(text).map { .http(host: $0.host, port: $0.port, path: $0.path) }
+        case .command, .file: nil
+        }
     }
 
     private static func http(_ context: Context, _ node: Node) -> Probe.Kind? {
@@ -77,22 +113,29 @@ enum ReadyReader {
     /// An address beginning with http://; its path begins with `/` and includes the query.
     static func address(_ context: Context, _ node: Node) -> (host: String, port: UInt16, path: String)? {
         guard let text = Read.text(context, node) else { return nil }
-        let scheme = "http://"
         guard text.hasPrefix(scheme) else {
             context.error("\(quoted(text)) is no address beginning with http://", at: node.position)
             return nil
         }
-        let rest = text.dropFirst(scheme.count)
-        let place = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-        let path = rest.dropFirst(place.count).prefix { $0 != "#" }
-        let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }
-        guard isPlain, let (host, port) = authority(String(place)) else {
+        guard let address = address(text) else {
             context.error(
                 "\(quoted(text)) is no address: write \"http://127.0.0.1:8000/health\"",
                 at: node.position
             )
             return nil
         }
+        return address
+    }
+
+    private static let scheme = "http://"
+
+    private static func address(_ text: String) -> (host: String, port: UInt16, path: String)? {
+        guard text.hasPrefix(scheme) else { return nil }
+        let rest = text.dropFirst(scheme.count)
+        let place = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        let path = rest.dropFirst(place.count).prefix { $0 != "#" }
+        let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }
+        guard isPlain, let (host, port) = authority(String(place)) else { return nil }
         return (host, port ?? 80, path.hasPrefix("/") ? String(path) : "/" + path)
     }
 

@@ -201,7 +201,7 @@ enum SettingReader {
         }
     }
 
-    /// The text of a socket's address with the defaults in it; nil where it has been said what is wrong.
+    /// The text of an address with the defaults in it; nil where it has been said what is wrong.
     static func address(
         _ text: String,
         _ settings: [SettingDeclaration],
@@ -220,7 +220,7 @@ enum SettingReader {
                 return nil
             }
             guard setting.defaultValue != nil else {
-                context.error("the setting \(name) needs a default: a socket has an address at once", at: node.position)
+                context.error("the setting \(name) needs a default: it stands in an address", at: node.position)
                 return nil
             }
         }

@@ -239,8 +239,10 @@ public struct Probe: Sendable, Hashable {
         case file(String)
     }
 
-    /// What is tried.
+    /// What is tried. Where settings stand in the address, that with their defaults.
     public var kind: Kind
+    /// The address as it is written, where settings stand in it.
+    public var template: String?
     /// From the end of a try to the next one.
     public var interval: Duration = .milliseconds(100)
     /// The longest that one try takes.

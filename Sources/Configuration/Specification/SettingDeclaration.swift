@@ -134,7 +134,10 @@ extension SettingDeclaration {
         case .integer(let min, let max):
             guard let number = Int64(text) else { throw SettingProblem("must be an integer, not \(quoted(text))") }
             guard (min...max).contains(number) else {
-                throw SettingProblem(Self.range("\(number)", "\(min)", "\(max)"))
+                let isBounded = (min != .min, max != .max)
+                throw SettingProblem(
+                    Self.range("\(number)", isBounded.0 ? "\(min)" : nil, isBounded.1 ? "\(max)" : nil)
+                )
             }
             return "\(number)"
         case .number(let min, let max):
@@ -179,13 +182,18 @@ extension SettingDeclaration {
         do throws(QuantityError) { return try read() } catch { throw SettingProblem("does not fit: \(error)") }
     }
 
-    private static func range(_ value: String, _ min: String, _ max: String) -> String {
-        "is out of range: \(value) is not between \(min) and \(max)"
+    private static func range(_ value: String, _ min: String?, _ max: String?) -> String {
+        switch (min, max) {
+        case (let min?, nil): "is out of range: \(value) is less than \(min)"
+        case (nil, let max?): "is out of range: \(value) is more than \(max)"
+        default: "is out of range: \(value) is not between \(min ?? "") and \(max ?? "")"
+        }
     }
 
     private static func problem(inText text: String, _ maxLength: Int?, _ pattern: String?) -> String? {
-        if text.utf8.contains(where: { $0 < 0x20 && $0 != 0x0a && $0 != 0x09 || $0 == 0x7f }) {
-            return "must not contain control characters"
+        if text.unicodeScalars.contains(where: \.isUnfit) {
+            return
+                "must not contain control characters, other than line breaks and tabs, or marks that turn its direction"
         }
         if let maxLength, text.unicodeScalars.count > maxLength {
             return "has \(text.unicodeScalars.count) characters: at most \(maxLength) are allowed"
@@ -215,4 +223,15 @@ public enum SettingsFormat: String, Sendable, Hashable, CaseIterable {
     case json
     /// `settings.env` as well.
     case env
+}
+
+extension Unicode.Scalar {
+    /// It would do something to a terminal, a page or a file of lines that nobody sees in the value.
+    fileprivate var isUnfit: Bool {
+        switch value {
+        case 0x09, 0x0a: false
+        case 0...0x1f, 0x7f...0x9f, 0x2028, 0x2029, 0x202a...0x202e, 0x2066...0x2069: true
+        default: false
+        }
+    }
 }

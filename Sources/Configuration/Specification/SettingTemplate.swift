@@ -87,15 +87,34 @@ extension SocketSpecification {
     }
 }
 
+extension Probe {
+    /// It with the address that follows from the values; nil where that is none.
+    public func filled(_ value: (String) -> String?) -> Probe? {
+        guard let template else { return self }
+        guard let text = try? SettingTemplate.fill(template, value), let kind = ReadyReader.kind(text, like: kind)
+        else {
+            return nil
+        }
+        var probe = self
+        probe.kind = kind
+        return probe
+    }
+}
+
 extension AppSpecification {
+    /// The check of `ready`, where settings stand in its address.
+    public var templateProbe: Probe? {
+        if case .probe(let probe) = self.ready, probe.template != nil { probe } else { nil }
+    }
+
     /// Whether settings stand in addresses of its sockets.
     public var hasSocketTemplates: Bool { sockets.contains { $0.template != nil } }
 
     /// The settings that are looked at when the app is launched, and when its sockets are bound.
     public var settingsAtLaunch: Set<String> {
         guard !self.declaredSettings.isEmpty else { return [] }
-        let texts = exec + self.environment.values + sockets.compactMap { $0.template?.text }
-        return Set(texts.flatMap(SettingTemplate.names))
+        let addresses = sockets.compactMap { $0.template?.text } + [templateProbe?.template].compactMap(\.self)
+        return Set((exec + self.environment.values + addresses).flatMap(SettingTemplate.names))
     }
 
     /// A setting by its name.

@@ -104,6 +104,16 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
 
     /// Sends to a bare number: only for this process's own children that are not reaped yet, and tests.
     public static func send(_ number: Int32, to pid: Int32) throws(Errno) { try call { Glibc.kill(pid, number) } }
+
+    /// Whether there are processes in the group, of whatever user.
+    public static func hasGroup(_ number: Int32) -> Bool {
+        do throws(Errno) {
+            try call { Glibc.kill(-number, 0) }
+            return true
+        } catch {
+            return error == .notPermitted
+        }
+    }
 }
 
 /// What a wait status says.

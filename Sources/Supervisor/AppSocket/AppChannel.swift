@@ -97,6 +97,8 @@ extension AppRuntime {
 package struct AnsweredMail {
     /// Its number.
     package let id: Int64
+    /// What names it, or the request that it came by.
+    package let key: String?
     /// Why it did not work, in the app's words; nil where it did.
     package let failure: String?
 }

@@ -168,7 +168,11 @@ extension AppSockets {
             supervisor.savedStates.restorationFailed(app, answer.text)
         }
         if let mail = first.mail {
-            app.lastAnswered = AnsweredMail(id: mail, failure: answer.result == .failed ? answer.text ?? "" : nil)
+            app.lastAnswered = AnsweredMail(
+                id: mail,
+                key: supervisor.mailboxes.mail(mail, of: app)?.draft.key,
+                failure: answer.result == .failed ? answer.text ?? "" : nil
+            )
             if answer.result == .unhandled || message == .openURL && answer.declines.contains(.url) {
                 supervisor.mailboxes.passOver(mail, by: app)
             } else {

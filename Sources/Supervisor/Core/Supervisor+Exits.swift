@@ -149,7 +149,7 @@ extension Supervisor {
             refusal: app.run.refusal,
             missing: missingRequirements(of: app)
         )
-        if ending.reason.isFailure, let guilt = mailboxes.guilt(of: app) { text += guilt }
+        if ending.reason.isFailure, let guilt = mailboxes.guilt(of: app, reason: ending.reason) { text += guilt }
         note(
             app,
             EventKind(ending),

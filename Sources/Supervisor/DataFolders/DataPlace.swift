@@ -307,8 +307,10 @@ extension DataPlace {
         _ prepared: inout Prepared,
         _ work: TreeWork
     ) throws(LaunchError) {
+        var place = path
         do throws(Errno) {
             for part in Part.allCases where part != .tmp {
+                place = self.path(part)
                 switch try Self.kind(part, in: folder) {
                 case nil: try folder.makeFolder(part.name, mode: 0o700)
                 // A person, or the app, may keep them elsewhere: then nothing there is touched.
@@ -317,7 +319,7 @@ extension DataPlace {
                 }
             }
         } catch {
-            throw LaunchError("cannot make the data folders in \(path) as \(owner.name): \(error)")
+            throw LaunchError("cannot make the data folder \(place) as \(owner.name): \(error)")
         }
         do throws(TreeError) {
             let emptied = try empty(folder, work)

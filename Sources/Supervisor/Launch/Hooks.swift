@@ -160,13 +160,51 @@ extension Launcher {
         supervisor.keeper.launch(plan) { [weak self] result in
             switch result {
             case .success(let launched):
-                self?.helpers[launched.pid] = { status in completion(.success(status)) }
+                self?.helpers[launched.pid] = { [weak self] status in
+                    self?.endRemains(of: launched)
+                    completion(.success(status))
+                }
                 started(launched.pidfd)
             case .failure(let failure): completion(.failure(LaunchError(failure.description)))
             }
         }
         withExtendedLifetime((output, given)) {}
     }
+
+    /// Ends what a command has left running in its session: nobody would know of it.
+    private func endRemains(of command: Launched) {
+        // Nearly all leave nothing, and all of /proc is not read for that.
+        guard Signal.hasGroup(command.pid) else { return }
+        let tree = ProcessTree(
+            tag: AppTag(app: "", incarnation: 0),
+            main: Identity(pid: command.pid, startTime: command.startTime),
+            pidfd: nil,
+            table: supervisor.processes,
+            adopter: ThisProcess.parent
+        )
+        let remains = CommandRemains(tree)
+        remains.timer = try? loop.timer { [weak self] in self?.endRemains(remains) }
+        commandRemains.append(remains)
+        endRemains(remains)
+    }
+
+    private func endRemains(_ remains: CommandRemains) {
+        guard remains.tree.killPass() == .gone else {
+            remains.timer?.arm(after: .milliseconds(10))
+            return
+        }
+        remains.timer?.cancel()
+        remains.timer = nil
+        commandRemains.removeAll { $0 === remains }
+    }
+}
+
+/// Processes that a command has left, until they are gone.
+final class CommandRemains {
+    let tree: ProcessTree
+    var timer: TimerSource?
+
+    init(_ tree: ProcessTree) { self.tree = tree }
 }
 
 extension AppRuntime {

@@ -22,6 +22,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     let reads: BackgroundWorker
     /// Commands that run for the supervisor, by process.
     var helpers: [Int32: (ExitStatus) -> Void] = [:]
+    /// What commands that ended have left, and is being ended.
+    var commandRemains: [CommandRemains] = []
 
     package init(_ supervisor: Supervisor) {
         self.supervisor = supervisor
@@ -228,7 +230,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         guard case .probe(let probe) = app.specification.ready, app.run.probe == nil,
             coordinator.machine(app.id).transition == .launching
         else { return }
-        app.run.probe = ReadinessProbe(probe, app: app, supervisor: supervisor)
+        app.run.probe = ReadinessProbe(supervisor.settings.filled(probe, of: app), app: app, supervisor: supervisor)
         app.run.probe?.start()
     }
 

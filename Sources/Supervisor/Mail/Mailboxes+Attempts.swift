@@ -41,7 +41,7 @@ extension Mailboxes {
     static func run(of app: AppRuntime) -> UInt32? { app.run.tree?.tag.incarnation }
 
     /// What is said of what the app was being told, beside how the run ended; nil where it was being told nothing.
-    func guilt(of app: AppRuntime) -> String? {
+    func guilt(of app: AppRuntime, reason: TerminationReason) -> String? {
         guard let run = Self.run(of: app), let mail = boxes[app.id]?.items.first(where: { $0.run == run }) else {
             return nil
         }
@@ -50,7 +50,9 @@ extension Mailboxes {
         if mail.attempts >= limit {
             return told + ", and is told it no more: ‘torpor unhandled \(app.name)’"
         }
-        return told + ", which it is told \(limit) times at most (this was number \(mail.attempts)): "
+        let number =
+            reason == .unknown ? "how it ended is unknown, which does not count" : "this was number \(mail.attempts)"
+        return told + ", which it is told \(limit) times at most (\(number)): "
             + "‘torpor mailbox \(app.name) --drop \(mail.id)’ drops it"
     }
 

@@ -77,7 +77,7 @@ extension Mailboxes {
             payload: mail.draft.payload,
             coalescing: rule.coalesce,
             key: mail.draft.key,
-            sender: "\(app.name) (unhandled)"
+            sender: mail.draft.sender
         )
         let isRemote = mail.draft.message == Message.didReceiveRemoteNotification.rawValue
         let order = wakeOrder(rule, isUrgent: rule.urgent, isRemote: isRemote, next)

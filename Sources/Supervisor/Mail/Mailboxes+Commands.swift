@@ -44,8 +44,8 @@ extension Mailboxes {
 
     /// The app that was launched with a URL is ready, or has done its work.
     func launchedWithURL(_ app: AppRuntime) {
-        guard let id = atLaunch.removeValue(forKey: app.id), mail(id, of: app) != nil else { return }
-        app.lastAnswered = AnsweredMail(id: id, failure: nil)
+        guard let id = atLaunch.removeValue(forKey: app.id), let mail = mail(id, of: app) else { return }
+        app.lastAnswered = AnsweredMail(id: id, key: mail.draft.key, failure: nil)
         acknowledged(id, by: app)
     }
 
@@ -86,7 +86,7 @@ extension Mailboxes {
             self.openCommands[app.id] = nil
             // The run of the app is over, or the URL was dropped.
             guard self.isBeingTold(id, to: app) else { return self.deliver(to: app) }
-            app.lastAnswered = AnsweredMail(id: id, failure: failure)
+            app.lastAnswered = AnsweredMail(id: id, key: mail.draft.key, failure: failure)
             if let failure {
                 self.note(app, .answerFailed, text: "could not do what openURL asks: \(failure)")
             } else {

@@ -110,6 +110,12 @@ extension Mailboxes {
         }
     }
 
+    /// The number of the URL that a request had the app open: it waits, or was answered last.
+    package func url(askedForAs key: String, of app: AppRuntime) -> Int64? {
+        if let waiting = waitingURLs(app).first(where: { $0.draft.key == key }) { return waiting.id }
+        return app.lastAnswered.flatMap { $0.key == key ? $0.id : nil }
+    }
+
     private func waitingURLs(_ app: AppRuntime) -> [Mail] {
         waiting(for: app).filter { $0.draft.topic == OpenedURL.topic }
     }

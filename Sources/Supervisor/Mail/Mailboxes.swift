@@ -28,7 +28,7 @@ package final class Mailboxes: Room, LifecycleObserver {
     private var told: [AppID: Set<Int64>] = [:]
     private var lastID: Int64 = 0
     /// What an earlier torpord has kept is here: before that nothing can be told of what it had begun to tell.
-    private(set) var isLoaded = false
+    package private(set) var isLoaded = false
     private var afterLoad: [() -> Void] = []
     /// Runs that ended before that, and whether that counts.
     var endedBeforeLoad: [AppID: (run: UInt32, counts: Bool)] = [:]
@@ -117,7 +117,8 @@ package final class Mailboxes: Room, LifecycleObserver {
         let since = boxes[app.id]?.items ?? []
         let new = Set(since.map(\.id))
         var box = Mailbox(keeping: kept.filter { !new.contains($0.id) })
-        for id in told[app.id] ?? [] { box.setInFlight(id, true) }
+        // What only stands in the queue of its delegate was not sent to it, and may still change or go.
+        for id in told[app.id] ?? [] where box[id]?.run != nil { box.setInFlight(id, true) }
         let limits = Mailbox.Limits(count: .max, bytes: .max)
         for mail in since {
             guard !mail.isInFlight, mail.count == 1,

@@ -2,6 +2,7 @@
 
 import Configuration
 package import Engine
+import EventLoop
 import Lifecycle
 import Linux
 import Store
@@ -20,6 +21,8 @@ package struct SettingsRefusal: Error, CustomStringConvertible {
 extension Settings {
     /// So many changes of one app may wait for the disk.
     private static let mostUnderWay = 64
+    /// An app's own changes make an event at most so often.
+    private static let ownChangesAfter = Duration.seconds(60)
 
     /// Changes settings, all or none; `completion` is called when that is on the disk and in the file, or with the reason why
     /// nothing was changed.
@@ -58,11 +61,7 @@ extension Settings {
             rows = rows.map { row in known.first { $0.key == row.key } ?? row }
         }
         values[app.id] = changing.rows.isEmpty ? nil : changing
-        if !rows.isEmpty {
-            supervisor.store.save(rows, of: app.name)
-            // Never what they are: events are read by many.
-            note(app, .settingsChanged, text: "\(Self.list(names)) changed", reason: person)
-        }
+        if !rows.isEmpty { supervisor.store.save(rows, of: app.name) }
         underWay[app.id, default: 0] += 1
         supervisor.store.sync { [weak self, weak app] problem in
             guard let self, let app, self.apps.contains(where: { $0 === app }) else {
@@ -75,6 +74,7 @@ extension Settings {
                     .failure(SettingsRefusal("nothing is changed: it cannot be stored (\(problem))"))
                 )
             }
+            if !names.isEmpty { self.noteChange(of: names, app, by: person, isApp: isApp) }
             self.writeAndFollow(app, reverted: reverted) { [weak self, weak app] problem in
                 guard let self, let app else { return }
                 self.finished(app)
@@ -86,6 +86,23 @@ extension Settings {
                 completion(.success(SetSettingsReply(changed: names, message: self.effect(of: names, app))))
             }
         }
+    }
+
+    /// Tells who changed what: never to what, since events are read by many.
+    ///
+    /// An app that changes its own all the time is told of once in a while: events are kept for all apps together.
+    private func noteChange(of names: [String], _ app: AppRuntime, by person: String, isApp: Bool) {
+        var text = "\(Self.list(names)) changed"
+        if isApp {
+            let known = ownChanges[app.id]
+            if let known, loop.now - known.toldAt < Self.ownChangesAfter {
+                ownChanges[app.id] = (known.toldAt, known.untold + 1)
+                return
+            }
+            if let untold = known?.untold, untold > 0 { text += ", after \(untold) more changes of its own" }
+            ownChanges[app.id] = (loop.now, 0)
+        }
+        note(app, .settingsChanged, text: text, reason: person)
     }
 
     private func finished(_ app: AppRuntime) {
@@ -166,21 +183,24 @@ extension Settings {
         return String(String.UnicodeScalarView(safe))
     }
 
-    /// What cannot be the address of a socket is not set.
+    /// What cannot be the address of a socket, or of the check whether the app is ready, is not set.
     private func allFit(
         _ values: SettingValues,
         _ app: AppRuntime,
         _ completion: (Result<SetSettingsReply, SettingsRefusal>) -> Void
     ) -> Bool {
         let specification = app.next ?? app.specification
+        func word(_ name: String) -> String? {
+            specification.setting(name).flatMap { setting in values.effective(setting).map { setting.value($0).text } }
+        }
+        if let probe = specification.templateProbe, probe.filled(word) == nil {
+            let sentence = "the check whether \(app.name) is ready (\(probe.template ?? "")) would have no address"
+            completion(.failure(SettingsRefusal(sentence)))
+            return false
+        }
         for socket in specification.sockets {
             guard let template = socket.template else { continue }
-            let filled = socket.filled { name in
-                specification.setting(name).flatMap { setting in
-                    values.effective(setting).map { setting.value($0).text }
-                }
-            }
-            if filled == nil {
+            if socket.filled(word) == nil {
                 let sentence = "the socket \(socket.name) of \(app.name) (\(template.text)) would have no address"
                 completion(.failure(SettingsRefusal(sentence)))
                 return false

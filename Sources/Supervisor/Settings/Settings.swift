@@ -29,6 +29,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
     private lazy var kept = PersistedBytes(supervisor, log, named: DescriptorName.settings, most: 1 << 20)
     /// Changes that are not answered yet.
     var underWay: [AppID: Int] = [:]
+    /// When an event told of changes that an app made of its own, and how many came since.
+    var ownChanges: [AppID: (toldAt: Duration, untold: Int)] = [:]
     /// What was said of values that do not count.
     private var toldMisfits: [AppID: Set<String>] = [:]
 
@@ -182,6 +184,12 @@ package final class Settings: ShellRoom, LifecycleObserver {
         return result
     }
 
+    /// A check whether the app is ready, at the address that follows from what is set.
+    func filled(_ probe: Probe, of app: AppRuntime) -> Probe {
+        let values = values(of: app)
+        return probe.filled { self.word($0, app.specification, values) } ?? probe
+    }
+
     /// Binds the sockets where they are to be: those of an app that runs for its next launch.
     private func fillSockets(_ app: AppRuntime) {
         let next = app.next ?? app.specification
@@ -289,6 +297,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
     package func forget(_ app: AppRuntime) {
         values[app.id] = nil
         underWay[app.id] = nil
+        ownChanges[app.id] = nil
         toldMisfits[app.id] = nil
         guard !app.specification.declaredSettings.isEmpty else { return }
         let files = SettingsFiles(

@@ -73,6 +73,8 @@ struct DataVerb: ParsableCommand {
             ])
         }
         Output.page(table.text)
+        guard all.contains(where: { !$0.isWhole }) else { return }
+        Output.write("+: there is more, which could not be counted (too much of it, links, or other file systems)\n")
     }
 
     private func purge(_ manager: Manager) throws {

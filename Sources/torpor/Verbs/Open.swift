@@ -94,6 +94,9 @@ struct Open: ParsableCommand {
         // As desktops hand files to programs.
         let isFileURL = target.utf8.starts(with: "file://".utf8)
         let target = isFileURL ? OpenedURL.path(self.target) ?? "" : self.target
+        if self.target.isEmpty {
+            throw Failure(status: .usage, message: "there is nothing to open: write a URL or the name of a file")
+        }
         if target.isEmpty {
             throw Failure(status: .usage, message: "\(self.target) is not the URL of a file on this machine")
         }

@@ -58,8 +58,13 @@ struct SettingsVerb: ParsableCommand {
         var request = SetSettingsRequest(app: app)
         if let file { request.values += try Self.read(file) }
         request.values += changes.compactMap(Self.split)
-        if let stdin { request.values.append(.init(stdin, try Self.readInput())) }
+        if let stdin { request.values.append(.init(stdin, try Self.readInput(of: stdin))) }
         request.unset = unset
+        var named: Set<[UInt8]> = []
+        for name in request.values.map(\.key) + unset where !named.insert(Array(name.utf8)).inserted {
+            let message = "\(Terminal.harmless(name)) is there twice: name each setting once"
+            throw Failure(status: .usage, message: message)
+        }
         let manager = try Manager(options)
         guard !request.values.isEmpty || !unset.isEmpty else {
             if file != nil { throw Failure(status: .failed, message: "the file has no changes in it") }
@@ -82,14 +87,21 @@ struct SettingsVerb: ParsableCommand {
     private static let mostBytes = 2 << 20
 
     private static func read(_ path: String) throws -> [SetSettingsRequest.Value] {
-        let text: String
+        let bytes: [UInt8]
         do throws(Errno) {
-            text = try File.readString(path, limit: mostBytes)
+            bytes = try File.read(path, limit: mostBytes)
         } catch {
             throw Failure(status: .failed, message: "\(path) cannot be read: \(error)")
         }
+        let text = try Self.text(bytes, of: path)
         if text.utf8.first(where: { ![0x20, 0x09, 0x0a, 0x0d].contains($0) }) == UInt8(ascii: "{") {
-            guard let object = (try? JSON.parse(text))?.objectValue else {
+            let json: JSON
+            do throws(JSONError) {
+                json = try JSON.parse(text)
+            } catch {
+                throw Failure(status: .failed, message: "\(path) is \(error)")
+            }
+            guard let object = json.objectValue else {
                 throw Failure(status: .failed, message: "\(path) is no JSON object")
             }
             return try object.members.map { member in
@@ -117,7 +129,7 @@ struct SettingsVerb: ParsableCommand {
     }
 
     /// All of it, without the line break at its end.
-    private static func readInput() throws -> String {
+    private static func readInput(of name: String) throws -> String {
         var bytes: [UInt8]
         do throws(Errno) {
             bytes = try File.read(descriptor: 0, limit: 64 << 10)
@@ -125,6 +137,18 @@ struct SettingsVerb: ParsableCommand {
             throw Failure(status: .failed, message: "standard input cannot be read: \(error)")
         }
         if bytes.last == 0x0a { bytes.removeLast() }
+        guard !bytes.isEmpty else {
+            let message = "standard input is empty: ‘torpor settings APP --unset \(name)’ removes a value"
+            throw Failure(status: .failed, message: message)
+        }
+        return try text(bytes, of: "standard input")
+    }
+
+    /// Values are kept as they are given, or not at all.
+    private static func text(_ bytes: [UInt8], of source: String) throws -> String {
+        guard String(validating: bytes, as: UTF8.self) != nil else {
+            throw Failure(status: .failed, message: "\(source) is not UTF-8 text: nothing is changed")
+        }
         return String(wire: bytes)
     }
 

@@ -3,6 +3,7 @@
 import ArgumentParser
 import CommandLinePages
 import Linux
+import Mailbox
 import TorporAPI
 import Varlink
 
@@ -91,12 +92,21 @@ struct Unhandled: ParsableCommand {
         )
         for item in items {
             table.append([
-                .init("\(item.id)"), .init(item.app), .init(item.key.map { "\(item.topic) (\($0))" } ?? item.topic),
+                .init("\(item.id)"), .init(item.app), .init(Self.topic(of: item)),
                 .init(item.sender), .init(Times.brief(item.since)),
                 .init(item.why, item.why == "unhandled" ? nil : .red), .init(item.incarnation.map { "\($0)" } ?? "-"),
             ])
         }
         return table
+    }
+
+    /// What it is about; of a URL that itself.
+    private static func topic(of item: UnhandledInfo) -> String {
+        if let url = item.payload?["url"]?.stringValue, item.topic == OpenedURL.topic {
+            let line = Terminal.harmless(url)
+            return line.count <= 60 ? line : line.prefix(59) + "…"
+        }
+        return item.key.map { "\(item.topic) (\($0))" } ?? item.topic
     }
 
     private func showOne(_ id: Int64, _ manager: Manager) throws {

@@ -84,18 +84,25 @@ import Varlink
     {
         let mail = try FakeMail(isLoaded: false)
         mail.host.hearing = [0]
+        try mail.shell.start("web")
+        let run = try #require(Mailboxes.run(of: mail.web))
         let channel = mail.host.channel(of: mail.web)
-        for id in [Int64(7), 8] {
+        for id in [Int64(7), 8, 9] {
             channel.add(.didReceiveEvent, isAwaited: false, mail: id)
             mail.boxes.isUnderWay(id, to: mail.web)
         }
         var contents = StoreContents()
-        let kept = Mail(id: 8, draft: draft("b"), firstAt: 1, lastAt: 1)
-        contents.mail[8] = StoredMail(kept, of: "web")
+        // The first was sent to it; the second only stood behind it.
+        let sent = Mail(id: 8, draft: draft("b"), firstAt: 1, lastAt: 1, attempts: 1, run: run)
+        contents.mail[8] = StoredMail(sent, of: "web")
+        contents.mail[9] = StoredMail(Mail(id: 9, draft: draft("c"), firstAt: 1, lastAt: 1), of: "web")
         mail.boxes.load(contents)
-        #expect(queued(mail) == [8])
+        #expect(queued(mail) == [8, 9])
         #expect(channel.answeredID == 1 && mail.host.pumped == 1)
-        #expect(mail.boxes.waiting(for: mail.web).map(\.isInFlight) == [true])
+        #expect(mail.boxes.waiting(for: mail.web).map(\.isInFlight) == [true, false])
+        var drop = MailboxRequest(app: "web")
+        drop.drop = [8, 9]
+        #expect(mail.boxes.mailbox(drop, of: mail.web, by: "person").mail.map(\.id) == [9])
     }
 
     // MARK: By signals: one that this process, which stands for the app's, does not mind

@@ -148,11 +148,11 @@ import Varlink
         mail.boxes.passOver(id, by: mail.web)
         #expect(mail.waiting.isEmpty)
         let second = try #require(mail.boxes.waiting(for: ops).first)
-        #expect(second.draft.sender == "web (unhandled)" && second.draft.payload == .int(7))
+        #expect(second.draft.sender == "person" && second.draft.payload == .int(7))
         #expect(second.draft.wake == .background && mail.host.events.last?.wake != nil, "it is urgent there")
         mail.boxes.passOver(second.id, by: ops)
         let last = try #require(mail.boxes.waiting(for: third).first)
-        #expect(last.draft.coalescing == .latest && last.draft.wake == nil && last.draft.sender == "ops (unhandled)")
+        #expect(last.draft.coalescing == .latest && last.draft.wake == nil && last.draft.sender == "person")
         mail.boxes.passOver(last.id, by: third)
         let rows = try kept(mail)
         #expect(rows.map(\.mail.app) == ["web"] && rows.map(\.why) == ["unhandled"])
@@ -194,7 +194,7 @@ import Varlink
     @Test("One that stands with the next already is not put there again") func once() throws {
         let mail = try FakeMail(Self.many)
         let id = try posted(mail, "orders")
-        var draft = MailDraft(topic: "orders", message: "didReceiveEvent", sender: "web (unhandled)")
+        var draft = MailDraft(topic: "orders", message: "didReceiveEvent", sender: "person")
         var chain = MailChain(sender: "person")
         chain.passedOver("web", source: id, next: [])
         draft.chain = chain

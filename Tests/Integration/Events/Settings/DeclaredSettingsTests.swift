@@ -209,6 +209,75 @@ struct DeclaredSettingsTests {
         }
     }
 
+    @Test("A server is looked for at the port that its setting says, and not where that was before")
+    func readyAtPort() throws {
+        let ports = [try TestAddress.port(), try TestAddress.port()]
+        let ready = "{ tcp = \"127.0.0.1:{settings.port}\", interval = \"20ms\" }"
+        let toml = Self.server.replacing("{ command = [\"/bin/sh\", \"@D/ready\"], interval = \"20ms\" }", with: ready)
+            .replacing("@P", with: "\(ports[0])")
+        try withDaemon(toml + "launch_deadline = \"60s\"\n") { daemon in
+            try daemon.done(.start, "web")
+            #expect(try daemon.status("web").ready == "tcp 127.0.0.1:{settings.port}")
+            try daemon.done(.suspend, "web", { $0.force = true })
+            #expect(try daemon.set([("port", "\(ports[1])")]).message == "web is launched again with it")
+            try daemon.eventually("the next run is ready") {
+                let summary = try daemon.summary("web")
+                return summary.incarnation == 2 && summary.state != "not-running" && summary.transition == nil
+            }
+            #expect(try answers(ports[1]) && !answers(ports[0]))
+            // What could be no address is not set.
+            let (code, output) = try daemon.torpor(["settings", "web", "port=0"])
+            #expect(code == 1 && output.contains("would have no address"), "\(output)")
+        }
+    }
+
+    @Test("Values are taken as they are given, or not at all")
+    func asGiven() throws {
+        try withDaemon(Self.head, files: Delegates.files()) { daemon in
+            func attempt(_ words: [String], input: String = "") throws -> (code: Int32, output: String) {
+                let line = ([Built.path("torpor"), "settings", "web"] + words + ["--socket", daemon.socket])
+                    .map { "'\($0)'" }.joined(separator: " ")
+                return try Spawn.run(["/bin/sh", "-c", "printf '\(input)' | \(line)"])
+            }
+            var failed = try attempt(["--stdin", "api_key"], input: "p\\377q")
+            #expect(failed.code == 1 && failed.output.contains("not UTF-8"), "\(failed)")
+            failed = try attempt(["--stdin", "api_key"])
+            #expect(failed.code == 1 && failed.output.contains("--unset api_key"), "\(failed)")
+            failed = try attempt(["theme=dark", "theme=light"])
+            #expect(failed.code == 2 && failed.output.contains("theme is there twice"), "\(failed)")
+            failed = try attempt(["--stdin", "api_key"], input: "a\\302\\2331m")
+            #expect(failed.code == 1 && failed.output.contains("control characters"), "\(failed)")
+            #expect(daemon.stateDirectory("web") == nil, "nothing was set, and so there is no file yet")
+            #expect(try attempt(["--stdin", "api_key"], input: "k1\\n").code == 0)
+            #expect(try daemon.settingsFile()["api_key"] == "k1")
+            let word = try Spawn.run([
+                "/bin/sh", "-c",
+                "\(Built.path("torpor")) settings web quota=$(printf '\\377') --socket \(daemon.socket)",
+            ])
+            #expect(word.code == 2 && word.output.contains("is not UTF-8"), "\(word)")
+        }
+    }
+
+    @Test("An app that changes its own settings all the time does not push out what is known of others")
+    func ownChanges() throws {
+        try withDaemon(Self.head, files: Delegates.files()) { daemon in
+            try daemon.done(.start, "web", { $0.background = true })
+            for round in 0..<20 {
+                try daemon.ask(
+                    "d.call('SetSettings', values={'theme': '\(round % 2 == 0 ? "dark" : "light")'})",
+                    app: "web"
+                )
+            }
+            try daemon.eventually("all are answered") {
+                daemon.records("web").count { $0 == "SetSettings ok" } == 20
+            }
+            try daemon.set([("theme", "dark")])
+            let (_, output) = try daemon.torpor(["history", "web"])
+            let lines = output.split(separator: "\n").filter { $0.contains("theme changed") }
+            #expect(lines.count == 2, "\(output)")
+        }
+    }
+
     @Test("A socket is bound where its setting says, before and after torpord is replaced or the machine was off")
     func sockets() throws {
         let ports = [try TestAddress.port(), try TestAddress.port()]

@@ -288,4 +288,29 @@ import TorporAPI
             #expect(try daemon.summary("web").state == "not-running")
         }
     }
+
+    @Test("What a command leaves running is ended with it, also at its deadline")
+    func leftByHooks() throws {
+        let toml = """
+            [apps.web]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            restart = "never"
+            before_start = [["/bin/sh", "-c", "sleep 1000 & echo $! > @D/left"]]
+            after_stop = [{ command = ["/bin/sh", "-c", "sleep 1000 & echo $! > @D/hung; sleep 999"], deadline = "300ms" }]
+            """
+        try withDaemon(toml) { daemon throws in
+            func isGone(_ name: String) throws -> Bool {
+                let text = try File.readString(daemon.directory + "/" + name)
+                let pid = try #require(Int32(text.split(separator: "\n").first ?? ""))
+                return (try? ProcFS.stat(pid)).map { $0.hasEnded } ?? true
+            }
+            try daemon.done(.start, "web")
+            try daemon.eventually("it is gone") { try isGone("left") }
+            #expect(try daemon.summary("web").state == "active")
+            try daemon.done(.stop, "web")
+            try daemon.eventually("it is gone, too") { File.exists(daemon.directory + "/hung") }
+            try daemon.eventually("it is gone, too") { try isGone("hung") }
+        }
+    }
 }
