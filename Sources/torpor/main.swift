@@ -5,7 +5,14 @@ import Linux
 
 // Swift would put other characters in place of what is not UTF-8, and the verb would be about those.
 for (argument, number) in zip(CommandLine.arguments, 0...) {
-    guard let raw = CommandLine.unsafeArgv[number], String(validatingCString: raw) == nil else { continue }
+    guard let raw = CommandLine.unsafeArgv[number] else { continue }
+    var end = raw
+    if argument.utf8.allSatisfy({ byte in
+        defer { end += 1 }
+        return UInt8(bitPattern: end.pointee) == byte
+    }) {
+        continue
+    }
     ThisProcess.complain(
         "torpor: the argument “\(Terminal.harmless(argument))” is not UTF-8 text: write a file or value as such"
     )

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Linux
+import WireText
 
 /// A setting of an app as the configuration declares it: one entry of `settings`.
 public struct SettingDeclaration: Sendable, Hashable {
@@ -191,7 +192,7 @@ extension SettingDeclaration {
     }
 
     private static func problem(inText text: String, _ maxLength: Int?, _ pattern: String?) -> String? {
-        if text.unicodeScalars.contains(where: \.isUnfit) {
+        if text.unicodeScalars.contains(where: { $0.steersTerminals && $0 != "\n" && $0 != "\t" }) {
             return
                 "must not contain control characters, other than line breaks and tabs, or marks that turn its direction"
         }
@@ -223,15 +224,4 @@ public enum SettingsFormat: String, Sendable, Hashable, CaseIterable {
     case json
     /// `settings.env` as well.
     case env
-}
-
-extension Unicode.Scalar {
-    /// It would do something to a terminal, a page or a file of lines that nobody sees in the value.
-    fileprivate var isUnfit: Bool {
-        switch value {
-        case 0x09, 0x0a: false
-        case 0...0x1f, 0x7f...0x9f, 0x2028, 0x2029, 0x202a...0x202e, 0x2066...0x2069: true
-        default: false
-        }
-    }
 }

@@ -146,10 +146,10 @@ struct SettingsVerb: ParsableCommand {
 
     /// Values are kept as they are given, or not at all.
     private static func text(_ bytes: [UInt8], of source: String) throws -> String {
-        guard String(validating: bytes, as: UTF8.self) != nil else {
+        guard let text = String(validWire: bytes) else {
             throw Failure(status: .failed, message: "\(source) is not UTF-8 text: nothing is changed")
         }
-        return String(wire: bytes)
+        return text
     }
 
     private func show(_ reply: JSON) throws {

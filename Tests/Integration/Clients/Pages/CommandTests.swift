@@ -186,7 +186,7 @@ import TorporAPI
         var folder: String { daemon.directory + "/reader" }
 
         private var variables: [String: String] {
-            ["TORPOR_MANAGER_SOCKET": daemon.socket, "TERM": "dumb", "HOME": folder]
+            ["TORPOR_MANAGER_SOCKET": daemon.socket, "TERM": "dumb", "HOME": folder, "KEY": "k"]
         }
 
         init(_ daemon: Daemon) throws {
