@@ -3,6 +3,9 @@
 import Glibc
 import Testing
 
+/// Takes a signal, on whatever thread it comes. A closure in `main` would belong to the main thread, and trap on others.
+private func passOver(_ number: Int32) {}
+
 /// Where the bundle of all tests begins. With an entry point of its own SwiftPM need not search the tests for XCTest's,
 /// for which every module would be indexed: an eighth of the whole build.
 @main struct TestBundle {
@@ -18,7 +21,7 @@ import Testing
         }
         // A test that writes to a program that has gone fails; by SIGPIPE all that follow it would be lost. Not ignored: that
         // would be inherited.
-        signal(SIGPIPE) { _ in }
+        signal(SIGPIPE, passOver)
         await Testing.__swiftPMEntryPoint() as Never
     }
 }

@@ -39,10 +39,18 @@ package struct Startup {
             guard let keeper = try Keeper.fromEnvironment(loop: loop) else { throw .protocolNotSupported }
             self.keeper = keeper
             inheritance = try InheritedDescriptors(from: keeper)
-            // Unknown, it would be another one, and all records those of that.
-            try ThisProcess.readBootID()
+            try Self.knowBoot()
         } catch {
             throw StartError("could not start under torpor-keeper: \(error)")
+        }
+    }
+
+    /// For want of a descriptor the boot would be an unknown one, and all records those of another.
+    private static func knowBoot() throws(Errno) {
+        do throws(Errno) {
+            try ThisProcess.readBootID()
+        } catch {
+            if error.isShortage { throw error }
         }
     }
 
