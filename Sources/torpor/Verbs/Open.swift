@@ -108,9 +108,10 @@ struct Open: ParsableCommand {
             if isURL, type == nil { return .url(target) }
             throw Failure(status: .failed, message: "cannot open \(target): \(error)")
         }
-        let status = try? File.status(path)
-        if status?.kind == .directory {
-            throw Failure(status: .failed, message: "cannot open \(target): it is a directory, and apps open files")
+        let kind = (try? File.status(path))?.kind
+        if let kind, kind != .regular {
+            let what = kind == .directory ? "it is a directory, and apps open files" : "it is no regular file"
+            throw Failure(status: .failed, message: "cannot open \(target): \(what)")
         }
         return .file(path, type: type ?? MediaTypes().type(of: path))
     }
