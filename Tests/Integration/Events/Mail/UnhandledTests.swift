@@ -129,7 +129,7 @@ struct UnhandledTests {
             try daemon.eventually("the third is told") { try daemon.told("third") == [.int(1)] }
             #expect(try daemon.told("web") == [.int(1)] && daemon.told("ops") == [.int(1)])
             let heard = try daemon.heard("third").first { $0.name == "didReceiveEvent" }
-            #expect(heard?.parameters["sender"] == "ops (unhandled)")
+            #expect(heard?.parameters["sender"] == "root")
             try daemon.post("orders", .int(2))
             try daemon.eventually("it is kept") { try unhandled(daemon).count == 1 }
             let kept = try unhandled(daemon)
