@@ -28,7 +28,10 @@ extension ControlService {
         // Asked again after torpord was lost: whether the URL still waits is known when the store was read.
         if target != nil, !supervisor.mailboxes.isLoaded {
             return supervisor.mailboxes.whenLoaded { [weak self] in
-                self?.carryOut(request, selected, opening: target, for: peer, reply)
+                guard let self else { return }
+                // One may have left the configuration meanwhile.
+                let left = selected.filter { app in self.apps.contains { $0 === app } }
+                self.carryOut(request, left, opening: target, for: peer, reply)
             }
         }
         var items: [PendingCall.Item] = []

@@ -14,7 +14,7 @@ for (argument, number) in zip(CommandLine.arguments, 0...) {
         continue
     }
     ThisProcess.complain(
-        "torpor: the argument “\(Terminal.harmless(argument))” is not UTF-8 text: write a file or value as such"
+        "torpor: the argument “\(Terminal.harmless(argument))” is not UTF-8: names, URLs and values are taken as UTF-8 alone"
     )
     ThisProcess.exit(2)
 }

@@ -190,7 +190,8 @@ extension Launcher {
 
     private func endRemains(_ remains: CommandRemains) {
         guard remains.tree.killPass() == .gone else {
-            remains.timer?.arm(after: .milliseconds(10))
+            remains.timer?.arm(after: remains.delay)
+            remains.delay = min(remains.delay * 2, .seconds(10))
             return
         }
         remains.timer?.cancel()
@@ -203,6 +204,8 @@ extension Launcher {
 final class CommandRemains {
     let tree: ProcessTree
     var timer: TimerSource?
+    /// Until they are looked for again: longer each time, since a process that hangs in the kernel may stay for good.
+    var delay = Duration.milliseconds(10)
 
     init(_ tree: ProcessTree) { self.tree = tree }
 }

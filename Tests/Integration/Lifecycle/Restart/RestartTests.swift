@@ -289,28 +289,35 @@ import TorporAPI
         }
     }
 
-    @Test("What a command leaves running is ended with it, also at its deadline")
+    @Test("What a command leaves running is ended with it, also when it is given up")
     func leftByHooks() throws {
         let toml = """
             [apps.web]
             exec = ["/bin/sleep", "1000"]
             launch = "on-demand"
-            restart = "never"
             before_start = [["/bin/sh", "-c", "sleep 1000 & echo $! > @D/left"]]
-            after_stop = [{ command = ["/bin/sh", "-c", "sleep 1000 & echo $! > @D/hung; sleep 999"], deadline = "300ms" }]
+            [apps.hung]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            launch_deadline = "none"
+            before_start = [{ command = ["/bin/sh", "-c", "sleep 1000 & echo $! > @D/hung; sleep 999"], deadline = "none" }]
             """
         try withDaemon(toml) { daemon throws in
-            func isGone(_ name: String) throws -> Bool {
-                let text = try File.readString(daemon.directory + "/" + name)
-                let pid = try #require(Int32(text.split(separator: "\n").first ?? ""))
-                return (try? ProcFS.stat(pid)).map { $0.hasEnded } ?? true
+            func pid(_ name: String) -> Int32? {
+                let text = try? File.readString(daemon.directory + "/" + name)
+                return text?.split(separator: "\n").first.flatMap { Int32($0) }
             }
+            func isGone(_ pid: Int32) -> Bool { (try? ProcFS.stat(pid)).map { $0.hasEnded } ?? true }
             try daemon.done(.start, "web")
-            try daemon.eventually("it is gone") { try isGone("left") }
+            let left = try #require(pid("left"))
+            try daemon.eventually("it is gone") { isGone(left) }
             #expect(try daemon.summary("web").state == "active")
-            try daemon.done(.stop, "web")
-            try daemon.eventually("it is gone, too") { File.exists(daemon.directory + "/hung") }
-            try daemon.eventually("it is gone, too") { try isGone("hung") }
+            _ = try daemon.verb(.start, "hung") { $0.wait = false }
+            try daemon.eventually("its command runs") { pid("hung") != nil }
+            let hung = try #require(pid("hung"))
+            #expect(!isGone(hung))
+            try daemon.done(.stop, "hung")
+            try daemon.eventually("it is gone, too") { isGone(hung) }
         }
     }
 }
