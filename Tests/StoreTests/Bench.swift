@@ -62,7 +62,7 @@ final class Bench {
         let end = Clock.monotonic() + .seconds(60)
         while try !done() {
             guard Clock.monotonic() < end else {
-                Issue.record("not within 30 s: \(what); notices: \(notices)", sourceLocation: location)
+                Issue.record("not within 60 s: \(what); notices: \(notices)", sourceLocation: location)
                 throw Stuck()
             }
             try loop.runOnce(timeout: .milliseconds(20))

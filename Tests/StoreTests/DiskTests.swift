@@ -145,15 +145,17 @@ extension OneAtATime {
                     _ = try bench.flush(store)
                     try #require(count < 1_000)
                 }
-                #expect(bench.notices.map(\.kind) == [.unavailable])
+                #expect(bench.notices[0].kind == .unavailable)
                 #expect(bench.notices[0].description.contains("the disk is full"))
                 #expect(try bench.events(store).count > 20)
                 var row = AppRow.full
                 row.restarts = 8
                 store.save(row)
                 guard mount(nil, state, nil, 32, "size=8m") == 0 else { throw Errno(rawValue: errno) }
-                try bench.turn("there is room again") { bench.notices.count == 2 }
-                #expect(bench.notices[1].kind == .available(lost: 0))
+                // A disk that is nearly full may take a little and be full once more, before there is room for all.
+                try bench.turn("there is room again") {
+                    try bench.flush(store) && bench.notices.last?.kind == .available(lost: 0)
+                }
                 #expect(try bench.events(store).count == count)
                 #expect(store.close(within: Bench.patience))
 

@@ -51,6 +51,11 @@ class RunnerTests(unittest.TestCase):
         self.assertEqual((code, self.closing(text)), (0, "2 passed, 0 failed, 0 skipped"), text)
         self.assertIn("FLAKY: A.S/once(): failed once, then passed 5 times alone: it is not so", text)
 
+    def test_thread_of_a_test_fails(self) -> None:
+        code, text = self.run_tests("A.S/one() A.S/thread() A.S/two()")
+        self.assertEqual((code, self.closing(text)), (0, "3 passed, 0 failed, 0 skipped"), text)
+        self.assertIn("FLAKY: A.S/thread(): failed once, then passed 5 times alone: a thread says", text)
+
     def test_four_are_flaky(self) -> None:
         code, text = self.run_tests(" ".join(f"A.S/once{n}()" for n in range(4)))
         self.assertEqual(code, 1, text)

@@ -130,6 +130,8 @@ class Run:
         place = issue.get("sourceLocation") or {}
         where = f"{place.get('fileID', '')}:{place.get('line', '')}: " if place else ""
         text = where + " ".join(message["text"] for message in event.get("messages", []))
+        # Tests of a process run one after the other: what a thread of its own records belongs to the one that runs.
+        name = name or self.current or ""
         if name.endswith(")"):
             self.result(name).issues.append(text)
         else:
