@@ -236,6 +236,7 @@ let package = Package(
         .target(name: "TorporApp", dependencies: ["AppConnection", "Linux", "TorporAPI", "Varlink"]),
         .target(name: "TorporPolicyABI"),
         .target(name: "TorporPolicyKit", dependencies: ["TorporPolicyABI"]),
+        .target(name: "TransferProtocol", dependencies: ["Varlink"]),
         .target(name: "Varlink", dependencies: ["Linux", "WireText"]),
         .target(name: "VarlinkServer", dependencies: ["EventLoop", "Linux", "Varlink", "WireText"]),
         .target(name: "Web", dependencies: ["Bearer", "TorporAPI", "Varlink", "WireText"]),
