@@ -93,7 +93,9 @@ let package = Package(
         .target(name: "CommandLinePages", dependencies: ["CalendarTime", "Linux", "TorporAPI", "WireText"]),
         .target(
             name: "Configuration",
-            dependencies: ["CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox", "WireText"]
+            dependencies: [
+                "CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox", "TransferProtocol", "WireText",
+            ]
         ),
         .target(
             name: "ControlService",
@@ -236,7 +238,7 @@ let package = Package(
         .target(name: "TorporApp", dependencies: ["AppConnection", "Linux", "TorporAPI", "Varlink"]),
         .target(name: "TorporPolicyABI"),
         .target(name: "TorporPolicyKit", dependencies: ["TorporPolicyABI"]),
-        .target(name: "TransferProtocol", dependencies: ["Varlink"]),
+        .target(name: "TransferProtocol", dependencies: ["Varlink", "WireText"]),
         .target(name: "Varlink", dependencies: ["Linux", "WireText"]),
         .target(name: "VarlinkServer", dependencies: ["EventLoop", "Linux", "Varlink", "WireText"]),
         .target(name: "Web", dependencies: ["Bearer", "TorporAPI", "Varlink", "WireText"]),

@@ -229,6 +229,35 @@ public enum ManagerInterface {
           asked: []string
         )
 
+        # A transfer. direction: download or upload. state: queued, running, waiting, done, failed or cancelled; of one that
+        # waits, cause: retry, network, power, memory, space, window, metered or login. bytes of total are there, or were
+        # sent; rate: bytes a second. Times are microseconds since 1970. reason (a word) and error (a sentence): what went
+        # wrong last. One that is over stays until its app has answered for it.
+        type Transfer (
+          id: int,
+          app: string,
+          session: string,
+          direction: string,
+          url: string,
+          file: string,
+          state: string,
+          cause: ?string,
+          bytes: int,
+          total: ?int,
+          rate: ?int,
+          priority: int,
+          discretionary: bool,
+          events: bool,
+          attempts: int,
+          created_at: int,
+          retry_at: ?int,
+          ended_at: ?int,
+          status: ?int,
+          sha256: ?string,
+          reason: ?string,
+          error: ?string
+        )
+
         # The data folders of an app, and what they take on the disk. configured: the configuration has it, with data_folders;
         # version: the one that came up last; complete: false where not all could be looked at.
         type DataFolders (
@@ -605,6 +634,13 @@ public enum ManagerInterface {
 
         # Keeps it no longer: all of these apps, or these numbers. Returns what was there.
         method DropUnhandled(apps: ?[]string, ids: ?[]int) -> (ids: []int)
+
+        # The transfers of these apps, or of all, in the order in which they were asked for.
+        method Transfers(apps: ?[]string, session: ?string) -> (transfers: []Transfer)
+
+        # Cancels transfers that are not over: all of these apps, or these numbers. The apps are told of them as of any that
+        # failed. Returns which.
+        method CancelTransfers(apps: ?[]string, ids: ?[]int) -> (ids: []int)
 
         # The data folders of these apps, by exact names, or of all that have any, those included that have left the
         # configuration. It is looked at now, which may take a while.

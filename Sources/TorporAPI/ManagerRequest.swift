@@ -28,6 +28,10 @@ public enum ManagerRequest: Hashable, Sendable {
     case replayUnhandled(ReplayRequest)
     /// Keep it no longer.
     case dropUnhandled(DropRequest)
+    /// What is transferred for apps.
+    case transfers(TransfersRequest)
+    /// Cancel transfers.
+    case cancelTransfers(CancelTransfersRequest)
     /// The data folders of these apps; of all that have any where none is named.
     case data(apps: [String])
     /// Remove what is in data folders.
@@ -93,6 +97,8 @@ public enum ManagerRequest: Hashable, Sendable {
         case "Unhandled": self = .unhandled(try UnhandledRequest(fields: fields))
         case "ReplayUnhandled": self = .replayUnhandled(try ReplayRequest(fields: fields))
         case "DropUnhandled": self = .dropUnhandled(try DropRequest(fields: fields))
+        case "Transfers": self = .transfers(try TransfersRequest(fields: fields))
+        case "CancelTransfers": self = .cancelTransfers(try CancelTransfersRequest(fields: fields))
         case "Data": self = .data(apps: fields["apps"] == nil ? [] : try fields.strings("apps"))
         case "PurgeData": self = .purgeData(try PurgeDataRequest(fields: fields))
         case "Settings": self = .settings(app: try fields.string("app"))
@@ -139,6 +145,8 @@ public enum ManagerRequest: Hashable, Sendable {
             case .unhandled(let request): ("Unhandled", request.parameters, false)
             case .replayUnhandled(let request): ("ReplayUnhandled", request.parameters, false)
             case .dropUnhandled(let request): ("DropUnhandled", request.parameters, false)
+            case .transfers(let request): ("Transfers", request.parameters, false)
+            case .cancelTransfers(let request): ("CancelTransfers", request.parameters, false)
             case .data(let apps): ("Data", apps.isEmpty ? .emptyObject : ["apps": .strings(apps)], false)
             case .purgeData(let request): ("PurgeData", request.parameters, false)
             case .settings(let app): ("Settings", ["app": .string(app)], false)

@@ -82,6 +82,10 @@ extension LoaderTests {
         [{ calendar = ["Mon..Fri 8:00", "daily"], accuracy = "1s", random_delay = "2s", persistent = true }, \
         { name = "often", every = "1h", after_boot = "5min", after_start = "1min", wake = "none", payload = { a = 1 } }]
         """,
+        "transfers": """
+        { allow = ["https://*.example.org/pub/*"], limit = 7, size_limit = "none", resource_time = "1d", metered = true, \
+        window = "23:00-05:30", authorities = { "Files.example.org" = "ca.pem" } }
+        """,
         "transition_deadline": "\"7s\"",
         "type": "\"oneshot\"", "umask": "\"0027\"", "user": "\"web\"", "wake_after_force_quit": "[]",
         "wake_on_connect": "\"foreground\"",
@@ -112,6 +116,13 @@ extension LoaderTests {
         app.opening.files = ["text/plain", "*.md"]
         app.opening.hosts = ["notes.example.org"]
         app.opening.schemes = ["notes", "x+y"]
+        app.transfers.allow = [WebPattern("https://*.example.org/pub/*")!]
+        app.transfers.limit = 7
+        app.transfers.sizeLimit = nil
+        app.transfers.resourceTime = .seconds(86_400)
+        app.transfers.isMetered = true
+        app.transfers.window = DailyWindow("23:00-05:30")
+        app.transfers.authorities = ["files.example.org": "/etc/torpor/ca.pem"]
         app.wakeStorm.limit = 5
         app.wakeStorm.window = .seconds(60)
         app.wakeStorm.hold = .seconds(120)

@@ -73,6 +73,12 @@ struct LoaderTests {
             settling = "1s"
             warning_available = "20%"
             warning_stall = "10ms"
+            [supervisor.transfers]
+            connections = 9
+            min_free = "10%"
+            per_app = 3
+            per_host = 1
+            rate = "1MiB"
             [policies.p]
             path = "libp.so"
             isolation = "none"
@@ -94,6 +100,9 @@ struct LoaderTests {
         #expect(memory.rules.warningStall == .milliseconds(10) && memory.rules.criticalStall == .milliseconds(300))
         #expect(memory.rules.warningAvailable == 0.2 && memory.rules.criticalAvailable == 0.025)
         #expect(supervisor.minFree == .bytes(1_500_000_000))
+        let transfers = supervisor.transfers
+        #expect(transfers.connections == 9 && transfers.perApp == 3 && transfers.perHost == 1)
+        #expect(transfers.rate == 1 << 20 && transfers.minFree == .part(0.1))
         #expect(supervisor.onExit == .leave)
         #expect(supervisor.operators == ["o"])
         #expect(supervisor.posters == ["p"])

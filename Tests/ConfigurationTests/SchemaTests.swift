@@ -40,6 +40,11 @@ struct SchemaTests {
         #expect(try Self.names(["$defs", "policy"]) == SupervisorKeys.policy.map(\.name).sorted())
         #expect(try Self.names(app) == AppKeys.all.map(\.name).sorted())
         #expect(try Self.names(app + ["properties", "restart_backoff"]) == TableReader.backoff.map(\.name).sorted())
+        #expect(try Self.names(app + ["properties", "transfers"]) == TransferReader.app.map(\.name).sorted())
+        #expect(
+            try Self.names(["properties", "supervisor", "properties", "transfers"])
+                == TransferReader.supervisor.map(\.name).sorted()
+        )
         #expect(try Self.names(app + ["properties", "wake_storm"]) == WakeStormReader.keys.map(\.name).sorted())
         #expect(try Self.names(["$defs", "topic"]) == TopicRule.keys.map(\.name).sorted())
         #expect(try Self.names(app + ["properties", "limits"]) == TableReader.limitNames.map(\.name).sorted())

@@ -263,6 +263,7 @@ enum AppKeyEffects {
         .value("opens", \.opening.files, .live),
         .value("may_open", \.opening.mayOpen, .live),
         .value("open_command", \.opening.command, .live),
+        .table("transfers", \.transfers, .live, TransferReader.members(of:)),
         .table("wake_storm", \.wakeStorm, .live, WakeStormReader.members(of:)),
     ]
 

@@ -21,6 +21,7 @@ enum SupervisorKeyEffects {
             .value("readers", \.readers, .live),
             .value("session", \.session, .live),
             .value("sleep", \.sleep, .live),
+            .table("transfers", \.transfers, .live, TransferReader.members(of:)),
         ] + directories
 
     /// Sockets, logs and what outlives a boot are there by now, and apps know of them.

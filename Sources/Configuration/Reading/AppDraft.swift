@@ -92,6 +92,7 @@ struct AppDraft {
             error("expiry_warning", "must be shorter than task_time")
         }
         SettingReader.check(self)
+        TransferReader.check(self)
         warnOfModes()
         let location = origins["location"] == nil ? "regions" : "location"
         if origins[location] != nil, !specification.backgroundModes.contains(.location) {

@@ -163,6 +163,9 @@ enum AppKeys {
         .value("opens", \.specification.opening.files, OpeningReader.files),
         .value("may_open", \.specification.opening.mayOpen, OpeningReader.mayOpen),
         .value("open_command", \.specification.opening.command, OpeningReader.command),
+        AppKey("transfers") { context, node, draft in
+            Read.table(context, node, TransferReader.app, into: &draft.specification.transfers)
+        },
         AppKey("wake_storm") { context, node, draft in
             Read.table(context, node, WakeStormReader.keys, into: &draft.specification.wakeStorm)
         },

@@ -25,6 +25,9 @@ enum SupervisorKeys {
         .value("session", \.session, Read.session),
         .value("sleep", \.sleep, Read.boolean),
         .value("state_directory", \.stateDirectory, Read.path),
+        Key("transfers") { context, node, supervisor in
+            Read.table(context, node, TransferReader.supervisor, into: &supervisor.transfers)
+        },
     ]
 
     static let policy: [Key<PolicySpecification>] = [

@@ -194,6 +194,8 @@ public struct AppEvents: Sendable, Hashable {
     public var mailboxSize: UInt64? = 1 << 20
     /// In so many runs that ended unasked it is told something; then it is told that no more.
     public var mailAttempts = 3
+    /// What is transferred for it while it sleeps.
+    public var transfers = TransferSpecification()
     /// What it opens, and may have other apps open.
     public var opening = OpeningSpecification()
     /// How often events may wake it.

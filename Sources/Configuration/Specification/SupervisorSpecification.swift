@@ -40,6 +40,8 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var keepAliveMinimum: Duration = .seconds(600)
     /// How much of the filesystem of `stateDirectory` is to be free: below it caches of apps that do not run go.
     public var minFree = FreeSpaceRule.part(0.05)
+    /// How much all apps together transfer at a time.
+    public var transfers = SupervisorTransfers()
     /// The least severe messages that the supervisor logs.
     public var logLevel: LogLevel = .info
 

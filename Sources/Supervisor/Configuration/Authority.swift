@@ -52,12 +52,13 @@ extension ManagerRequest {
         switch self {
         case .list, .listOf, .status, .logs, .events, .reports, .snapshot, .icon, .doctor, .policies, .evictionOrder,
             .memory,
-            .recordPolicies, .timers, .graph, .metrics, .unhandled, .handlers, .data,
+            .recordPolicies, .timers, .graph, .metrics, .unhandled, .transfers, .handlers, .data,
             .describe:
             true
         case .verb(let request): request.verb == .wait
         case .mailbox(let request): !request.take && request.drop.isEmpty
-        case .signal, .post, .open, .replayUnhandled, .dropUnhandled, .purgeData, .settings, .setSettings, .apply,
+        case .signal, .post, .open, .replayUnhandled, .dropUnhandled, .cancelTransfers, .purgeData, .settings,
+            .setSettings, .apply,
             .reloadPolicy,
             .upgrade:
             false

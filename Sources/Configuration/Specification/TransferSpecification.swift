@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import TransferProtocol
+
+/// `[supervisor.transfers]`: how much all apps together transfer at a time.
+public struct SupervisorTransfers: Sendable, Hashable {
+    /// Transfers that run at a time.
+    public var connections = 8
+    /// Of these, those of one app.
+    public var perApp = 4
+    /// Of these, those from and to one server.
+    public var perHost = 2
+    /// Bytes a second of all together; nil for no limit.
+    public var rate: UInt64?
+    /// What downloads leave free of the filesystem that they write to.
+    public var minFree = FreeSpaceRule.part(0.05)
+
+    /// The defaults.
+    public init() {}
+}
+
+/// `[apps.NAME.transfers]`: what an app may transfer.
+public struct TransferSpecification: Sendable, Hashable {
+    /// Where to; empty for any server.
+    public var allow: [WebPattern] = []
+    /// How many that have not ended it may have.
+    public var limit = 1000
+    /// Bytes that a download may have; nil for no limit.
+    public var sizeLimit: UInt64? = 20 << 30
+    /// How long a transfer may take as a whole; nil for as long as it takes.
+    public var resourceTime: Duration? = .seconds(7 * 86_400)
+    /// Whether discretionary transfers use a link that is metered.
+    public var isMetered = false
+    /// When discretionary transfers may run; nil for always.
+    public var window: DailyWindow?
+    /// What servers are told that ask who it is, by host in lower case.
+    public var credentials: [String: TransferLogin] = [:]
+    /// Files of authorities that count for a host beside the system's, by host in lower case.
+    public var authorities: [String: String] = [:]
+
+    /// The defaults.
+    public init() {}
+
+    /// Whether the app may transfer from or to that URL.
+    public func allows(_ url: String) -> Bool {
+        guard let address = WebAddress(url) else { return false }
+        return allow.isEmpty || allow.contains { $0.matches(address) }
+    }
+}
+
+/// Whom a server is told that asks.
+public struct TransferLogin: Sendable, Hashable {
+    /// Its name there.
+    public var user = ""
+    /// The setting of type `secret` that has the password.
+    public var secret = ""
+
+    init() {}
+}
+
+/// An entry of `allow`: `https://*.example.org/releases/*`.
+public struct WebPattern: Sendable, Hashable {
+    /// As it is written.
+    public let text: String
+    private let isSecure: Bool
+    private let host: String
+    /// Any name below `host`, and not `host` itself.
+    private let isBelow: Bool
+    private let port: UInt16
+    private let path: String
+
+    /// Reads one; nil where it is none.
+    init?(_ text: String) {
+        self.text = text
+        let mark = "://*."
+        isBelow = text.utf8.count > 12 && (text.hasPrefix("http" + mark) || text.hasPrefix("https" + mark))
+        var plain = text
+        if isBelow, let star = plain.utf8.firstIndex(of: UInt8(ascii: "*")) {
+            plain.removeSubrange(star...plain.utf8.index(after: star))
+        }
+        guard let address = WebAddress(plain), !address.host.utf8.contains(UInt8(ascii: "*")) else { return nil }
+        isSecure = address.isSecure
+        host = address.host
+        port = address.port
+        // Without a path the whole server is meant.
+        path = plain.utf8.count { $0 == UInt8(ascii: "/") } == 2 ? "/*" : address.path
+    }
+
+    /// Whether it is one of those that are meant. A path that goes up matches no pattern but that of a whole server.
+    public func matches(_ address: WebAddress) -> Bool {
+        guard isSecure == address.isSecure, port == address.port else { return false }
+        let isHost =
+            isBelow
+            ? address.host.utf8.count > host.utf8.count + 1
+                && Array(address.host.utf8).suffix(host.utf8.count + 1)
+                    .elementsEqual([UInt8(ascii: ".")] + host.utf8)
+            : address.host.utf8.elementsEqual(host.utf8)
+        guard isHost else { return false }
+        if path == "/*" { return true }
+        let onlyPath = address.path.prefix { $0 != "?" }
+        let goesUp = onlyPath.split(separator: "/").contains { part in
+            let word = part.lowercased().split(separator: "%2e", omittingEmptySubsequences: false).joined(
+                separator: "."
+            )
+            return word == "." || word == ".."
+        }
+        return !goesUp && Glob.matches(path, address.path)
+    }
+}
+
+/// A time of each day, as `"01:00-05:00"`, in the machine's time zone; the end may be on the next day.
+public struct DailyWindow: Sendable, Hashable {
+    /// Minutes after midnight at which it begins, 0 to 1439.
+    public var start: Int
+    /// Minutes after midnight before which it ends, 0 to 1439; never the same as `start`.
+    public var end: Int
+
+    init?(_ text: String) {
+        let times = text.split(separator: "-", omittingEmptySubsequences: false).map(Self.minutes)
+        guard times.count == 2, let start = times[0], let end = times[1], start != end else { return nil }
+        self.start = start
+        self.end = end
+    }
+
+    /// Whether a minute of the day, 0 to 1439, is within it.
+    public func contains(minute: Int) -> Bool {
+        start < end ? (start..<end).contains(minute) : minute >= start || minute < end
+    }
+
+    /// As it is written.
+    public var text: String { "\(Self.text(start))-\(Self.text(end))" }
+
+    private static func minutes(_ text: Substring) -> Int? {
+        let bytes = Array(text.utf8)
+        guard bytes.count == 5, bytes[2] == UInt8(ascii: ":"), let hour = Int(text.prefix(2)),
+            let minute = Int(text.suffix(2)), (0...23).contains(hour), (0...59).contains(minute),
+            bytes.allSatisfy({ $0 == UInt8(ascii: ":") || (0x30...0x39).contains($0) })
+        else { return nil }
+        return hour * 60 + minute
+    }
+
+    private static func text(_ minutes: Int) -> String {
+        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        return "\(two(minutes / 60)):\(two(minutes % 60))"
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Varlink
+
+/// A transfer, as operators and its own app see it: never with the values of its header fields or credentials.
+public struct TransferInfo: Hashable, Sendable {
+    /// Its number.
+    public var id: Int64
+    /// Whose it is.
+    public var app: String
+    /// The name under which the app groups transfers.
+    public var session: String
+    /// `download` or `upload`.
+    public var direction: String
+    /// From where or to where.
+    public var url: String
+    /// The file, as a path from the root of the file system.
+    public var file: String
+    /// `queued`, `running`, `waiting`, `done`, `failed` or `cancelled`.
+    public var state: String
+    /// What it waits for: `retry`, `network`, `power`, `memory`, `space`, `window`, `metered` or `login`.
+    public var cause: String?
+    /// Bytes that are there, or were sent.
+    public var bytes: Int64 = 0
+    /// Bytes of the whole file, where that is known.
+    public var total: Int64?
+    /// Bytes a second at last, while it runs.
+    public var rate: Int64?
+    /// The greater comes first.
+    public var priority: Int64 = 0
+    /// Whether it waits for a good moment.
+    public var isDiscretionary = false
+    /// Whether its end launches or wakes the app.
+    public var events = true
+    /// How often it was begun.
+    public var attempts: Int64 = 0
+    /// When the app asked for it, microseconds since 1970.
+    public var createdAt: Int64
+    /// When it is tried again, microseconds since 1970.
+    public var retryAt: Int64?
+    /// When it ended, microseconds since 1970.
+    public var endedAt: Int64?
+    /// The status of the server's last answer.
+    public var status: Int64?
+    /// SHA-256 of the file of a download that is done, 64 hexadecimal digits.
+    public var sha256: String?
+    /// What went wrong last, a word for programs such as `http-status`.
+    public var reason: String?
+    /// What went wrong last, a sentence.
+    public var error: String?
+
+    /// Makes one from what every one has.
+    public init(
+        id: Int64,
+        app: String,
+        session: String,
+        direction: String,
+        url: String,
+        file: String,
+        state: String,
+        createdAt: Int64
+    ) {
+        (self.id, self.app, self.session, self.direction) = (id, app, session, direction)
+        (self.url, self.file, self.state, self.createdAt) = (url, file, state, createdAt)
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        self.init(
+            id: try fields.int("id"),
+            app: try fields.string("app"),
+            session: try fields.string("session"),
+            direction: try fields.string("direction"),
+            url: try fields.string("url"),
+            file: try fields.string("file"),
+            state: try fields.string("state"),
+            createdAt: try fields.int("created_at")
+        )
+        cause = try fields.optionalString("cause")
+        bytes = try fields.int("bytes")
+        total = try fields.optionalInt("total")
+        rate = try fields.optionalInt("rate")
+        priority = try fields.int("priority")
+        isDiscretionary = try fields.bool("discretionary")
+        events = try fields.bool("events")
+        attempts = try fields.int("attempts")
+        retryAt = try fields.optionalInt("retry_at")
+        endedAt = try fields.optionalInt("ended_at")
+        status = try fields.optionalInt("status")
+        sha256 = try fields.optionalString("sha256")
+        reason = try fields.optionalString("reason")
+        error = try fields.optionalString("error")
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "id": .int(id), "app": .string(app), "session": .string(session), "direction": .string(direction),
+            "url": .string(url), "file": .string(file), "state": .string(state), "cause": .optional(cause),
+            "bytes": .int(bytes), "total": .optional(total), "rate": .optional(rate), "priority": .int(priority),
+            "discretionary": .bool(isDiscretionary), "events": .bool(events), "attempts": .int(attempts),
+            "created_at": .int(createdAt), "retry_at": .optional(retryAt), "ended_at": .optional(endedAt),
+            "status": .optional(status), "sha256": .optional(sha256), "reason": .optional(reason),
+            "error": .optional(error),
+        ]
+    }
+
+    /// Whether it is over, and only waits for the app to have heard of it.
+    public var isOver: Bool { state == "done" || state == "failed" || state == "cancelled" }
+}
+
+/// The parameters of Manager's Transfers.
+public struct TransfersRequest: Hashable, Sendable {
+    /// Only of these apps: names, patterns or `tag:NAME`; empty for all.
+    public var apps: [String] = []
+    /// Only of this session; nil for all.
+    public var session: String?
+
+    /// All.
+    public init() {}
+
+    init(fields: Fields) throws(FieldError) {
+        apps = try fields.strings("apps")
+        session = try fields.optionalString("session")
+    }
+
+    var parameters: JSON {
+        var object: JSONObject = [:]
+        if !apps.isEmpty { object["apps"] = .strings(apps) }
+        if let session { object["session"] = .string(session) }
+        return .object(object)
+    }
+}
+
+/// The parameters of Manager's CancelTransfers.
+public struct CancelTransfersRequest: Hashable, Sendable {
+    /// All of these apps: names, patterns or `tag:NAME`.
+    public var apps: [String] = []
+    /// These.
+    public var ids: [Int64] = []
+
+    /// Makes one from its parts.
+    public init(apps: [String] = [], ids: [Int64] = []) {
+        self.apps = apps
+        self.ids = ids
+    }
+
+    init(fields: Fields) throws(FieldError) {
+        apps = try fields.strings("apps")
+        ids = try fields.integers("ids")
+    }
+
+    var parameters: JSON {
+        var object: JSONObject = [:]
+        if !apps.isEmpty { object["apps"] = .strings(apps) }
+        if !ids.isEmpty { object["ids"] = .array(ids.map { .int($0) }) }
+        return .object(object)
+    }
+}

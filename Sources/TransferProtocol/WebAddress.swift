@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import WireText
+
+/// The parts of a URL of http or https, by which servers are told from each other.
+public struct WebAddress: Hashable, Sendable {
+    /// Whether it is https.
+    public var isSecure: Bool
+    /// In lower case; an address of IPv6 in its brackets.
+    public var host: String
+    /// That of the scheme where the URL has none.
+    public var port: UInt16
+    /// The path with the query, beginning with `/`.
+    public var path: String
+
+    /// The parts of a URL; nil where it is none of http or https, or has a user in it.
+    public init?(_ url: String) {
+        guard let colon = url.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+        switch Self.lowercased(url.utf8[..<colon]) {
+        case "http": isSecure = false
+        case "https": isSecure = true
+        default: return nil
+        }
+        let rest = url.utf8[url.utf8.index(after: colon)...]
+        guard rest.starts(with: "//".utf8) else { return nil }
+        let authority = rest.dropFirst(2).prefix { !"/?#\\".utf8.contains($0) }
+        guard !authority.contains(UInt8(ascii: "@")) else { return nil }
+        let target = url.utf8[authority.endIndex...].prefix { $0 != UInt8(ascii: "#") }
+        guard target.first != UInt8(ascii: "\\") else { return nil }
+        var name = authority
+        port = isSecure ? 443 : 80
+        let isBracketed = authority.first == UInt8(ascii: "[")
+        let afterHost: Substring.UTF8View
+        if isBracketed {
+            guard let end = authority.firstIndex(of: UInt8(ascii: "]")) else { return nil }
+            name = authority[...end]
+            afterHost = authority[authority.index(after: end)...]
+        } else {
+            name = authority.prefix { $0 != UInt8(ascii: ":") }
+            afterHost = authority[name.endIndex...]
+        }
+        if !afterHost.isEmpty {
+            guard afterHost.first == UInt8(ascii: ":") else { return nil }
+            let digits = afterHost.dropFirst()
+            if !digits.isEmpty {
+                guard digits.count <= 5, digits.allSatisfy({ (0x30...0x39).contains($0) }),
+                    let number = UInt16(Substring(digits)), number > 0
+                else { return nil }
+                port = number
+            }
+        }
+        host = Self.lowercased(name)
+        let isFit = isBracketed ? Self.isOfAddress : Self.isOfName
+        guard (1...253).contains(host.utf8.count), host.utf8.allSatisfy(isFit) else { return nil }
+        path = (target.first == UInt8(ascii: "/") ? "" : "/") + String(wire: target)
+    }
+
+    /// Host and port, by which requests to one server are counted.
+    public var server: String { "\(host):\(port)" }
+
+    private static func isOfName(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x61...0x7a, 0x30...0x39, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"): true
+        default: false
+        }
+    }
+
+    private static func isOfAddress(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x61...0x66, 0x30...0x39, UInt8(ascii: ":"), UInt8(ascii: "."), UInt8(ascii: "["), UInt8(ascii: "]"): true
+        default: false
+        }
+    }
+
+    private static func lowercased(_ bytes: some Sequence<UInt8>) -> String {
+        String(wire: bytes.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 })
+    }
+}
