@@ -59,6 +59,35 @@ public enum AppInterface {
         # A background task of the app.
         type Task (token: int, name: string)
 
+        # A transfer. direction: download or upload. state: queued, running, waiting, done, failed or cancelled; of one that
+        # waits, cause: retry, network, power, memory, space, window, metered or login. bytes of total are there, or were
+        # sent; rate: bytes a second. Times are microseconds since 1970. reason (a word) and error (a sentence): what went
+        # wrong last. One that is over stays until its app has answered for it.
+        type Transfer (
+          id: int,
+          app: string,
+          session: string,
+          direction: string,
+          url: string,
+          file: string,
+          state: string,
+          cause: ?string,
+          bytes: int,
+          total: ?int,
+          rate: ?int,
+          priority: int,
+          discretionary: bool,
+          events: bool,
+          attempts: int,
+          created_at: int,
+          retry_at: ?int,
+          ended_at: ?int,
+          status: ?int,
+          sha256: ?string,
+          reason: ?string,
+          error: ?string
+        )
+
         # Something that waits to be told to the app, or is being told (in_flight). count: how many became one in it.
         type Mail (
           id: int,
@@ -170,6 +199,36 @@ public enum AppInterface {
         # Sets and unsets settings whose declaration says writable, all or none; the app is not told of that. Replies when it
         # is on the disk and in the file; changed names those that are otherwise than before.
         method SetSettings(values: ?object, unset: ?[]string) -> (changed: []string)
+
+        # Has a file downloaded or uploaded, also while the app sleeps or does not run. direction: download or upload. file: a
+        # name below the app's state directory, or an absolute path below that or one of its data folders. method: GET, PUT
+        # (the default of an upload) or POST, which is tried again only with retry. Without session it is "default"; events
+        # (true): the end of the session brings the app back. Of what is begun in the background, discretionary is always
+        # true. Replies when it is on the disk. The messages that follow: transferDidFinish, transferNeedsLogin.
+        method StartTransfer(
+          session: ?string,
+          direction: string,
+          url: string,
+          file: string,
+          method: ?string,
+          headers: ?[](name: string, value: string),
+          sha256: ?string,
+          discretionary: ?bool,
+          events: ?bool,
+          retry: ?bool,
+          priority: ?int,
+          token: ?string
+        ) -> (id: int)
+
+        # The app's transfers, of a session or all, in the order in which they were asked for.
+        method Transfers(session: ?string) -> (transfers: []Transfer)
+
+        # Ends a transfer, of which the app is not told any more; forgets one that is over.
+        method CancelTransfer(id: int) -> ()
+
+        # Answers a server that asks for a login: user and password, header (a whole Authorization field), or cancel, which
+        # has the transfer fail. Nobody but the process that transfers keeps it: where that is lost, the app is asked again.
+        method AnswerLogin(id: int, user: ?string, password: ?string, header: ?string, cancel: ?bool) -> ()
 
         # The caller may not do that; message says why.
         error NotPermitted (message: string)

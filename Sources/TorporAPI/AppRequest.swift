@@ -31,6 +31,14 @@ public enum AppRequest: Hashable, Sendable {
     case settings
     /// Change settings that are its own to change; `app` does not count.
     case setSettings(SetSettingsRequest)
+    /// Have a file downloaded or uploaded.
+    case startTransfer(StartTransferRequest)
+    /// Its transfers; of all sessions where none is named.
+    case transfers(session: String?)
+    /// End a transfer; forget one that is over.
+    case cancelTransfer(id: Int64)
+    /// Answer a server that asks for a login.
+    case answerLogin(AnswerLoginRequest)
 
     /// Reads a call; nil when the interface has no such method.
     ///
@@ -59,6 +67,10 @@ public enum AppRequest: Hashable, Sendable {
         case "Settings": self = .settings
         case "SetSettings": self = .setSettings(try SetSettingsRequest(fields: fields, app: ""))
         case "Subscribe": self = .subscribe(try SubscribeRequest(fields: fields))
+        case "StartTransfer": self = .startTransfer(try StartTransferRequest(fields: fields))
+        case "Transfers": self = .transfers(session: try fields.optionalString("session"))
+        case "CancelTransfer": self = .cancelTransfer(id: try fields.int("id"))
+        case "AnswerLogin": self = .answerLogin(try AnswerLoginRequest(fields: fields))
         default: return nil
         }
     }
@@ -88,6 +100,10 @@ public enum AppRequest: Hashable, Sendable {
             case .subscribe(let request): ("Subscribe", request.parameters)
             case .settings: ("Settings", .emptyObject)
             case .setSettings(let request): ("SetSettings", request.parameters)
+            case .startTransfer(let request): ("StartTransfer", request.parameters)
+            case .transfers(let session): ("Transfers", ["session": .optional(session)])
+            case .cancelTransfer(let id): ("CancelTransfer", ["id": .int(id)])
+            case .answerLogin(let request): ("AnswerLogin", request.parameters)
             }
         return VarlinkCall(
             method: "\(AppInterface.name).\(member)",

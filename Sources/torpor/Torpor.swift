@@ -26,7 +26,7 @@ package struct Torpor: ParsableCommand {
                     List.self, Status.self, Top.self, Logs.self, Events.self, History.self, Reports.self,
                     SnapshotVerb.self, GraphVerb.self, MemoryVerb.self, TimersVerb.self, MailboxVerb.self,
                     SettingsVerb.self,
-                    Unhandled.self, DataVerb.self, Health.self, MetricsVerb.self,
+                    Unhandled.self, TransfersVerb.self, DataVerb.self, Health.self, MetricsVerb.self,
                 ]
             ),
             CommandGroup(

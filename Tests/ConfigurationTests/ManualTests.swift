@@ -50,7 +50,9 @@ struct ManualTests {
         let several = ["policies": "[policies.NAME]", "apps": "[apps.NAME]"]
         let top = FileReader.keys.map { tables[$0] ?? several[$0] ?? $0 }
         #expect(Self.terms("Top level").keys.sorted() == top.sorted())
-        let supervisor = SupervisorKeys.all.map(\.name) + MemorySpecification.keys.map { "memory." + $0.name }
+        let supervisor =
+            SupervisorKeys.all.map(\.name) + MemorySpecification.keys.map { "memory." + $0.name }
+            + TransferReader.supervisor.map { "transfers." + $0.name }
         #expect(Self.terms("Keys of the supervisor").keys.sorted() == supervisor.sorted())
         #expect(Self.terms("Keys of a policy").keys.sorted() == SupervisorKeys.policy.map(\.name).sorted())
         let app =
@@ -58,6 +60,7 @@ struct ManualTests {
             + TableReader.backoff.map { "restart_backoff." + $0.name }
             + ReadyReader.keys.map { "ready." + $0 }
             + TopicRule.keys.map { "topics.TOPIC." + $0.name }
+            + TransferReader.app.map { "transfers." + $0.name }
             + WakeStormReader.keys.map { "wake_storm." + $0.name }
             + TableReader.profile.map { "resources.STATE." + $0.name }
             + SocketReader.names.map { "sockets." + $0 }

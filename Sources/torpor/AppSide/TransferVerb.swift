@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import CommandLinePages
+import Linux
+import TorporAPI
+import Varlink
+
+/// What an app's scripts have transferred.
+struct TransferVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "transfer",
+        abstract: "Downloads and uploads that go on while the app sleeps, for the scripts of an app.",
+        discussion: """
+            The supervisor moves the file, tries again when the network fails, and wakes or launches the app when all \
+            transfers of a session are over. These verbs are for the app's own processes; ‘torpor transfers’ is for \
+            operators.
+            """,
+        subcommands: [
+            TransferGet.self, TransferPut.self, TransferList.self, TransferCancel.self, TransferLogin.self,
+            TransferWait.self,
+        ]
+    )
+    .examples(
+        "torpor app transfer get https://files.example.org/episode-12.mp3 episodes/12.mp3",
+        "torpor app transfer put backup.tar https://dav.example.org/backup.tar",
+        "torpor app transfer wait --session episodes"
+    )
+}
+
+/// What downloads and uploads have in common.
+struct TransferOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The name of the transfers that belong together.", valueName: "name"))
+    var session = "default"
+    @Option(
+        name: [.customShort("H"), .long],
+        help: ArgumentHelp("Send this header field.", valueName: "name: value")
+    )
+    var header: [String] = []
+    @Flag(help: "Wait for a good moment: memory, battery, load, link and time of the day.")
+    var discretionary = false
+    @Flag(help: "Do not wake or launch the app when the session is over.")
+    var noEvents = false
+    @Option(help: ArgumentHelp("Come before the app's transfers with a lower one.", valueName: "number"))
+    var priority: Int64 = 0
+    @Flag(help: "Return when the transfer is over; exit 1 if it failed.")
+    var wait = false
+
+    func validate() throws {
+        for field in header where Self.split(field) == nil {
+            throw ValidationError("“\(Terminal.harmless(field))” is no header field: write “Name: value”")
+        }
+    }
+
+    static func split(_ field: String) -> (name: String, value: String)? {
+        guard let colon = field.firstIndex(of: ":"), colon > field.startIndex else { return nil }
+        let value = field[field.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+        return (String(field[..<colon]), String(value))
+    }
+
+    /// Asks for it, and says its number; with `--wait`, what became of it.
+    func start(_ request: StartTransferRequest, _ output: OutputOptions) throws {
+        var request = request
+        request.session = session
+        request.headers = header.compactMap(Self.split).map {
+            StartTransferRequest.Header(name: $0.name, value: $0.value)
+        }
+        request.isDiscretionary = discretionary
+        request.events = !noEvents
+        request.priority = priority
+        request.token = .random()
+        let reply = try AppSide.call(.startTransfer(request))
+        guard wait, let id = reply["id"]?.intValue else {
+            if output.json { return Output.document(reply) }
+            return Output.write("\(reply["id"]?.intValue ?? 0)\n")
+        }
+        try TransferWait.wait(session: session, ids: [id], output)
+    }
+}
+
+struct TransferGet: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "get",
+        abstract: "Has a file downloaded; prints the transfer's number."
+    )
+    .examples(
+        "torpor app transfer get https://files.example.org/a.zip",
+        "torpor app transfer get --wait https://h/a b/a"
+    )
+
+    @Argument(help: "Where from: http or https.")
+    var url: String
+    @Argument(
+        help:
+            "The file, below the app's state directory or in a data folder. Without it, the last part of the URL's path."
+    )
+    var file: String?
+    @Option(help: ArgumentHelp("The sum that the file must have.", valueName: "hex"))
+    var sha256: String?
+    @OptionGroup var transfer: TransferOptions
+    @OptionGroup var output: OutputOptions
+
+    package func run() throws {
+        guard let name = file ?? Self.lastPart(url) else {
+            throw ValidationError("\(Terminal.harmless(url)) has no name of a file: write one behind it")
+        }
+        var request = StartTransferRequest(direction: "download", url: url, file: name)
+        request.sha256 = sha256
+        try transfer.start(request, output)
+    }
+
+    private static func lastPart(_ url: String) -> String? {
+        guard let colon = url.range(of: "://") else { return nil }
+        let path = url[colon.upperBound...].prefix { $0 != "?" && $0 != "#" }
+        guard let slash = path.lastIndex(of: "/") else { return nil }
+        let name = path[path.index(after: slash)...]
+        return name.isEmpty || name == "." || name == ".." ? nil : String(name)
+    }
+}
+
+struct TransferPut: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "put",
+        abstract: "Has a file uploaded; prints the transfer's number."
+    )
+    .examples(
+        "torpor app transfer put backup.tar https://dav.example.org/backup.tar",
+        "torpor app transfer put --method POST --retry report.json https://api.example.org/reports"
+    )
+
+    @Argument(help: "The file, below the app's state directory or in a data folder.", completion: .file())
+    var file: String
+    @Argument(help: "Where to: http or https.")
+    var url: String
+    @Option(help: ArgumentHelp("PUT or POST.", valueName: "method"))
+    var method = "PUT"
+    @Flag(help: "Try a POST again, though the server may have taken it already.")
+    var retry = false
+    @OptionGroup var transfer: TransferOptions
+    @OptionGroup var output: OutputOptions
+
+    package func run() throws {
+        var request = StartTransferRequest(direction: "upload", url: url, file: file)
+        request.method = method
+        request.retry = retry
+        try transfer.start(request, output)
+    }
+}
+
+struct TransferList: ParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "Shows the app's transfers.")
+        .examples("torpor app transfer list", "torpor app transfer list --session episodes")
+
+    @Option(help: ArgumentHelp("Only those of this session.", valueName: "name"))
+    var session: String?
+    @OptionGroup var output: OutputOptions
+
+    package func run() throws {
+        let reply = try AppSide.call(.transfers(session: session))
+        guard !output.json else { return Output.document(reply["transfers"] ?? []) }
+        let items = try TransferPage.items(reply)
+        Output.page(items.isEmpty ? "no transfers\n" : TransferPage.table(items, withApps: false).text)
+    }
+}
+
+struct TransferCancel: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cancel",
+        abstract: "Cancels a transfer, and removes what is there of the file."
+    )
+    .examples("torpor app transfer cancel 17")
+
+    @Argument(help: "Its number.")
+    var id: Int64
+    @OptionGroup var output: OutputOptions
+
+    package func run() throws {
+        let reply = try AppSide.call(.cancelTransfer(id: id))
+        if output.json { Output.document(reply) }
+    }
+}
+
+struct TransferLogin: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "login",
+        abstract: "Answers a server that asks a transfer for a login; the password is read from standard input."
+    )
+    .examples(
+        "printf %s \"$PASSWORD\" | torpor app transfer login 17 --user me",
+        "torpor app transfer login 17 --cancel"
+    )
+
+    @Argument(help: "The transfer's number.")
+    var id: Int64
+    @Option(help: "The name at the server.")
+    var user: String?
+    @Flag(help: "Read a whole Authorization field from standard input instead.")
+    var header = false
+    @Flag(help: "Give up: the transfer fails.")
+    var cancel = false
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        if [user != nil, header, cancel].count(where: { $0 }) != 1 {
+            throw ValidationError("--user, --header and --cancel: choose one")
+        }
+    }
+
+    package func run() throws {
+        var request = AnswerLoginRequest(id: id)
+        request.cancel = cancel
+        if !cancel {
+            let bytes = try AppSide.bytes(of: "-")
+            guard let text = String(validWire: bytes.last == 0x0a ? Array(bytes.dropLast()) : bytes) else {
+                throw Failure(status: .usage, message: "standard input is not UTF-8, which a login is")
+            }
+            if header { request.header = text } else { (request.user, request.password) = (user, text) }
+        }
+        let reply = try AppSide.call(.answerLogin(request))
+        if output.json { Output.document(reply) }
+    }
+}
+
+struct TransferWait: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "wait",
+        abstract: "Returns when no transfer of the app, or of a session, is under way; exits 1 if one failed."
+    )
+    .examples("torpor app transfer wait", "torpor app transfer wait --session episodes")
+
+    @Option(help: ArgumentHelp("Only those of this session.", valueName: "name"))
+    var session: String?
+    @OptionGroup var output: OutputOptions
+
+    package func run() throws { try Self.wait(session: session, ids: nil, output) }
+
+    /// Asks twice a second. What has ended stays known until the app has answered for it: what was told to it meanwhile is
+    /// not among what this says.
+    static func wait(session: String?, ids: Set<Int64>?, _ output: OutputOptions) throws {
+        var ended: [Int64: TransferInfo] = [:]
+        while true {
+            let all = try TransferPage.items(try AppSide.call(.transfers(session: session)))
+            let ours = all.filter { ids?.contains($0.id) ?? true }
+            for item in ours where item.isOver { ended[item.id] = item }
+            if ours.allSatisfy(\.isOver) { break }
+            ThisProcess.sleep(.milliseconds(500))
+        }
+        let items = ended.values.sorted { $0.id < $1.id }
+        // What is said here the app need not be told once more.
+        for item in items { _ = try AppSide.call(.cancelTransfer(id: item.id)) }
+        if output.json { Output.document(.array(items.map(\.json))) }
+        let failed = items.filter { $0.state != "done" }
+        guard let first = failed.first else { return }
+        let sentence = first.error ?? "it was \(first.state)"
+        let others = failed.count > 1 ? ", and \(failed.count - 1) more failed" : ""
+        throw Failure(
+            status: .failed,
+            message: "\(Terminal.harmless(first.url)): \(Terminal.harmless(sentence))\(others)"
+        )
+    }
+}
