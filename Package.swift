@@ -266,7 +266,7 @@ let package = Package(
             name: "torpor",
             dependencies: [
                 "AppConnection", "CNCurses", "CommandLinePages", "Configuration", "Importing", "Lifecycle", "Linux",
-                "Policies", "PolicyTools", "Telemetry", "TopView", "TorporAPI", "Varlink", "WireText",
+                "Policies", "PolicyTools", "Telemetry", "TopView", "TorporAPI", "TransferProtocol", "Varlink", "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: [

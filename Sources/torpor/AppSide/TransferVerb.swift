@@ -4,7 +4,9 @@ import ArgumentParser
 import CommandLinePages
 import Linux
 import TorporAPI
+import TransferProtocol
 import Varlink
+import WireText
 
 /// What an app's scripts have transferred.
 struct TransferVerb: ParsableCommand {
@@ -110,9 +112,9 @@ struct TransferGet: ParsableCommand {
     }
 
     private static func lastPart(_ url: String) -> String? {
-        guard let colon = url.range(of: "://") else { return nil }
-        let path = url[colon.upperBound...].prefix { $0 != "?" && $0 != "#" }
-        guard let slash = path.lastIndex(of: "/") else { return nil }
+        guard let path = WebAddress(url)?.path.prefix(while: { $0 != "?" }), let slash = path.lastIndex(of: "/") else {
+            return nil
+        }
         let name = path[path.index(after: slash)...]
         return name.isEmpty || name == "." || name == ".." ? nil : String(name)
     }
