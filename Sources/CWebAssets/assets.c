@@ -29,7 +29,9 @@
     file(snapshot_js, "snapshot.js", SCRIPT) \
     file(states_js, "states.js", SCRIPT) \
     file(store_js, "store.js", SCRIPT) \
-    file(timeline_js, "timeline.js", SCRIPT)
+    file(timeline_js, "timeline.js", SCRIPT) \
+    file(transfers_js, "transfers.js", SCRIPT) \
+    file(unhandled_js, "unhandled.js", SCRIPT)
 
 static const unsigned char index_html[] = {
 #embed "assets/index.html"
@@ -99,6 +101,12 @@ static const unsigned char store_js[] = {
 };
 static const unsigned char timeline_js[] = {
 #embed "assets/timeline.js"
+};
+static const unsigned char transfers_js[] = {
+#embed "assets/transfers.js"
+};
+static const unsigned char unhandled_js[] = {
+#embed "assets/unhandled.js"
 };
 
 #define ENTRY(symbol, name, type) {name, type, symbol, sizeof symbol},

@@ -21,6 +21,10 @@ public enum WebRoute: Hashable, Sendable {
     case icon(String)
     /// What an app is set to, and changes of that.
     case settings(String)
+    /// The messages of an app that nobody handled; POST has them told again or drops them.
+    case unhandled(String)
+    /// What is transferred for an app, or for all (empty); POST cancels it.
+    case transfers(String)
     case events
     case reports
     case memory
@@ -64,6 +68,8 @@ public enum WebRoute: Hashable, Sendable {
         case (3, "snapshot"): self = .snapshot(parts[1])
         case (3, "icon"): self = .icon(parts[1])
         case (3, "settings"): self = .settings(parts[1])
+        case (3, "unhandled"): self = .unhandled(parts[1])
+        case (3, "transfers"): self = .transfers(parts[1])
         case (3, let word):
             guard let verb = Self.verbs[word] else { return nil }
             self = .verb(parts[1], verb)
@@ -74,7 +80,7 @@ public enum WebRoute: Hashable, Sendable {
     private static let plain: [String: WebRoute] = [
         "apps": .apps, "events": .events, "reports": .reports, "memory": .memory, "timers": .timers,
         "samples": .samples, "graph": .graph, "describe": .describe, "doctor": .doctor, "stream": .stream,
-        "session": .session,
+        "session": .session, "transfers": .transfers(""),
     ]
 
     /// The methods that it takes.
@@ -82,8 +88,17 @@ public enum WebRoute: Hashable, Sendable {
         switch self {
         case .asset, .health: ["GET", "HEAD"]
         case .verb, .session: ["POST"]
-        case .settings: ["GET", "POST"]
+        case .settings, .unhandled: ["GET", "POST"]
+        case .transfers(let app): app.isEmpty ? ["GET"] : ["GET", "POST"]
         default: ["GET"]
+        }
+    }
+
+    /// Whether a POST to it changes something of an app.
+    public var changesApp: Bool {
+        switch self {
+        case .verb, .settings, .unhandled, .transfers: true
+        default: false
         }
     }
 }

@@ -62,6 +62,14 @@ struct Answers: Sendable {
             case .snapshot(let name): return try snapshot(name, link)
             case .icon(let name): return try icon(name, link)
             case .settings(let name): return HTTPResponse(status: 200, json: try link.call(.settings(app: name)))
+            case .unhandled(let name):
+                var request = UnhandledRequest()
+                request.apps = [name]
+                return HTTPResponse(status: 200, json: try link.call(.unhandled(request)))
+            case .transfers(let name):
+                var request = TransfersRequest()
+                request.apps = name.isEmpty ? [] : [name]
+                return HTTPResponse(status: 200, json: try link.call(.transfers(request)))
             case .events: return HTTPResponse(status: 200, json: try events(query, link))
             case .reports: return HTTPResponse(status: 200, json: try link.call(.reports(app: query.app)))
             case .memory: return HTTPResponse(status: 200, json: try link.call(.memory))
@@ -141,17 +149,47 @@ struct Answers: Sendable {
         return request
     }
 
-    /// What the body of a POST sets and unsets of an app.
-    static func settings(_ name: String, _ body: JSON) throws(FieldError) -> SetSettingsRequest {
+    /// What the body of a POST to the settings, the unhandled messages or the transfers of an app changes.
+    static func change(_ route: WebRoute, _ body: JSON) throws(FieldError) -> ManagerRequest {
+        switch route {
+        case .settings(let name): return .setSettings(try settings(name, body))
+        case .unhandled:
+            let fields = try only(["replay", "drop"], body)
+            if let id = try fields.optionalInt("replay") { return .replayUnhandled(ReplayRequest(id: id)) }
+            return .dropUnhandled(DropRequest(ids: try numbers("drop", fields)))
+        default:
+            return .cancelTransfers(CancelTransfersRequest(ids: try numbers("cancel", try only(["cancel"], body))))
+        }
+    }
+
+    /// The members of a body that may have these.
+    private static func only(_ names: [String], _ body: JSON) throws(FieldError) -> Fields {
+        let list = names.joined(separator: " and ")
         guard let object = body.objectValue else {
-            throw FieldError(field: "the body", problem: "must be an object, which may have values and unset")
+            throw FieldError(field: "the body", problem: "must be an object, which may have \(list)")
         }
-        if let unknown = object.members.first(where: { $0.name != "values" && $0.name != "unset" }) {
-            throw FieldError(field: unknown.name, problem: "is not known here: the body may have values and unset")
+        if let unknown = object.members.first(where: { member in !names.contains { $0 == member.name } }) {
+            throw FieldError(field: unknown.name, problem: "is not known here: the body may have \(list)")
         }
+        return Fields(object)
+    }
+
+    /// Numbers, of which there must be one.
+    private static func numbers(_ name: String, _ fields: Fields) throws(FieldError) -> [Int64] {
+        let numbers = try fields.list(name) { json throws(FieldError) in
+            guard let number = json.intValue else { throw FieldError(field: name, problem: "must have whole numbers") }
+            return number
+        }
+        guard !numbers.isEmpty else { throw FieldError(field: name, problem: "must have a number") }
+        return numbers
+    }
+
+    /// What the body of a POST sets and unsets of an app.
+    private static func settings(_ name: String, _ body: JSON) throws(FieldError) -> SetSettingsRequest {
+        let fields = try only(["values", "unset"], body)
         var request = SetSettingsRequest(app: name)
-        request.unset = try Fields(body).strings("unset")
-        for member in object["values"]?.objectValue?.members ?? [] {
+        request.unset = try fields.strings("unset")
+        for member in body["values"]?.objectValue?.members ?? [] {
             guard let text = SetSettingsRequest.text(member.value) else {
                 throw FieldError(field: "values", problem: "must have strings, numbers, true and false only")
             }
@@ -160,12 +198,12 @@ struct Answers: Sendable {
         return request
     }
 
-    /// Sets and unsets settings of an app.
-    func change(_ request: SetSettingsRequest, _ link: Link) -> HTTPResponse {
+    /// Changes something of an app.
+    func change(_ request: ManagerRequest, _ link: Link) -> HTTPResponse {
         hub.refresh(underWay: 1)
         defer { hub.refresh(underWay: -1) }
         do throws(VarlinkClientError) {
-            return HTTPResponse(status: 200, json: try link.call(.setSettings(request)))
+            return HTTPResponse(status: 200, json: try link.call(request))
         } catch {
             return HTTPResponse(error)
         }

@@ -139,10 +139,7 @@ final class WebService: HTTPService {
             hasBearer: head.header("Authorization") != nil || !access.needsToken || route == .session
         )
         guard isOurs else { return HTTPResponse(403, "this does not come from the dashboard's own page") }
-        switch route {
-        case .verb, .settings: if isReadOnly { return HTTPResponse(403, Self.onlyShows) }
-        default: break
-        }
+        if route.changesApp, isReadOnly { return HTTPResponse(403, Self.onlyShows) }
         if let length = head.header("Content-Length").flatMap({ UInt64($0) }), length > UInt64(PostExchange.limit) {
             return HTTPResponse(413, "that is too much")
         }
@@ -158,29 +155,21 @@ final class WebService: HTTPService {
         } catch {
             return .answer(HTTPResponse(400, "the body is \(error)").secured)
         }
-        if case .settings(let name) = route { return change(name, json) }
-        guard case .verb(let name, let verb) = route else {
-            return .answer(enter(json["token"]?.stringValue ?? "", .answer).secured)
+        let name: String
+        switch route {
+        case .verb(let app, _), .settings(let app), .unhandled(let app), .transfers(let app): name = app
+        default: return .answer(enter(json["token"]?.stringValue ?? "", .answer).secured)
         }
         // Exactly one app: no pattern.
         if let problem = GatewayNames.problem(app: name) {
             return .answer(HTTPResponse(404, "there is no app of that name: \(problem)").secured)
         }
         do throws(FieldError) {
-            let request = try Answers.request(verb, name, json)
-            return later(doers) { [answers] link in answers.act(request, link) }
-        } catch {
-            return .answer(HTTPResponse(400, "\(error)").secured)
-        }
-    }
-
-    private func change(_ name: String, _ json: JSON) -> HTTPDecision {
-        // Exactly one app: no pattern.
-        if let problem = GatewayNames.problem(app: name) {
-            return .answer(HTTPResponse(404, "there is no app of that name: \(problem)").secured)
-        }
-        do throws(FieldError) {
-            let request = try Answers.settings(name, json)
+            if case .verb(_, let verb) = route {
+                let request = try Answers.request(verb, name, json)
+                return later(doers) { [answers] link in answers.act(request, link) }
+            }
+            let request = try Answers.change(route, json)
             return later(doers) { [answers] link in answers.change(request, link) }
         } catch {
             return .answer(HTTPResponse(400, "\(error)").secured)

@@ -13,10 +13,11 @@ import { overview } from "./overview.js";
 import { reports } from "./reports.js";
 import { connect, on, post, probe, store } from "./store.js";
 import { timeline } from "./timeline.js";
+import { transfers } from "./transfers.js";
 
 const PAGES = [
   ["#/", "Apps", overview], ["#/timeline", "Timeline", timeline], ["#/memory", "Memory", memory], ["#/events", "Events", events],
-  ["#/reports", "Reports", reports], ["#/graph", "Graph", graph], ["#/machine", "Machine", machine],
+  ["#/reports", "Reports", reports], ["#/transfers", "Transfers", transfers], ["#/graph", "Graph", graph], ["#/machine", "Machine", machine],
 ];
 const main = document.getElementById("main");
 const nav = document.getElementById("nav");

@@ -13,6 +13,8 @@ import { Snapshot } from "./snapshot.js";
 import { badge, shown } from "./states.js";
 import { appPath, get, on, store, uptimeOf } from "./store.js";
 import { Lanes, stateLegend, timeZoom } from "./timeline.js";
+import { Transfers } from "./transfers.js";
+import { Unhandled } from "./unhandled.js";
 
 const facts = (pairs) => h("dl", { class: "facts" }, pairs.filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== "–")
   .flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
@@ -43,6 +45,8 @@ export function appPage(main, name) {
   const lanes = new Lanes(name);
   const snapshot = new Snapshot(name);
   const settings = new Settings(name);
+  const transfers = new Transfers(name);
+  const unhandled = new Unhandled(name);
   const socketCard = card("Sockets and timers", sockets);
   const missing = h("p", { class: "card empty", hidden: true });
   main.append(
@@ -51,6 +55,7 @@ export function appPage(main, name) {
     h("div", { class: "columns" },
       h("div", {}, card("Now", h("div", {}, live, left)), card("Processes", processes), socketCard),
       h("div", {}, snapshot.element, settings.element, card("Events", eventsBody), card("Configuration", more))),
+    transfers.element, unhandled.element,
     card("Output", log.box, ...log.tools),
     card("Termination reports", reports));
 
@@ -138,7 +143,8 @@ export function appPage(main, name) {
       if (changed.some((app) => app.name === name)) loadSoon();
     }),
     on("events", (event) => { if (event?.app === name && event.reason === "snapshot") loadSoon(); }),
-    on("supervisor", update), eventsOf(name, eventsBody), () => log.end(), () => lanes.end(), () => clearTimeout(soon),
+    on("supervisor", update), eventsOf(name, eventsBody), () => log.end(), () => lanes.end(), () => transfers.end(),
+    () => unhandled.end(), () => clearTimeout(soon),
   ];
   const timer = setInterval(update, 1000);
   return () => { clearInterval(timer); ends.forEach((end) => end()); };
