@@ -266,7 +266,8 @@ let package = Package(
             name: "torpor",
             dependencies: [
                 "AppConnection", "CNCurses", "CommandLinePages", "Configuration", "Importing", "Lifecycle", "Linux",
-                "Policies", "PolicyTools", "Telemetry", "TopView", "TorporAPI", "TransferProtocol", "Varlink", "WireText",
+                "Policies", "PolicyTools", "Telemetry", "TopView", "TorporAPI", "TransferProtocol", "Varlink",
+                "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: [
