@@ -371,6 +371,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.requiredBy = apps.filter { $0.specification.requires.contains(app.name) }.map(\.name)
         status.mailbox = Int64(supervisor.mailboxes.waiting(for: app).count)
         status.unhandled = Int64(supervisor.mailboxes.unhandled.count(of: app))
+        status.unfitSettings = supervisor.settings.unfit(of: app)
         status.watchdogMilliseconds = specification.rules.watchdog.map { $0.microseconds / 1000 }
         status.deadlines = machine.deadlines.map { deadline in
             DeadlineInfo(
