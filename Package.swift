@@ -225,8 +225,9 @@ let package = Package(
             dependencies: [
                 "Archives", "Configuration", "Engine", "EventLoop", "EventSources", "KeeperProtocol", "Lifecycle",
                 "Linux", "LoginManager", "Mailbox", "MemoryPressure", "Notify", "Output", "Policies", "PolicyHost",
-                "Processes", "Recovery", "Schedules", "ServiceManager", "Store", "TorporAPI", "TorporPolicyABI",
-                "Varlink", "VarlinkServer", "WireText",
+                "CalendarTime", "Processes", "Recovery", "Schedules", "ServiceManager", "Store", "TorporAPI",
+                "TorporPolicyABI", "TransferProtocol", "TransferRules", "Transfers", "Varlink", "VarlinkServer",
+                "WireText",
             ]
         ),
         .target(name: "SystemBus", dependencies: ["CSystemd", "EventLoop", "Linux", "WireText"]),
@@ -239,6 +240,8 @@ let package = Package(
         .target(name: "TorporPolicyABI"),
         .target(name: "TorporPolicyKit", dependencies: ["TorporPolicyABI"]),
         .target(name: "TransferProtocol", dependencies: ["Varlink", "WireText"]),
+        .target(name: "TransferRules", dependencies: ["TransferProtocol", "WireText"]),
+        .target(name: "Transfers", dependencies: ["TransferProtocol", "Varlink"]),
         .target(name: "Varlink", dependencies: ["Linux", "WireText"]),
         .target(name: "VarlinkServer", dependencies: ["EventLoop", "Linux", "Varlink", "WireText"]),
         .target(name: "Web", dependencies: ["Bearer", "TorporAPI", "Varlink", "WireText"]),

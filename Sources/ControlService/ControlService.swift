@@ -132,6 +132,8 @@ package final class ControlService: ShellRoom, ClientService {
             case .unhandled(let request): try unhandled(request, reply)
             case .replayUnhandled(let request): try replay(request, by: Self.name(of: peer), reply)
             case .dropUnhandled(let request): try drop(request, by: Self.name(of: peer), reply)
+            case .transfers(let request): try transfers(request, reply)
+            case .cancelTransfers(let request): try cancel(request, by: Self.name(of: peer), reply)
             case .data(let names): data(of: names, reply)
             case .purgeData(let request): purge(request, by: Self.name(of: peer), reply)
             case .settings(let name):
@@ -371,6 +373,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.requiredBy = apps.filter { $0.specification.requires.contains(app.name) }.map(\.name)
         status.mailbox = Int64(supervisor.mailboxes.waiting(for: app).count)
         status.unhandled = Int64(supervisor.mailboxes.unhandled.count(of: app))
+        status.transfers = Int64(supervisor.transfers.count(of: app))
         status.unfitSettings = supervisor.settings.unfit(of: app)
         status.watchdogMilliseconds = specification.rules.watchdog.map { $0.microseconds / 1000 }
         status.deadlines = machine.deadlines.map { deadline in

@@ -90,6 +90,8 @@ package final class Supervisor: Room {
     package private(set) lazy var mailboxes = Mailboxes(engine, recorder, self)
     /// What apps are set to.
     package private(set) lazy var settings = Settings(self)
+    /// What is downloaded and uploaded for apps.
+    package private(set) lazy var transfers = AppTransfers(self)
     /// Events that wake apps.
     package private(set) lazy var wakes = Wakes(engine, recorder, self)
     /// Looks for file locks of apps that are suspended.
@@ -209,7 +211,7 @@ package final class Supervisor: Room {
         let observers: [any LifecycleObserver] = [
             announcements, launcher, persistence, shares, snapshots, savedStates, memoryWatch, lockWatch, appSockets,
             service,
-            interruptions, mailboxes, settings, wakes, dataFolders,
+            interruptions, mailboxes, settings, wakes, dataFolders, transfers,
         ]
         for observer in observers { engine.add(observer) }
         if let clients { engine.add(clients) }

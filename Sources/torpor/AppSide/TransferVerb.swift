@@ -39,7 +39,7 @@ struct TransferOptions: ParsableArguments {
         help: ArgumentHelp("Send this header field.", valueName: "name: value")
     )
     var header: [String] = []
-    @Flag(help: "Wait for a good moment: memory, battery, load, link and time of the day.")
+    @Flag(help: "Wait for a good moment: memory, battery, load and the time of the day.")
     var discretionary = false
     @Flag(help: "Do not wake or launch the app when the session is over.")
     var noEvents = false
