@@ -24,6 +24,7 @@ let package = Package(
         .executable(name: "torpor-gateway", targets: ["torpor-gateway"]),
         .executable(name: "torpor-keeper", targets: ["torpor-keeper"]),
         .executable(name: "torpor-policy-host", targets: ["torpor-policy-host"]),
+        .executable(name: "torpor-transfer", targets: ["torpor-transfer"]),
         .executable(name: "torpor-web", targets: ["torpor-web"]),
         .executable(name: "torpord", targets: ["torpord"]),
         // The policies that ship, as supervisors load them: lib…Policy.so.
@@ -70,6 +71,8 @@ let package = Package(
         .target(name: "CKeeperProtocol"),
         .target(name: "CLinux"),
         // For torpor-gateway and torpor-web alone.
+        // For torpor-transfer alone.
+        .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl"), .linkedLibrary("crypto")]),
         .systemLibrary(
             name: "CMicrohttpd",
             pkgConfig: "libmicrohttpd",
@@ -334,6 +337,13 @@ let package = Package(
                 ? [.unsafeFlags(["-static-stdlib", "-nostartfiles", "-Xclang-linker", "-static"])] : []
         ),
         .executableTarget(
+            name: "torpor-transfer",
+            dependencies: [
+                "CCurl", "Linux", "TorporAPI", "TransferProtocol", "TransferRules", "Varlink", "WireText",
+            ],
+            linkerSettings: sharedRuntime
+        ),
+        .executableTarget(
             name: "torpor-web",
             dependencies: [
                 "AppConnection", "Bearer", "CWebAssets", "Configuration", "GatewayConfiguration",
@@ -483,6 +493,13 @@ let package = Package(
             name: "TorporAppTests",
             dependencies: ["AppConnection", "Linux", "TorporAPI", "TorporApp", "Varlink"]
         ),
+        .testTarget(
+            name: "TransferProgramTests",
+            dependencies: ["Linux", "TestAddresses", "TransferProtocol", "Varlink", "torpor-transfer"],
+            exclude: ["lying-server.py"]
+        ),
+        .testTarget(name: "TransferProtocolTests", dependencies: ["TransferProtocol", "Varlink"]),
+        .testTarget(name: "TransferRulesTests", dependencies: ["TransferProtocol", "TransferRules"]),
         .testTarget(name: "VMTests", dependencies: ["TestMachine"]),
         .testTarget(
             name: "VarlinkTests",
@@ -523,7 +540,7 @@ if Context.environment["TORPOR_SIMULATION"] != nil {
 }
 
 let withoutSwift: Set = [
-    "CFuzzTargets", "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CNCurses", "CPolicyWire",
+    "CCurl", "CFuzzTargets", "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CNCurses", "CPolicyWire",
     "CSQLite", "CSimulatedKernel", "CSystemd", "CTOML", "CWebAssets", "CYAML", "TorporPolicyABI", "torpor-keeper",
     "torpor-policy-host",
     "torpor-test-app",

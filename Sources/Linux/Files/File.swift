@@ -28,6 +28,8 @@ public struct FileStatus: Hashable, Sendable {
     public let links: UInt64
     /// Last change of its content, microseconds since 1970.
     public let modifiedMicroseconds: Int64
+    /// The same in nanoseconds.
+    public let modifiedNanoseconds: Int64
     /// When it was read last, as far as the filesystem notes that (mount(8), relatime), microseconds since 1970.
     public let accessedMicroseconds: Int64
 
@@ -52,6 +54,7 @@ public struct FileStatus: Hashable, Sendable {
         inode = UInt64(raw.st_ino)
         links = UInt64(raw.st_nlink)
         modifiedMicroseconds = Int64(raw.st_mtim.tv_sec) * 1_000_000 + Int64(raw.st_mtim.tv_nsec) / 1000
+        modifiedNanoseconds = Int64(raw.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(raw.st_mtim.tv_nsec)
         accessedMicroseconds = Int64(raw.st_atim.tv_sec) * 1_000_000 + Int64(raw.st_atim.tv_nsec) / 1000
     }
 }

@@ -218,6 +218,14 @@ public struct FilesystemSpace: Hashable, Sendable {
     /// What users without rights may still take.
     public let free: UInt64
 
+    /// Of the filesystem that an open file is on. It may wait for a disk.
+    public init(of descriptor: Int32) throws(Errno) {
+        var raw = statvfs()
+        try call { fstatvfs(descriptor, &raw) }
+        total = UInt64(raw.f_blocks) &* UInt64(raw.f_frsize)
+        free = UInt64(raw.f_bavail) &* UInt64(raw.f_frsize)
+    }
+
     /// Of the filesystem that a path is on. It may wait for a disk.
     public init(of path: String) throws(Errno) {
         var raw = statvfs()

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import WireText
+
+/// What a transfer needs of the head of a server's answer, taken line by line. The next status line begins anew.
+public struct ResponseHead: Hashable, Sendable {
+    /// The longest value that is remembered, in bytes; a longer one counts as none.
+    public static let longestValue = 8 << 10
+    /// The most bytes that the heads of one request may have together.
+    public static let most = 256 << 10
+
+    /// 0 before the first line.
+    public private(set) var status = 0
+    /// Bytes of all lines, of earlier heads too.
+    public private(set) var size = 0
+    private var values: [String: String] = [:]
+    private static let known: Set = [
+        "content-encoding", "content-length", "content-range", "date", "etag", "last-modified", "location",
+        "proxy-authenticate",
+        "retry-after", "transfer-encoding", "www-authenticate",
+    ]
+    /// Fields of which two are a contradiction unless they are the same; of the others the values are joined.
+    private static let single: Set = [
+        "content-length", "content-range", "date", "etag", "last-modified", "location", "retry-after",
+    ]
+
+    /// The head of which nothing came yet.
+    public init() {}
+
+    /// Takes one line, with or without its end.
+    public mutating func take(_ line: some Collection<UInt8>) {
+        size += line.count
+        let text = Substring(String(wire: line.prefix { $0 != 0x0d && $0 != 0x0a })).utf8
+        if text.starts(with: "HTTP/".utf8) {
+            values = [:]
+            status = 0
+            guard let space = text.firstIndex(of: 0x20) else { return }
+            let digits = Bytes.trimmed(text[space...]).prefix { $0 != 0x20 }
+            if digits.count == 3, let number = Bytes.count(digits), number >= 100 { status = Int(number) }
+            return
+        }
+        guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return }
+        let name = Bytes.lowercased(Substring(text[..<colon]))
+        guard Self.known.contains(name) else { return }
+        let value = Bytes.trimmed(text[text.index(after: colon)...])
+        guard value.count <= Self.longestValue else { return }
+        let new = String(Substring(value))
+        guard let old = values[name] else {
+            values[name] = new
+            return
+        }
+        if Self.single.contains(name) {
+            // Neither is to be believed.
+            if old != new { values[name] = "" }
+        } else if old.utf8.count + new.utf8.count < Self.longestValue {
+            values[name] = old + ", " + new
+        }
+    }
+
+    /// The value of a field; nil for fields that no transfer needs.
+    public subscript(_ name: String) -> String? { values[name] }
+
+    /// The body's length, where the server said it and does not send it in chunks.
+    public var length: Int64? {
+        guard values["transfer-encoding"] == nil, let text = values["content-length"] else { return nil }
+        return Bytes.count(text.utf8)
+    }
+
+    /// What the body is packed with: nil for nothing.
+    public var encoding: String? {
+        guard let text = values["content-encoding"] else { return nil }
+        let coded = Bytes.lowercased(text).split(whereSeparator: { $0 == "," || $0 == " " }).filter { $0 != "identity" }
+        return coded.isEmpty ? nil : coded.joined(separator: ", ")
+    }
+
+    /// For If-Range: a strong ETag, or a Last-Modified that is at least 60 s older than the answer's Date (RFC 9110, 8.8.2.2);
+    /// nil where there is neither.
+    public var condition: String? {
+        if let tag = values["etag"], Self.isStrong(tag) { return tag }
+        guard let text = values["last-modified"], let date = values["date"], let modified = HTTPDate.seconds(text),
+            let sent = HTTPDate.seconds(date), sent - modified >= 60
+        else { return nil }
+        return text
+    }
+
+    static func isStrong(_ tag: String) -> Bool {
+        let bytes = tag.utf8
+        guard (3...1024).contains(bytes.count), bytes.first == UInt8(ascii: "\""), bytes.last == UInt8(ascii: "\"")
+        else {
+            return false
+        }
+        return bytes.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 != 0x22 && $0 != 0x7f }
+    }
+
+    /// Seconds after which the server wants to be asked again, at most an hour.
+    ///
+    /// - Parameter now: seconds since 1970, for a server that names a time and not its own.
+    public func retryAfter(now: Int64) -> Int64? {
+        guard let text = values["retry-after"] else { return nil }
+        if let seconds = Bytes.count(text.utf8) { return min(seconds, 3600) }
+        guard let time = HTTPDate.seconds(text) else { return nil }
+        let sent = values["date"].flatMap(HTTPDate.seconds) ?? now
+        return min(max(0, time - sent), 3600)
+    }
+
+    /// What it wants a login for, by which ways: those of WWW-Authenticate, or for 407 of Proxy-Authenticate.
+    public var challenges: [Challenge] {
+        Challenge.all(in: values[status == 407 ? "proxy-authenticate" : "www-authenticate"] ?? "")
+    }
+}

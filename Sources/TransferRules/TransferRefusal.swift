@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import TransferProtocol
+import WireText
+
+/// Why a transfer is not begun: what an app asks for is judged before anything is done of it.
+public struct TransferRefusal: Error, Hashable, Sendable, CustomStringConvertible {
+    /// A word for programs: `url`, `scheme`, `method`, `headers`, `file`, `sha256`.
+    public let reason: String
+    /// A sentence for people, which has no value of a header in it.
+    public let description: String
+
+    init(_ reason: String, _ description: String) {
+        self.reason = reason
+        self.description = description
+    }
+
+    /// Bytes that a URL may have.
+    public static let longestURL = 8 << 10
+    /// Header fields that a request may have.
+    public static let mostHeaders = 32
+    /// Bytes that names and values of header fields may have together.
+    public static let mostHeaderBytes = 16 << 10
+    /// Bytes that a file's name may have, as the kernel has it for paths.
+    public static let longestFile = 4095
+
+    /// The fields that belong to the transfer itself.
+    public static let reserved: Set = [
+        "accept-encoding", "content-length", "host", "if-range", "range", "transfer-encoding",
+    ]
+
+    /// Judges a URL and gives its parts.
+    public static func address(_ url: String) throws(TransferRefusal) -> WebAddress {
+        guard url.utf8.count <= longestURL else {
+            throw TransferRefusal("url", "the URL has more than \(longestURL) bytes")
+        }
+        guard url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
+            throw TransferRefusal("url", "the URL has a space or a control character in it: write it as %XX")
+        }
+        if let address = WebAddress(url) { return address }
+        let scheme = Bytes.lowercased(Substring(url.utf8.prefix { $0 != UInt8(ascii: ":") }))
+        if scheme != "http" && scheme != "https" {
+            throw TransferRefusal("scheme", "the URL must begin with http:// or https://")
+        }
+        let authority = url.utf8.dropFirst(scheme.utf8.count + 3).prefix { !"/?#".utf8.contains($0) }
+        if authority.contains(UInt8(ascii: "@")) {
+            throw TransferRefusal("url", "the URL must not name a user: give credentials in the configuration")
+        }
+        throw TransferRefusal("url", "the URL has no valid host or port")
+    }
+
+    /// Judges header fields.
+    public static func check(headers: [TransferHeader]) throws(TransferRefusal) {
+        guard headers.count <= mostHeaders else {
+            throw TransferRefusal("headers", "there are more than \(mostHeaders) header fields")
+        }
+        let size = headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
+        guard size <= mostHeaderBytes else {
+            throw TransferRefusal("headers", "the header fields have more than \(mostHeaderBytes) bytes together")
+        }
+        for header in headers {
+            guard !header.name.isEmpty, header.name.utf8.allSatisfy(Bytes.isOfToken) else {
+                throw TransferRefusal("headers", "a header field's name is not valid")
+            }
+            guard !reserved.contains(Bytes.lowercased(header.name)) else {
+                throw TransferRefusal("headers", "the header field \(header.name) is set by the transfer itself")
+            }
+            guard header.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 }) else {
+                throw TransferRefusal("headers", "the header field \(header.name) has a control character in its value")
+            }
+        }
+    }
+
+    /// Judges a method.
+    public static func check(method: String, of direction: TransferDirection) throws(TransferRefusal) {
+        switch direction {
+        case .download where method == "GET", .upload where method == "PUT" || method == "POST": return
+        case .download: throw TransferRefusal("method", "the method of a download must be GET")
+        case .upload: throw TransferRefusal("method", "the method of an upload must be PUT or POST")
+        }
+    }
+
+    /// Judges a file's name below one of the app's folders.
+    public static func check(file: String) throws(TransferRefusal) {
+        let names = file.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        let isValid = names.allSatisfy { name in
+            (1...255).contains(name.count) && !name.elementsEqual(".".utf8) && !name.elementsEqual("..".utf8)
+        }
+        guard isValid, file.utf8.count <= longestFile, !file.utf8.contains(0) else {
+            throw TransferRefusal("file", "the file must be a name below the folder, without . and .. and empty parts")
+        }
+    }
+
+    /// Judges a SHA-256.
+    public static func check(sha256: String) throws(TransferRefusal) {
+        let isDigest =
+            sha256.utf8.count == 64
+            && sha256.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+        guard isDigest else {
+            throw TransferRefusal("sha256", "the SHA-256 must be 64 lower-case hexadecimal digits")
+        }
+    }
+
+    /// Judges all that an order says.
+    @discardableResult
+    public static func check(_ order: TransferOrder) throws(TransferRefusal) -> WebAddress {
+        let address = try address(order.url)
+        try check(method: order.method, of: order.direction)
+        try check(headers: order.headers)
+        try check(file: order.file)
+        if let digest = order.sha256 { try check(sha256: digest) }
+        let secrets = [order.credentials?.user, order.credentials?.password, order.credentials?.header]
+        guard secrets.allSatisfy({ $0?.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f } ?? true }) else {
+            throw TransferRefusal("headers", "the credentials have a control character in them")
+        }
+        return address
+    }
+}

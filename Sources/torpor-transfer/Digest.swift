@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CCurl
+import WireText
+
+/// SHA-256 of bytes that come piece by piece. Sendable, since it has one owner at a time: the loop or a job.
+final class Digest: @unchecked Sendable {
+    private let context: OpaquePointer
+
+    /// Nil without memory.
+    init?() {
+        guard let context = ccurl_digest_new() else { return nil }
+        self.context = context
+    }
+
+    deinit { ccurl_digest_free(context) }
+
+    /// Begins anew.
+    func reset() { ccurl_digest_reset(context) }
+
+    func update(_ bytes: UnsafeRawBufferPointer) { ccurl_digest_update(context, bytes.baseAddress, bytes.count) }
+
+    /// 64 lower-case hexadecimal digits; it has to be reset before it is used again.
+    func finish() -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        let bytes = [UInt8](unsafeUninitializedCapacity: 32) { buffer, count in
+            ccurl_digest_finish(context, buffer.baseAddress)
+            count = 32
+        }
+        return String(wire: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
+    }
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Linux
+import TransferProtocol
+import Varlink
+
+/// What came of a job.
+enum DiskResult: Sendable {
+    case ended(TransferEnd)
+    /// A download may ask its server.
+    case part(PartFile)
+    /// An upload may be sent.
+    case source(SourceFile)
+    /// The part is as long as it has to be.
+    case begun
+    case removed
+}
+
+/// The work on files of one transfer, each a job beside the loop.
+struct DiskWork: Sendable {
+    let places: Places
+    let order: TransferOrder
+
+    private func result(_ body: () throws(DiskError) -> DiskResult) -> DiskResult {
+        do throws(DiskError) {
+            return try body()
+        } catch {
+            return .ended(error.end)
+        }
+    }
+
+    /// Before anything is asked of a server.
+    func prepare() -> DiskResult {
+        result { () throws(DiskError) in
+            let parts = try places.partsFolder()
+            let earlier = writtenEnd(in: parts)
+            switch order.direction {
+            case .upload:
+                if let earlier { return .ended(earlier) }
+                return .source(try openSource())
+            case .download:
+                let isThere = try? parts.status(Places.part(order.id))
+                if let earlier {
+                    // The end was written and the file was moved; or it was not, and is moved now.
+                    return .ended(isThere == nil ? earlier : try move(try openPart(parts), parts, earlier))
+                }
+                try checkDestination()
+                let part = try openPart(parts)
+                if let condition = order.validator?.condition, !condition.isEmpty {
+                    do throws(Errno) {
+                        try part.digestAll()
+                    } catch {
+                        throw DiskError(error, "the part", reason: "destination")
+                    }
+                }
+                return .part(part)
+            }
+        }
+    }
+
+    /// The end that an earlier process wrote, and nobody acknowledged.
+    private func writtenEnd(in parts: Folder) -> TransferEnd? {
+        guard let descriptor = try? parts.openFile(Places.end(order.id)),
+            let bytes = try? descriptor.withRaw({ raw throws(Errno) in try File.read(descriptor: raw, limit: 64 << 10) }
+            ),
+            let json = try? JSON.parse(bytes), let end = try? TransferEnd(json: json), end.outcome == .done
+        else { return nil }
+        return end
+    }
+
+    private func openSource() throws(DiskError) -> SourceFile {
+        guard let (folder, name) = try places.folder(of: order, make: false, reason: "source") else {
+            throw DiskError(.failed, "source", "\(order.file) is not there")
+        }
+        let descriptor: Descriptor
+        let status: FileStatus
+        do throws(Errno) {
+            descriptor = try folder.openFile(name)
+            status = try descriptor.withRaw { raw throws(Errno) in try File.status(descriptor: raw) }
+        } catch {
+            throw DiskError(error, order.file, reason: "source")
+        }
+        guard status.kind == .regular else {
+            throw DiskError(.failed, "source", "\(order.file) is not a regular file")
+        }
+        let source = TransferSource(status)
+        if let earlier = order.source, earlier != source {
+            throw DiskError(.failed, "file-changed", "\(order.file) is not what it was when the transfer began")
+        }
+        return SourceFile(descriptor, source)
+    }
+
+    private func openPart(_ parts: Folder) throws(DiskError) -> PartFile {
+        guard let digest = Digest() else { throw DiskError(.retry, "memory", "out of memory") }
+        do throws(Errno) {
+            let descriptor = try parts.openOrMakeFile(Places.part(order.id), mode: 0o666)
+            let status = try descriptor.withRaw { raw throws(Errno) in try File.status(descriptor: raw) }
+            guard status.kind == .regular else { throw Errno.notSupported }
+            return PartFile(descriptor, digest, length: Int64(clamping: status.size))
+        } catch {
+            throw DiskError(error, "the part", reason: "destination")
+        }
+    }
+
+    /// What would be in the way of the file at the end is found before the first byte.
+    private func checkDestination() throws(DiskError) {
+        guard let (folder, name) = try places.folder(of: order, make: false, reason: "destination") else { return }
+        let status: FileStatus?
+        do throws(Errno) {
+            status = try folder.status(name)
+        } catch  where error == .tooManySymbolicLinkLevels {
+            status = nil
+        } catch {
+            throw DiskError(error, order.file, reason: "destination")
+        }
+        if status?.kind == .directory { throw DiskError(.failed, "destination", "\(order.file) is a folder") }
+    }
+
+    /// Before the first byte is written: what was in the part is removed where the body begins anew, and there has to be room.
+    func begin(_ part: PartFile, at offset: Int64, total: Int64?) -> DiskResult {
+        result { () throws(DiskError) in
+            do throws(Errno) {
+                try part.begin(at: offset)
+                guard part.length == offset else { return .ended(DiskError(.retry, "disk", "the part changed").end) }
+                let missing = max(0, (total ?? 0) - offset)
+                let free = try part.free()
+                if free - missing < order.minimumFree {
+                    return .ended(
+                        DiskError(.space, "space", "\(missing) bytes are missing, and \(free) are free").end
+                    )
+                }
+                return .begun
+            } catch {
+                throw DiskError(error, "the part", reason: "destination")
+            }
+        }
+    }
+
+    /// All bytes are there.
+    ///
+    /// - Parameter wasResumed: whether some of them came in an earlier answer: if the digest is wrong, the whole is fetched
+    ///   once more.
+    func complete(_ part: PartFile, wasResumed: Bool, status: Int) -> DiskResult {
+        result { () throws(DiskError) in
+            var end = TransferEnd(.done, bytes: part.length)
+            end.status = Int64(status)
+            do throws(Errno) {
+                let sha256 = try part.finish()
+                end.sha256 = sha256
+                if let wanted = order.sha256, wanted != sha256 {
+                    try part.begin(at: 0)
+                    return .ended(
+                        DiskError(
+                            wasResumed ? .retry : .failed,
+                            "digest",
+                            "the SHA-256 is \(sha256), and should be \(wanted)"
+                        ).end
+                    )
+                }
+                try part.synchronise()
+            } catch {
+                throw DiskError(error, "the part", reason: "destination")
+            }
+            return .ended(try move(part, try places.partsFolder(), end))
+        }
+    }
+
+    /// The server has the file.
+    func sent(_ bytes: Int64, status: Int) -> DiskResult {
+        result { () throws(DiskError) in
+            var end = TransferEnd(.done, bytes: bytes)
+            end.status = Int64(status)
+            // Without it POST would be repeated after a loss of this process. No room is no reason to send all once more.
+            _ = try? write(end, in: try places.partsFolder())
+            return .ended(end)
+        }
+    }
+
+    private func write(_ end: TransferEnd, in parts: Folder) throws(DiskError) {
+        do throws(Errno) {
+            let descriptor = try parts.openOrMakeFile(Places.end(order.id), mode: 0o600)
+            try descriptor.withRaw { raw throws(Errno) in
+                try File.truncate(raw, to: 0)
+                try Descriptor.writeAll(raw, end.json.serialised())
+                try File.synchronise(raw)
+            }
+            try parts.synchronise()
+        } catch {
+            throw DiskError(error, "the folder of parts", reason: "destination")
+        }
+    }
+
+    /// Gives the part its name, durably, and says so durably before.
+    private func move(_ part: PartFile, _ parts: Folder, _ end: TransferEnd) throws(DiskError) -> TransferEnd {
+        guard let (folder, name) = try places.folder(of: order, make: true, reason: "destination") else { return end }
+        try write(end, in: parts)
+        do throws(Errno) {
+            do throws(Errno) {
+                try parts.rename(Places.part(order.id), to: folder, name)
+            } catch  where error == .improperLink {
+                // Another filesystem, or Landlock before version 2.
+                try copy(part, to: folder, name)
+                try parts.remove(Places.part(order.id))
+            }
+            try folder.synchronise()
+            try parts.synchronise()
+            return end
+        } catch {
+            // It is not done, so nobody may find that it is.
+            try? parts.remove(Places.end(order.id))
+            throw DiskError(error, order.file, reason: "destination")
+        }
+    }
+
+    private func copy(_ part: PartFile, to folder: Folder, _ name: FileName) throws(Errno) {
+        let draft = FileName(".torpor-transfer-\(order.id)")
+        try? folder.remove(draft)
+        do throws(Errno) {
+            let target = try folder.openOrMakeFile(draft, mode: 0o666, isNew: true)
+            try part.copy(to: target)
+            try target.withRaw { raw throws(Errno) in try File.synchronise(raw) }
+            try folder.rename(draft, to: folder, name)
+        } catch {
+            try? folder.remove(draft)
+            throw error
+        }
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What the program is started with.
+struct Options: Sendable {
+    /// The folder of the parts.
+    var parts = ""
+    /// The folders below which files are, in the order in which they are counted.
+    var roots: [String] = []
+    /// Files to read besides, under Landlock.
+    var readable: [String] = []
+    /// Seconds without a byte after which a try ends.
+    var stall = 60
+    /// Whether Landlock is left out, for tests.
+    var isUnconfined = false
+
+    static let usage = """
+        Usage: torpor-transfer --parts FOLDER --root FOLDER [--root FOLDER …] [--read PATH …] [--stall SECONDS]
+                               [--unconfined] [--version] [--help]
+
+        Moves files between HTTP servers and an app's folders. torpord starts it, with a socket as descriptor 3.
+
+          --parts FOLDER   where files are until they are whole
+          --root FOLDER    a folder below which files are fetched and sent
+          --read PATH      a file to read besides, such as an authority's certificate
+          --stall SECONDS  how long a try may go without a byte; without it 60
+          --unconfined     do without Landlock
+          --version        print the version
+        """
+
+    /// A mistake in the arguments.
+    struct Mistake: Error {
+        let sentence: String
+    }
+
+    init(_ arguments: some Sequence<String>) throws(Mistake) {
+        var rest = Array(arguments)[...]
+        while let argument = rest.popFirst() {
+            if argument == "--unconfined" {
+                isUnconfined = true
+                continue
+            }
+            guard ["--parts", "--root", "--read", "--stall"].contains(argument) else {
+                throw Mistake(sentence: "there is no option \(argument): see torpor-transfer --help")
+            }
+            guard let value = rest.popFirst(), !value.isEmpty else {
+                throw Mistake(sentence: "\(argument) needs a value")
+            }
+            switch argument {
+            case "--parts": parts = value
+            case "--root": roots.append(value)
+            case "--read": readable.append(value)
+            default:
+                guard let seconds = Int(value), (1...86_400).contains(seconds) else {
+                    throw Mistake(sentence: "--stall needs seconds, 1 to 86400")
+                }
+                stall = seconds
+            }
+        }
+        guard !parts.isEmpty, !roots.isEmpty else { throw Mistake(sentence: "--parts and --root are needed") }
+    }
+
+    /// What certificates, the resolver and OpenSSL read. `/lib` is for what the C library loads for names in nsswitch.conf.
+    static let systemFiles = [
+        "/etc/ca-certificates", "/etc/crypto-policies", "/etc/gai.conf", "/etc/host.conf", "/etc/hosts",
+        "/etc/ld.so.cache", "/etc/localtime", "/etc/nsswitch.conf", "/etc/pki", "/etc/protocols", "/etc/resolv.conf",
+        "/etc/services", "/etc/ssl", "/etc/static", "/lib", "/lib64", "/nix/store", "/run/NetworkManager", "/run/nscd",
+        "/run/resolvconf", "/run/systemd/resolve", "/usr/lib", "/usr/lib64", "/usr/local/share/ca-certificates",
+        "/usr/share/ca-certificates", "/usr/share/zoneinfo",
+    ]
+}

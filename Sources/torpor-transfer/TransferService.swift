@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CCurl
+import Linux
+import TransferProtocol
+import TransferRules
+
+/// The loop: one thread that waits for servers, for torpord and for its own jobs.
+final class TransferService {
+    /// The descriptor by which torpord speaks.
+    static let socket: Int32 = 3
+
+    let options: Options
+    let places: Places
+    let channel = Channel(TransferService.socket)
+    let jobs: Jobs
+    private let multi: UnsafeMutableRawPointer
+    var transfers: [Int64: Transfer] = [:]
+    /// The transfer of each handle that libcurl has.
+    private var requests: [UnsafeMutableRawPointer: Request] = [:]
+    private var rate: Int64?
+    private var nextTick = Clock.monotonic()
+
+    init(_ options: Options) throws(Errno) {
+        self.options = options
+        places = Places(parts: options.parts, roots: options.roots)
+        jobs = try Jobs()
+        guard let multi = curl_multi_init() else { throw .noMemory }
+        self.multi = multi
+        ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, 16)
+    }
+
+    /// Runs until the other end of the socket is closed for good.
+    func run() throws(Errno) {
+        while true {
+            let now = Clock.monotonic()
+            if now >= nextTick {
+                nextTick = now + .seconds(1)
+                tick()
+            }
+            var running: Int32 = 0
+            curl_multi_perform(multi, &running)
+            var handle: UnsafeMutableRawPointer?
+            while case let code = ccurl_next_done(multi, &handle), code >= 0 {
+                if let handle { done(handle, Int(code)) }
+            }
+            var descriptors = [
+                curl_waitfd(
+                    fd: channel.raw,
+                    events: Int16(CURL_WAIT_POLLIN | (channel.wantsToWrite ? CURL_WAIT_POLLOUT : 0)),
+                    revents: 0
+                ),
+                curl_waitfd(fd: jobs.news.raw, events: Int16(CURL_WAIT_POLLIN), revents: 0),
+            ]
+            let isIdle = requests.isEmpty && !jobs.isShortOfThreads
+            curl_multi_poll(multi, &descriptors, 2, isIdle ? 600_000 : 1000, nil)
+            if descriptors[1].revents != 0 { jobs.drain() }
+            if descriptors[0].revents != 0 {
+                channel.flush()
+                guard let commands = try channel.read() else { return }
+                for command in commands { self.handle(command) }
+            }
+        }
+    }
+
+    // MARK: Requests
+
+    /// Asks the server of a transfer.
+    func ask(_ transfer: Transfer) {
+        transfer.isBodyOver = false
+        transfer.sent = 0
+        guard let request = Request(transfer, self) else {
+            end(transfer, DiskError(.retry, "memory", "out of memory").end)
+            return
+        }
+        transfer.request = request
+        requests[request.handle] = request
+        curl_multi_add_handle(multi, request.handle)
+        share()
+    }
+
+    /// Lets go of a request.
+    func drop(_ transfer: Transfer) {
+        guard let request = transfer.request else { return }
+        transfer.request = nil
+        curl_multi_remove_handle(multi, request.handle)
+        requests[request.handle] = nil
+        share()
+    }
+
+    /// All of them together may be as fast as that: each has an equal share.
+    func limit(_ rate: Int64?) {
+        self.rate = rate.map { max(1, $0) }
+        share()
+    }
+
+    private func share() {
+        let each = rate.map { max(1, $0 / Int64(max(1, requests.count))) } ?? 0
+        for request in requests.values { request.limit(each) }
+    }
+
+    /// In libcurl's callback: the server's answer has the file in it. Its body waits until torpord said `go`.
+    func answered(_ transfer: Transfer, _ offset: Int64, _ validator: TransferValidator) {
+        transfer.bodyOffset = offset
+        transfer.total = validator.total
+        wait(transfer, for: .head(id: transfer.id, validator: validator, offset: offset))
+    }
+
+    /// Says what torpord makes durable, and waits for `go`.
+    func wait(_ transfer: Transfer, for report: TransferReport) {
+        transfer.stage = .waiting
+        transfer.pending = report
+        channel.say(report)
+    }
+
+    private func done(_ handle: UnsafeMutableRawPointer, _ code: Int) {
+        guard let request = requests[handle] else { return }
+        let transfer = request.transfer
+        let verdict = code == 0 && request.failure == nil ? request.judge() : request.verdict
+        let wasJudged = request.verdict != nil
+        defer { withExtendedLifetime(request) {} }
+        if let failure = request.failure {
+            drop(transfer)
+            end(transfer, failure)
+            return
+        }
+        guard let verdict, wasJudged else {
+            let hadNoLogin = transfer.login == nil && transfer.order.credentials?.user != nil
+            let isLogin = request.wasRefusedByProxy
+            drop(transfer)
+            if isLogin && hadNoLogin {
+                transfer.login = Login(scheme: ccurl_auth_basic | ccurl_auth_digest, isForProxy: true)
+                ask(transfer)
+                return
+            }
+            var failure = TransferEnd.of(
+                curl: code,
+                request.text(code),
+                hasConnected: request.hasConnected,
+                bytes: transfer.bytes
+            )
+            if isLogin { failure.outcome = .login }
+            end(transfer, failure)
+            return
+        }
+        drop(transfer)
+        transfer.status = request.head.status
+        follow(verdict, request, code, transfer)
+    }
+
+    private func follow(_ verdict: Verdict, _ request: Request, _ code: Int, _ transfer: Transfer) {
+        switch verdict {
+        case .redirect(let next, let url):
+            transfer.redirects += 1
+            transfer.address = next.address
+            transfer.url = url
+            transfer.method = next.method
+            transfer.sendsFile = next.sendsFile
+            ask(transfer)
+        case .login(let login):
+            transfer.login = login
+            ask(transfer)
+        case .askForAll:
+            transfer.offset = 0
+            ask(transfer)
+        case .ended(let end): self.end(transfer, end)
+        case .complete:
+            transfer.total = transfer.offset
+            transfer.bodyOffset = transfer.offset
+            complete(transfer)
+        case .taken:
+            // What is left of an answer's body when the connection is lost says nothing of the file.
+            taken(transfer)
+        case .body(let offset, let validator):
+            if code != 0 {
+                let failure = TransferEnd.of(curl: code, request.text(code), hasConnected: true, bytes: transfer.bytes)
+                // The job that opens the part is waited for.
+                if transfer.isBusy { transfer.failure = failure } else { end(transfer, failure) }
+            } else if transfer.stage == .asking {
+                // It has no bytes.
+                transfer.isBodyOver = true
+                answered(transfer, offset, validator)
+            } else if transfer.stage == .moving {
+                complete(transfer)
+            }
+        }
+    }
+
+    /// Goes on with a body that was held back.
+    func resume(_ transfer: Transfer) {
+        guard let request = transfer.request else { return }
+        curl_easy_pause(request.handle, CURLPAUSE_CONT)
+    }
+}

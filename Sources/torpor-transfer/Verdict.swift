@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CCurl
+import Linux
+import TransferProtocol
+import TransferRules
+import WireText
+
+/// What is made of the head of an answer.
+enum Verdict {
+    /// The body is the file's; `offset` is where it begins.
+    case body(offset: Int64, validator: TransferValidator)
+    /// The part is the whole.
+    case complete
+    /// The file was taken.
+    case taken
+    /// Another request: somewhere else, with a login, or for the whole.
+    case redirect(Redirect, url: String)
+    case login(Login)
+    case askForAll
+    /// No more requests.
+    case ended(TransferEnd)
+}
+
+extension Transfer {
+    /// Judges an answer. It is called for the one whose body comes, not for those that libcurl follows up itself
+    /// (100, and the first of digest).
+    func judge(_ head: ResponseHead) -> Verdict {
+        if Redirect.isRedirect(head.status), let location = head["location"], !location.isEmpty {
+            return redirect(head.status, location)
+        }
+        if head.status == 401 || head.status == 407, let login = answer(to: head) { return .login(login) }
+        let isSuccess = (200...299).contains(head.status)
+        guard order.direction == .download else {
+            return isSuccess ? .taken : .ended(.of(head, bytes: bytes, now: Self.now))
+        }
+        let use = BodyUse.of(head, offset: offset, validator: order.validator)
+        switch use {
+        case .status: return .ended(.of(head, bytes: bytes, now: Self.now))
+        case .complete: return .complete
+        case .askForAll: return .askForAll
+        case .append, .restart: break
+        }
+        if let encoding = head.encoding {
+            return .ended(
+                DiskError(
+                    .failed,
+                    "encoding",
+                    "the server sends the file packed (\(encoding)), which it was not asked for"
+                ).end
+            )
+        }
+        let validator: TransferValidator
+        let start: Int64
+        switch use {
+        case .append(let total):
+            start = offset
+            validator = TransferValidator(condition: order.validator?.condition, total: total)
+        case .restart(let total):
+            start = 0
+            validator = TransferValidator(condition: head.condition, total: total)
+        case .complete, .askForAll, .status: return .askForAll
+        }
+        if let limit = order.sizeLimit, let total = validator.total, total > limit {
+            return .ended(Self.tooLarge(limit))
+        }
+        return .body(offset: start, validator: validator)
+    }
+
+    static func tooLarge(_ limit: Int64) -> TransferEnd {
+        DiskError(.failed, "too-large", "the file has more than \(limit) bytes").end
+    }
+
+    private static var now: Int64 { Clock.realtimeMicroseconds() / 1_000_000 }
+
+    private func redirect(_ status: Int, _ location: String) -> Verdict {
+        guard let target = Self.resolve(location, from: url) else {
+            return .ended(DiskError(.failed, "redirects", "the server redirects to what is no URL").end)
+        }
+        do throws(TransferRefusal) {
+            let next = try Redirect.follow(
+                status,
+                from: address,
+                to: target,
+                method: method,
+                sendsFile: sendsFile,
+                count: redirects
+            )
+            return .redirect(next, url: target)
+        } catch {
+            return .ended(DiskError(.failed, error.reason, error.description).end)
+        }
+    }
+
+    /// The absolute URL of a Location field.
+    private static func resolve(_ location: String, from base: String) -> String? {
+        guard let handle = curl_url() else { return nil }
+        defer { curl_url_cleanup(handle) }
+        let flags = UInt32(CURLU_NON_SUPPORT_SCHEME | CURLU_URLENCODE)
+        guard curl_url_set(handle, CURLUPART_URL, base, 0) == CURLUE_OK,
+            curl_url_set(handle, CURLUPART_URL, location, flags) == CURLUE_OK
+        else { return nil }
+        var text: UnsafeMutablePointer<CChar>?
+        guard curl_url_get(handle, CURLUPART_URL, &text, 0) == CURLUE_OK, let text else { return nil }
+        defer { curl_free(text) }
+        return String(terminatedWire: text)
+    }
+
+    /// How what the server wants to know is answered; nil where it is not known, or was no use already.
+    private func answer(to head: ResponseHead) -> Login? {
+        let isForProxy = head.status == 407
+        guard login == nil, let credentials = order.credentials, isForProxy || address.isSameServer(as: origin) else {
+            return nil
+        }
+        if credentials.header != nil && !isForProxy { return Login(scheme: 0, isForProxy: false) }
+        guard credentials.user != nil else { return nil }
+        let schemes = Set(head.challenges.map(\.scheme))
+        if schemes.contains("digest") { return Login(scheme: ccurl_auth_digest, isForProxy: isForProxy) }
+        if schemes.contains("basic") { return Login(scheme: ccurl_auth_basic, isForProxy: isForProxy) }
+        return nil
+    }
+}
