@@ -113,7 +113,7 @@ let package = Package(
             name: "DaemonHarness",
             dependencies: [
                 "Linux", "PolicyLibraries", "TorporAPI", "Varlink", "torpor", "torpor-keeper", "torpor-policy-host",
-                "torpord",
+                "torpor-transfer", "torpord",
             ],
             path: "Tests/Support/DaemonHarness"
         ),
@@ -499,6 +499,7 @@ let package = Package(
             exclude: ["lying-server.py"]
         ),
         .testTarget(name: "TransferProtocolTests", dependencies: ["TransferProtocol", "Varlink"]),
+        .testTarget(name: "TransfersTests", dependencies: ["TransferProtocol", "Transfers", "Varlink"]),
         .testTarget(name: "TransferRulesTests", dependencies: ["TransferProtocol", "TransferRules"]),
         .testTarget(name: "VMTests", dependencies: ["TestMachine"]),
         .testTarget(
@@ -540,7 +541,8 @@ if Context.environment["TORPOR_SIMULATION"] != nil {
 }
 
 let withoutSwift: Set = [
-    "CCurl", "CFuzzTargets", "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CNCurses", "CPolicyWire",
+    "CCurl", "CFuzzTargets", "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CNCurses",
+    "CPolicyWire",
     "CSQLite", "CSimulatedKernel", "CSystemd", "CTOML", "CWebAssets", "CYAML", "TorporPolicyABI", "torpor-keeper",
     "torpor-policy-host",
     "torpor-test-app",

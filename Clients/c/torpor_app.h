@@ -196,6 +196,10 @@ typedef struct torpor_delegate {
     torpor_handler *significant_time_change;    /* torpor_message_time_change */
     torpor_handler *protected_data_will_become_unavailable; /* The session was locked. */
     torpor_handler *protected_data_did_become_available;    /* It was unlocked. */
+    /* Of transfers; the payload of torpor_message_mail has what belongs to them. */
+    torpor_handler *handle_events_for_background_transfer; /* All of a session is over: session */
+    torpor_handler *transfer_did_finish;        /* transfer, session, url, path, bytes, status, sha256, error */
+    torpor_handler *transfer_needs_login;       /* transfer, session, url, realm, scheme */
     /* Every message that has no function above, or NULL there. */
     torpor_handler *other;
     /* Before the first message, and again when the supervisor was replaced: how the app is (app, incarnation, state,

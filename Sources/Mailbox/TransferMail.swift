@@ -13,6 +13,7 @@ public enum TransferMail {
     ///   - status: of the server's last answer.
     ///   - error: a sentence; nil where the file is there.
     public static func ended(
+        as message: String,
         transfer: Int64,
         session: String,
         direction: String,
@@ -28,16 +29,17 @@ public enum TransferMail {
             "url": .string(url), "path": .string(path), "bytes": .int(bytes), "status": .optional(status),
             "sha256": .optional(sha256), "error": .optional(error),
         ]
-        return draft("transferDidFinish", payload, key: "\(transfer)")
+        return draft(message, payload, key: "\(transfer)")
     }
 
     /// All transfers of a session are over, or one of them waits for a login: it comes before what says so.
-    public static func sessionOver(session: String) -> MailDraft {
-        draft("handleEventsForBackgroundTransfer", ["session": .string(session)], key: "session/\(session)")
+    public static func sessionOver(as message: String, session: String) -> MailDraft {
+        draft(message, ["session": .string(session)], key: "session/\(session)")
     }
 
     /// A server asks for a login.
     public static func needsLogin(
+        as message: String,
         transfer: Int64,
         session: String,
         url: String,
@@ -48,7 +50,7 @@ public enum TransferMail {
             "transfer": .int(transfer), "session": .string(session), "url": .string(url), "realm": .optional(realm),
             "scheme": .optional(scheme),
         ]
-        return draft("transferNeedsLogin", payload, key: "login/\(transfer)")
+        return draft(message, payload, key: "login/\(transfer)")
     }
 
     private static func draft(_ message: String, _ payload: JSON, key: String) -> MailDraft {

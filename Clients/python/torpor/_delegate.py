@@ -165,6 +165,9 @@ _METHODS: Dict[str, str] = {
     "identityDidChange": "identity_did_change",
     "protectedDataWillBecomeUnavailable": "protected_data_will_become_unavailable",
     "protectedDataDidBecomeAvailable": "protected_data_did_become_available",
+    "handleEventsForBackgroundTransfer": "handle_events_for_background_transfer",
+    "transferDidFinish": "transfer_did_finish",
+    "transferNeedsLogin": "transfer_needs_login",
 }
 
 

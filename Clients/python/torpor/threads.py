@@ -287,6 +287,43 @@ class App:
         self._session.need_supervisor()
         return bool((self._call("CanOpen", {"scheme": scheme}))["can"])
 
+    # Transfers.
+
+    def download(
+        self, url: str, file: str, session: str = "default", sha256: Optional[str] = None, discretionary: bool = False
+    ) -> int:
+        """Has a file downloaded, also while the app sleeps; transfer_did_finish tells the end. Returns its number."""
+        return self._transfer("download", url, file, session, discretionary, {"sha256": sha256})
+
+    def upload(self, file: str, url: str, session: str = "default", discretionary: bool = False) -> int:
+        """Has a file uploaded by PUT, also while the app sleeps; transfer_did_finish tells the end. Returns its number."""
+        return self._transfer("upload", url, file, session, discretionary, {})
+
+    def _transfer(
+        self, direction: str, url: str, file: str, session: str, discretionary: bool, more: Mapping[str, Any]
+    ) -> int:
+        self._session.need_supervisor()
+        request = {"direction": direction, "url": url, "file": file, "session": session, "discretionary": discretionary}
+        reply = self._call("StartTransfer", {**request, **more, "token": new_token()})
+        return int(reply["id"])
+
+    def transfers(self, session: Optional[str] = None) -> Sequence[Mapping[str, Any]]:
+        """The app's transfers, those included that are over and that it has not answered for."""
+        self._session.need_supervisor()
+        transfers: Sequence[Mapping[str, Any]] = (self._call("Transfers", {"session": session}))["transfers"]
+        return transfers
+
+    def cancel_transfer(self, id: int) -> None:
+        """Ends a transfer, of which the app is not told any more."""
+        self._session.need_supervisor()
+        self._call("CancelTransfer", {"id": id})
+
+    def answer_login(self, id: int, user: Optional[str], password: Optional[str]) -> None:
+        """Says to a server who the app is; None for both has the transfer fail."""
+        self._session.need_supervisor()
+        login = {"cancel": True} if user is None else {"user": user, "password": password}
+        self._call("AnswerLogin", {"id": id, **login})
+
     # Settings.
 
     def settings(self) -> Mapping[str, Any]:

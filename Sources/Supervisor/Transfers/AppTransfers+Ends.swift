@@ -142,9 +142,10 @@ extension AppTransfers {
         guard let transfer = queue[id], let app = coordinator.id(of: transfer.app).map({ apps[$0] }) else { return }
         let mail = supervisor.mailboxes
         let sleeps = sleeps(app) && transfer.events
-        if sleeps { mail.tellTransfer(TransferMail.sessionOver(session: transfer.session), wakes: false, app) }
+        if sleeps { mail.tellTransfer(sessionOver(transfer), wakes: false, app) }
         mail.tellTransfer(
             TransferMail.needsLogin(
+                as: Message.transferNeedsLogin.rawValue,
                 transfer: id,
                 session: transfer.session,
                 url: transfer.order.url,
@@ -155,6 +156,11 @@ extension AppTransfers {
             app
         )
         note(app, .transfer, text: "has a transfer that waits for a login: \(transfer.order.url)")
+    }
+
+    private func sessionOver(_ transfer: Transfer) -> MailDraft {
+        let message = Message.handleEventsForBackgroundTransfer
+        return TransferMail.sessionOver(as: message.rawValue, session: transfer.session)
     }
 
     private func sleeps(_ app: AppRuntime) -> Bool {
@@ -173,6 +179,7 @@ extension AppTransfers {
         let folders = folders(of: app)
         let root = folders.indices.contains(transfer.order.root) ? folders[transfer.order.root] : folders[0]
         let ended = TransferMail.ended(
+            as: Message.transferDidFinish.rawValue,
             transfer: id,
             session: transfer.session,
             direction: transfer.order.direction.rawValue,
@@ -184,7 +191,7 @@ extension AppTransfers {
             error: result.error
         )
         // In this order: what there is of it when torpord is killed in between is told again, and not lost.
-        if wakes { mail.tellTransfer(TransferMail.sessionOver(session: transfer.session), wakes: false, app) }
+        if wakes { mail.tellTransfer(sessionOver(transfer), wakes: false, app) }
         mail.tellTransfer(ended, wakes: wakes, app)
         if let error = result.error {
             note(
