@@ -261,6 +261,20 @@ int torpor_app_open_url(torpor_app *app, const char *url);
 /* Whether another app opens URLs of the scheme: 1 or 0; -EPERM where may_open of this app does not name the scheme. */
 int torpor_app_can_open(torpor_app *app, const char *scheme);
 
+/* ---- Transfers --------------------------------------------------------------------------------------------------- */
+
+enum {
+    TORPOR_TRANSFER_DISCRETIONARY = 1,  /* It waits for a good moment. */
+    TORPOR_TRANSFER_SILENT = 2          /* Its end does not wake the app. */
+};
+/* Has a file downloaded (direction "download") or uploaded by PUT ("upload"), also while the app sleeps;
+ * transfer_did_finish tells the end. file is a name below TORPOR_STATE_DIRECTORY, or a path there or in one of the app's
+ * data folders; session groups transfers, NULL for "default". Returns the transfer's number, 1 or more, once it is durable. */
+int64_t torpor_app_start_transfer(torpor_app *app, const char *direction, const char *url, const char *file,
+                                  const char *session, unsigned flags);
+/* Ends a transfer; the app is not told of its end. */
+int torpor_app_cancel_transfer(torpor_app *app, int64_t id);
+
 /* ---- State ------------------------------------------------------------------------------------------------------- */
 
 /* Keeps bytes for restore_state at the next launch after an eviction, a crash or a boot; returns when they are

@@ -275,22 +275,49 @@ class App:
     # Transfers.
 
     async def download(
-        self, url: str, file: str, session: str = "default", sha256: Optional[str] = None, discretionary: bool = False
+        self,
+        url: str,
+        file: str,
+        session: str = "default",
+        *,
+        sha256: Optional[str] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        discretionary: bool = False,
+        events: bool = True,
+        priority: int = 0,
     ) -> int:
-        """Has a file downloaded, also while the app sleeps; transfer_did_finish tells the end. Returns its number."""
-        return await self._transfer("download", url, file, session, discretionary, {"sha256": sha256})
+        """Has a file downloaded, also while the app sleeps; transfer_did_finish tells the end. Returns its number, 1 or
+        more, once the supervisor has written it down.
 
-    async def upload(self, file: str, url: str, session: str = "default", discretionary: bool = False) -> int:
-        """Has a file uploaded by PUT, also while the app sleeps; transfer_did_finish tells the end. Returns its number."""
-        return await self._transfer("upload", url, file, session, discretionary, {})
+        file is a name below the app's state directory, or a path there or in one of its data folders. A download that is
+        discretionary waits for a good moment; without events, its end does not wake the app."""
+        request: Dict[str, Any] = {"direction": "download", "url": url, "file": file, "sha256": sha256}
+        request.update(session=session, discretionary=discretionary, events=events, priority=priority)
+        return await self._start_transfer(request, headers)
 
-    async def _transfer(
-        self, direction: str, url: str, file: str, session: str, discretionary: bool, more: Mapping[str, Any]
+    async def upload(
+        self,
+        file: str,
+        url: str,
+        session: str = "default",
+        *,
+        method: str = "PUT",
+        headers: Optional[Mapping[str, str]] = None,
+        discretionary: bool = False,
+        events: bool = True,
+        retry: bool = False,
+        priority: int = 0,
     ) -> int:
+        """Has a file uploaded by PUT or POST, otherwise as download. A POST is tried again only with retry."""
+        request: Dict[str, Any] = {"direction": "upload", "url": url, "file": file, "method": method, "retry": retry}
+        request.update(session=session, discretionary=discretionary, events=events, priority=priority)
+        return await self._start_transfer(request, headers)
+
+    async def _start_transfer(self, request: Dict[str, Any], headers: Optional[Mapping[str, str]]) -> int:
         self._session.need_supervisor()
-        request = {"direction": direction, "url": url, "file": file, "session": session, "discretionary": discretionary}
-        reply = await self._call("StartTransfer", {**request, **more, "token": new_token()})
-        return int(reply["id"])
+        request["headers"] = [{"name": name, "value": value} for name, value in (headers or {}).items()]
+        request["token"] = new_token()
+        return int((await self._call("StartTransfer", request))["id"])
 
     async def transfers(self, session: Optional[str] = None) -> Sequence[Mapping[str, Any]]:
         """The app's transfers, those included that are over and that it has not answered for."""
@@ -299,14 +326,21 @@ class App:
         return transfers
 
     async def cancel_transfer(self, id: int) -> None:
-        """Ends a transfer, of which the app is not told any more."""
+        """Ends a transfer; the app is not told of its end."""
         self._session.need_supervisor()
         await self._call("CancelTransfer", {"id": id})
 
-    async def answer_login(self, id: int, user: Optional[str], password: Optional[str]) -> None:
-        """Says to a server who the app is; None for both has the transfer fail."""
+    async def answer_login(
+        self, id: int, user: Optional[str] = None, password: str = "", *, header: Optional[str] = None
+    ) -> None:
+        """Answers transfer_needs_login: by user and password, or by the value of an Authorization field. Without either
+        the transfer fails."""
         self._session.need_supervisor()
-        login = {"cancel": True} if user is None else {"user": user, "password": password}
+        login: Dict[str, Any] = {"cancel": True}
+        if header is not None:
+            login = {"header": header}
+        elif user is not None:
+            login = {"user": user, "password": password}
         await self._call("AnswerLogin", {"id": id, **login})
 
     # Settings.
