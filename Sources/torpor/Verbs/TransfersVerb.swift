@@ -18,7 +18,7 @@ struct TransfersVerb: ParsableCommand {
     .examples(
         "torpor transfers",
         "torpor transfers web --session episodes",
-        "torpor transfers --follow",
+        "torpor transfers -f",
         "torpor transfers --cancel 17",
         "torpor transfers web --cancel-all"
     )
