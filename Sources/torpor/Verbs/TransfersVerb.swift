@@ -17,10 +17,10 @@ struct TransfersVerb: ParsableCommand {
     )
     .examples(
         "torpor transfers",
-        "torpor transfers podcasts --session episodes",
-        "torpor transfers --follow",
+        "torpor transfers web --session episodes",
+        "torpor transfers -f",
         "torpor transfers --cancel 17",
-        "torpor transfers podcasts --cancel-all"
+        "torpor transfers web --cancel-all"
     )
 
     @OptionGroup package var apps: AnyAppsArgument
