@@ -191,7 +191,7 @@ final class FakeSupervisor: @unchecked Sendable {
         case .canOpen(let scheme): send(socket.raw, ["can": .bool(scheme == "notes")])
         case .settings: send(socket.raw, ["settings": ["port": 80]])
         case .setSettings: send(socket.raw, ["changed": ["port"]])
-        case .post, .take, .subscribe:
+        case .post, .take, .subscribe, .startTransfer, .transfers, .cancelTransfer, .answerLogin:
             send(socket.raw, [:], error: VarlinkErrorName.methodNotImplemented)
         case .answer(let answer):
             if answered.contains(where: { $0.id == answer.id && $0.result != .pending }) {
