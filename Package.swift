@@ -70,9 +70,9 @@ let package = Package(
         ),
         .target(name: "CKeeperProtocol"),
         .target(name: "CLinux"),
-        // For torpor-gateway and torpor-web alone.
         // For torpor-transfer alone.
         .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl"), .linkedLibrary("crypto")]),
+        // For torpor-gateway and torpor-web alone.
         .systemLibrary(
             name: "CMicrohttpd",
             pkgConfig: "libmicrohttpd",

@@ -28,7 +28,7 @@ public enum BodyUse: Hashable, Sendable {
                 case .part(let first, let last, let total) = ContentRange(text), first == offset
             else { return offset > 0 ? .askForAll : .status }
             if offset == 0 { return total == last + 1 ? .restart(total: total) : .status }
-            if let known = validator?.total, total != known { return .askForAll }
+            if let total, let known = validator?.total, total != known { return .askForAll }
             // It kept to If-Range, or so it says: another tag is another file.
             if let tag = head["etag"], let condition = validator?.condition, ResponseHead.isStrong(condition),
                 tag != condition

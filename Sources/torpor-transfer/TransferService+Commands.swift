@@ -167,18 +167,22 @@ extension TransferService {
     }
 
     private func acknowledge(_ id: Int64) {
+        var keepsPart = true
         if let transfer = transfers[id] {
             guard let end = transfer.end, transfer.removal == nil else { return }
             transfers[id] = nil
-            // Only the end of one that is done was written down.
-            guard end.outcome == .done else { return }
+            switch end.outcome {
+            case .done: break
+            // Nobody goes on with it.
+            case .failed: keepsPart = false
+            case .retry, .space, .login: return
+            }
         }
-        let places = places
+        let (places, keepingPart) = (places, keepsPart)
         jobs.run {
-            places.remove(id, keepingPart: true)
+            places.remove(id, keepingPart: keepingPart)
             return .removed
-        } then: { _ in
-        }
+        } then: { _ in }
     }
 
     private func remove(_ id: Int64, _ removal: Transfer.Removal) {
