@@ -44,7 +44,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     /// Makes folders, removes parts.
     let disk: BackgroundWorker
 
-    private static let idleTime = Duration.seconds(10)
+    private static let idleTime = Duration.seconds(2)
     /// So often it is looked whether what waits for a good moment may begin.
     private static let look = Duration.seconds(60)
 
@@ -79,9 +79,26 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             queue.add(transfer)
             if transfer.token != 0 { tokens[transfer.token] = transfer.id }
         }
+        for app in apps { removeRest(of: app) }
         for body in afterLoad { body() }
         afterLoad = []
         schedule()
+    }
+
+    /// Removes what is left of transfers that are over, and of which torpor-transfer was not told that in time.
+    private func removeRest(of app: AppRuntime) {
+        let known = Set(queue.transfers(of: app.name).map { "\($0.id)" })
+        let place = DataPlace(root: root, app: app.name)
+        disk.ask {
+            guard File.exists(place.path) else { return }
+            _ = try? place.acting { folder throws(Errno) in
+                for name in try folder.names(atMost: 100_000) {
+                    let number = name.text.prefix { $0 != "." }
+                    if !known.contains(String(number)) { try? folder.remove(name) }
+                }
+            }
+        } _: { _ in
+        }
     }
 
     /// Does something when it is known what there is; at once, but in the first moments of a supervisor.
