@@ -25,7 +25,7 @@ package final class ControlService: ShellRoom, ClientService {
     /// Reads the configuration again: one reading for all who ask before it begins.
     let configurationReads: CoalescingReader<ConfigurationPlace, ConfigurationRead>
     /// Reads icons for clients, wherever they are.
-    private let iconReads: BackgroundWorker
+    let iconReads: BackgroundWorker
 
     /// - Parameter supervisor: outlives it.
     package init(_ supervisor: Supervisor) {
@@ -308,40 +308,6 @@ package final class ControlService: ShellRoom, ClientService {
         summary.heldBack = machine.isWaitingForPermission ? app.heldBack : nil
         summary.tags = app.specification.tags
         return summary
-    }
-
-    /// The picture that the configuration names; disks are waited for beside the loop.
-    private func sendIcon(of app: AppRuntime, _ reply: Reply) {
-        guard let path = app.specification.presentation.icon else { return reply.send(AppIcon(trouble: nil).json) }
-        // One reading for all who ask meanwhile.
-        guard app.iconReplies == nil else {
-            app.iconReplies?.append(reply)
-            return
-        }
-        app.iconReplies = [reply]
-        let names = Account.Names(app.specification)
-        iconReads.ask({ Self.icon(path, names).json }) { icon in
-            let waiting = app.iconReplies ?? []
-            app.iconReplies = nil
-            for reply in waiting { reply.send(icon) }
-        }
-    }
-
-    private nonisolated static func icon(_ path: String, _ names: Account.Names?) -> AppIcon {
-        let reader: FileRights?
-        do throws(LaunchError) {
-            reader = try names.map { names throws(LaunchError) in try Account.find(names) }?.fileRights
-        } catch {
-            return AppIcon(trouble: "\(path): \(error)")
-        }
-        do throws(OwnedFile.Failure) {
-            return AppIcon(content: try OwnedFile.read(path, for: reader, limit: AppIcon.mostBytes))
-        } catch {
-            let isLarge = error == .errno(.fileTooLarge)
-            return AppIcon(
-                trouble: "\(path): " + (isLarge ? "it has more than \(AppIcon.mostBytes >> 10) KiB" : "\(error)")
-            )
-        }
     }
 
     private var graph: [GraphNode] {

@@ -83,7 +83,8 @@ final class Bench {
                 return report
             }
             let left = end - Clock.monotonic()
-            let isReady = try socket.withRaw { raw throws(Errno) in try Descriptor.wait(raw, timeout: max(.zero, left)) }
+            let isReady = try socket.withRaw { raw throws(Errno) in try Descriptor.wait(raw, timeout: max(.zero, left))
+            }
             guard isReady else {
                 Issue.record("it said nothing more:\n\(log)\n\(reports.suffix(5))", sourceLocation: location)
                 throw Trouble("silence")
