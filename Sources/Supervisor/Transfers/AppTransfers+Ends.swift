@@ -20,7 +20,7 @@ extension AppTransfers {
     /// Takes what the process of an app says: of others' transfers it can say nothing.
     func take(_ report: TransferReport, of name: String) {
         switch report {
-        case .here: works(name)
+        case .here: break
         case .head(let id, let validator, let offset):
             guard isRunning(id, of: name), bound(offset) == offset, validator.condition?.utf8.count ?? 0 <= 4096 else {
                 return
@@ -46,6 +46,7 @@ extension AppTransfers {
             heard[id] = (now, bytes)
             queue.update(id) { transfer in
                 transfer.bytes = bytes
+                if let before, bytes > before.bytes { transfer.failures = 0 }
                 if let total, transfer.order.direction == .upload { transfer.order.source?.size = bound(total) }
                 guard let before, now > before.at else { return }
                 let seconds = (now - before.at).inSeconds

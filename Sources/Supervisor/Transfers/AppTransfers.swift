@@ -123,11 +123,14 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         )
     }
 
-    package func ended(_ app: AppRuntime, _ ending: Ending) {
-        guard ending.reason == .forceQuit, queue.count(of: app.name) > 0 else { return }
-        let count = queue.count(of: app.name)
-        for transfer in queue.transfers(of: app.name) { drop(transfer.id) }
-        note(app, .transfer, text: "was force-quit: its \(Readable.count(count, "transfer")) will not go on")
+    /// After a force quit nothing of the app goes on.
+    package func touched(_ apps: [AppRuntime]) {
+        guard queue.count > 0 else { return }
+        for app in apps where machine(app).isForceQuit && queue.count(of: app.name) > 0 {
+            let count = queue.count(of: app.name)
+            for transfer in queue.transfers(of: app.name) { drop(transfer.id) }
+            note(app, .transfer, text: "was force-quit: its \(Readable.count(count, "transfer")) will not go on")
+        }
     }
 
     /// All of it goes.
@@ -345,9 +348,14 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         if let why, let id = coordinator.id(of: name) {
             note(apps[id], .transfer, text: "has its transfers tried again: torpor-transfer \(why)", level: .warning)
         }
-        let delay = RetryDelay.microseconds(failures: failures, asked: nil, chance: .random(in: 0...1))
         for id in ids {
             heard[id] = nil
+            queue.update(id) { $0.failures += 1 }
+            let delay = RetryDelay.microseconds(
+                failures: max(failures, queue[id]?.failures ?? 1),
+                asked: nil,
+                chance: .random(in: 0...1)
+            )
             queue.set(id, .waiting(.retry, until: Clock.realtimeMicroseconds() + delay))
             save(id)
         }
