@@ -182,7 +182,8 @@ extension TransferService {
         jobs.run {
             places.remove(id, keepingPart: keepingPart)
             return .removed
-        } then: { _ in }
+        } then: { _ in
+        }
     }
 
     private func remove(_ id: Int64, _ removal: Transfer.Removal) {

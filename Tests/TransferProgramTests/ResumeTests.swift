@@ -183,7 +183,9 @@ import TransferProtocol
         }
         #expect(cuts > count / 2)
         try File.write(bench.root + "/empty", "")
-        #expect(try bench.run(bench.upload(99_999, "empty", to: server + "/x?mode=count", method: "POST")).outcome == .done)
+        #expect(
+            try bench.run(bench.upload(99_999, "empty", to: server + "/x?mode=count", method: "POST")).outcome == .done
+        )
         let sent = try #require(Int(try File.readString(bench.served + "/bytes")))
         #expect(Double(sent) <= 1.1 * Double(total), "\(sent) bytes for \(total)")
     }

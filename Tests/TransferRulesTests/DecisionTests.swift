@@ -9,10 +9,12 @@ import TransferRules
 
     @Test func `an answer with the rest is appended where it fits`() {
         #expect(
-            BodyUse.of(head("HTTP/1.1 206", "Content-Range: bytes 5-9/10"), offset: 5, validator: known) == .append(total: 10)
+            BodyUse.of(head("HTTP/1.1 206", "Content-Range: bytes 5-9/10"), offset: 5, validator: known)
+                == .append(total: 10)
         )
         #expect(
-            BodyUse.of(head("HTTP/1.1 206", "Content-Range: bytes 5-9/*"), offset: 5, validator: known) == .append(total: 10)
+            BodyUse.of(head("HTTP/1.1 206", "Content-Range: bytes 5-9/*"), offset: 5, validator: known)
+                == .append(total: 10)
         )
         let same = head("HTTP/1.1 206", "Content-Range: bytes 5-7/10", "ETag: \"a\"")
         #expect(BodyUse.of(same, offset: 5, validator: known) == .append(total: 10))
@@ -56,7 +58,8 @@ import TransferRules
     }
 
     @Test(arguments: [
-        ("https://example.org/a", "url", true), ("HTTP://EXAMPLE.org:80", "url", true), ("ftp://example.org/", "scheme", false),
+        ("https://example.org/a", "url", true), ("HTTP://EXAMPLE.org:80", "url", true),
+        ("ftp://example.org/", "scheme", false),
         ("file:///etc/passwd", "scheme", false), ("example.org/a", "scheme", false), ("", "scheme", false),
         ("http://me@example.org/", "url", false), ("http://me:x@example.org/", "url", false), ("http://", "url", false),
         ("http://example.org:0/", "url", false), ("http://example.org:66000/", "url", false),
@@ -87,7 +90,9 @@ import TransferRules
         }
         try check("X-A", "a\tb \u{e4}")
         try check("X-A", "")
-        for name in ["Host", "RANGE", "if-range", "Content-Length", "Transfer-Encoding", "Accept-Encoding", "", "a b", "a:"] {
+        for name in [
+            "Host", "RANGE", "if-range", "Content-Length", "Transfer-Encoding", "Accept-Encoding", "", "a b", "a:",
+        ] {
             #expect(throws: TransferRefusal.self, "\(name)") { try check(name) }
         }
         for value in ["a\rb", "a\nb", "a\u{0}b", "a\u{7f}"] {
@@ -108,11 +113,15 @@ import TransferRules
         try TransferRefusal.check(method: "GET", of: .download)
         try TransferRefusal.check(method: "PUT", of: .upload)
         try TransferRefusal.check(method: "POST", of: .upload)
-        for (method, direction) in [("POST", TransferDirection.download), ("GET", .upload), ("DELETE", .upload), ("put", .upload)] {
+        for (method, direction) in [
+            ("POST", TransferDirection.download), ("GET", .upload), ("DELETE", .upload), ("put", .upload),
+        ] {
             #expect(throws: TransferRefusal.self) { try TransferRefusal.check(method: method, of: direction) }
         }
         for file in ["a", "a/b", "..a/b.."] { try TransferRefusal.check(file: file) }
-        for file in ["", "/a", "a/", "a//b", ".", "..", "a/../b", "a/./b", "a\u{0}b", String(repeating: "x", count: 256)] {
+        for file in [
+            "", "/a", "a/", "a//b", ".", "..", "a/../b", "a/./b", "a\u{0}b", String(repeating: "x", count: 256),
+        ] {
             #expect(throws: TransferRefusal.self, "\(file)") { try TransferRefusal.check(file: file) }
         }
         try TransferRefusal.check(sha256: String(repeating: "0a", count: 32))
@@ -132,7 +141,12 @@ import TransferRules
             count: Int = 0
         ) throws(TransferRefusal) -> Redirect {
             try Redirect.follow(
-                status, from: from, to: target, method: method, sendsFile: method != "GET", count: count
+                status,
+                from: from,
+                to: target,
+                method: method,
+                sendsFile: method != "GET",
+                count: count
             )
         }
         #expect(try follow(302, "https://b/c", from: plain).address == WebAddress("https://b/c"))
@@ -165,7 +179,10 @@ import TransferRules
         ]
         let origin = WebAddress("https://a/")!
         for other in ["https://a:444/", "https://b/", "http://a:443/", "https://a.b/"] {
-            #expect(TransferHeader.fields(fields, for: WebAddress(other)!, origin: origin).map(\.name) == ["Accept"], "\(other)")
+            #expect(
+                TransferHeader.fields(fields, for: WebAddress(other)!, origin: origin).map(\.name) == ["Accept"],
+                "\(other)"
+            )
         }
         #expect(TransferHeader.fields(fields, for: WebAddress("https://A:443/x")!, origin: origin) == fields)
     }
@@ -176,7 +193,9 @@ import TransferRules
         }
         for status in [400, 403, 404, 410, 501, 505, 304, 204, 0] {
             let end = TransferEnd.of(head("HTTP/1.1 \(status)"), bytes: 3, now: 0)
-            #expect(end.outcome == .failed && end.reason == "http-status" && end.status == Int64(status) && end.bytes == 3)
+            #expect(
+                end.outcome == .failed && end.reason == "http-status" && end.status == Int64(status) && end.bytes == 3
+            )
         }
         let login = TransferEnd.of(head("HTTP/1.1 401", "WWW-Authenticate: Negotiate, Basic realm=r"), bytes: 0, now: 0)
         #expect(login.outcome == .login && login.scheme == "basic" && login.realm == "r")

@@ -42,7 +42,8 @@ func head(_ lines: String...) -> ResponseHead {
     }
 
     @Test(arguments: [
-        "", "bytes", "bytes ", "bytes 0-9", "bytes 9-0/10", "bytes 0-10/10", "bytes 0-9/x", "bytes -9/10", "bytes 0-/10",
+        "", "bytes", "bytes ", "bytes 0-9", "bytes 9-0/10", "bytes 0-10/10", "bytes 0-9/x", "bytes -9/10",
+        "bytes 0-/10",
         "bytes */*", "bytes 0-9/10/11", "bytes 0-4-9/10", "items 0-9/10", "bytes=0-9/10", "bytes +1-9/10",
         "bytes 0-9/9999999999999999999", "bytes 0-99999999999999999999/*", "bytes 0 - 9/10",
     ])
@@ -128,7 +129,11 @@ func head(_ lines: String...) -> ResponseHead {
 
     @Test func `what a login is wanted for`() {
         func challenges(_ text: String) -> [Challenge] { head("HTTP/1.1 401", "WWW-Authenticate: \(text)").challenges }
-        #expect(challenges("Basic realm=\"files, of \\\"all\\\"\"") == [Challenge(scheme: "basic", realm: "files, of \"all\"")])
+        #expect(
+            challenges("Basic realm=\"files, of \\\"all\\\"\"") == [
+                Challenge(scheme: "basic", realm: "files, of \"all\"")
+            ]
+        )
         #expect(
             challenges("Negotiate, Digest realm = x , nonce=\"a=b\", qop=auth,Basic realm=\"y\"")
                 == [
@@ -149,7 +154,9 @@ func head(_ lines: String...) -> ResponseHead {
     /// Bytes of any kind: nothing traps, and what is remembered is bounded.
     @Test func `no bytes are too strange`() {
         var generator = SystemRandomNumberGenerator()
-        let names = ["etag", "content-range", "www-authenticate", "retry-after", "last-modified", "content-length", "date"]
+        let names = [
+            "etag", "content-range", "www-authenticate", "retry-after", "last-modified", "content-length", "date",
+        ]
         for _ in 0..<3000 {
             var answer = head("HTTP/1.1 \([200, 206, 401, 416, 503].randomElement(using: &generator)!)")
             for _ in 0..<4 {
