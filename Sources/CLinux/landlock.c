@@ -61,9 +61,11 @@ static int allow(int ruleset, const char *path, uint64_t rights)
     return result;
 }
 
+long tlx_landlock_version(void) { return syscall(SYS_landlock_create_ruleset, NULL, 0, 1u); }
+
 int tlx_confine(const char *const *paths, size_t count, size_t writable)
 {
-    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, 1u);
+    long version = tlx_landlock_version();
     if (version < 1)
         return version < 0 && errno != ENOSYS && errno != EOPNOTSUPP && errno != EPERM ? -1 : 0;
     struct ruleset all = {.fs = FS_VERSION_1};

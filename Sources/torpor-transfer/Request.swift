@@ -116,12 +116,6 @@ final class Request {
         ccurl_set_list(handle, CURLOPT_HTTPHEADER, headers)
     }
 
-    /// How fast it may be, in bytes a second; 0 for no limit.
-    func limit(_ rate: Int64) {
-        ccurl_set_offset(handle, CURLOPT_MAX_RECV_SPEED_LARGE, rate)
-        ccurl_set_offset(handle, CURLOPT_MAX_SEND_SPEED_LARGE, rate)
-    }
-
     /// What libcurl says of its result.
     func text(_ code: Int) -> String {
         let own = String(terminatedWire: errorText)
@@ -169,7 +163,7 @@ final class Request {
             thrownAway += count
             return thrownAway <= Self.mostThrownAway ? count : 0
         }
-        guard transfer.stage == .moving else { return Int(CURL_WRITEFUNC_PAUSE) }
+        guard transfer.stage == .moving, service.mayMove(count, of: transfer) else { return Int(CURL_WRITEFUNC_PAUSE) }
         return write(UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
     }
 
@@ -197,6 +191,7 @@ final class Request {
         guard let source = transfer.source else { return Int(CURL_READFUNC_ABORT) }
         let wanted = Int(min(Int64(count), source.source.size - transfer.sent))
         if wanted <= 0 { return 0 }
+        guard service.mayMove(wanted, of: transfer) else { return Int(CURL_READFUNC_PAUSE) }
         let read = try? source.read(
             at: transfer.sent,
             into: UnsafeMutableRawBufferPointer(start: buffer, count: wanted)

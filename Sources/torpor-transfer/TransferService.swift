@@ -18,7 +18,9 @@ final class TransferService {
     var transfers: [Int64: Transfer] = [:]
     /// The transfer of each handle that libcurl has.
     private var requests: [UnsafeMutableRawPointer: Request] = [:]
-    private var rate: Int64?
+    private var pace: Pace?
+    /// Those that wait until bytes may be moved again.
+    private var paced: Set<Int64> = []
     private var nextTick = Clock.monotonic()
 
     init(_ options: Options) throws(Errno) {
@@ -52,15 +54,43 @@ final class TransferService {
                 ),
                 curl_waitfd(fd: jobs.news.raw, events: Int16(CURL_WAIT_POLLIN), revents: 0),
             ]
-            let isIdle = requests.isEmpty && !jobs.isShortOfThreads
-            curl_multi_poll(multi, &descriptors, 2, isIdle ? 600_000 : 1000, nil)
+            curl_multi_poll(multi, &descriptors, 2, Int32(longestWait), nil)
             if descriptors[1].revents != 0 { jobs.drain() }
             if descriptors[0].revents != 0 {
                 channel.flush()
                 guard let commands = try channel.read() else { return }
                 for command in commands { self.handle(command) }
             }
+            resumePaced()
         }
+    }
+
+    /// Milliseconds.
+    private var longestWait: Int {
+        if let pace, !paced.isEmpty { return pace.wait }
+        return requests.isEmpty && !jobs.isShortOfThreads ? 600_000 : 1000
+    }
+
+    private func resumePaced() {
+        pace?.refill(now: Clock.monotonic())
+        guard !paced.isEmpty, pace?.isOpen ?? true else { return }
+        // In another order each time, so that each has its turn.
+        let waiting = paced.shuffled()
+        paced = []
+        for id in waiting {
+            if let transfer = transfers[id], transfer.stage == .moving { resume(transfer) }
+        }
+    }
+
+    /// In libcurl's callback: whether so many bytes of a transfer may be moved now; otherwise it is resumed later.
+    func mayMove(_ bytes: Int, of transfer: Transfer) -> Bool {
+        guard pace != nil else { return true }
+        guard pace?.isOpen ?? true else {
+            paced.insert(transfer.id)
+            return false
+        }
+        pace?.take(bytes)
+        return true
     }
 
     // MARK: Requests
@@ -76,7 +106,6 @@ final class TransferService {
         transfer.request = request
         requests[request.handle] = request
         curl_multi_add_handle(multi, request.handle)
-        share()
     }
 
     /// Lets go of a request.
@@ -85,19 +114,11 @@ final class TransferService {
         transfer.request = nil
         curl_multi_remove_handle(multi, request.handle)
         requests[request.handle] = nil
-        share()
+        paced.remove(transfer.id)
     }
 
-    /// All of them together may be as fast as that: each has an equal share.
-    func limit(_ rate: Int64?) {
-        self.rate = rate.map { max(1, $0) }
-        share()
-    }
-
-    private func share() {
-        let each = rate.map { max(1, $0 / Int64(max(1, requests.count))) } ?? 0
-        for request in requests.values { request.limit(each) }
-    }
+    /// All of them together may be as fast as that, in bytes a second; nil for no limit.
+    func limit(_ rate: Int64?) { pace = rate.map { Pace($0, now: Clock.monotonic()) } }
 
     /// In libcurl's callback: the server's answer has the file in it. Its body waits until torpord said `go`.
     func answered(_ transfer: Transfer, _ offset: Int64, _ validator: TransferValidator) {

@@ -69,7 +69,11 @@ final class Bench {
 
     func say(_ bytes: [UInt8]) throws {
         guard let socket else { throw Trouble("no program") }
-        try socket.withRaw { raw throws(Errno) in try Descriptor.writeAll(raw, bytes) }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let sent = try socket.withRaw { raw throws(Errno) in try Sockets.send(raw, Array(rest), wait: true) } ?? 0
+            rest = rest.dropFirst(sent)
+        }
     }
 
     /// The next report.
@@ -99,6 +103,7 @@ final class Bench {
     }
 
     /// What is of interest of the next reports.
+    @discardableResult
     func hear<Found>(
         at location: SourceLocation = #_sourceLocation,
         _ pick: (TransferReport) throws -> Found?
@@ -180,7 +185,8 @@ final class Bench {
 
     static func noise(_ count: Int) -> [UInt8] {
         var generator = SystemRandomNumberGenerator()
-        return (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
+        let words = (0...count / 8).map { _ in UInt64.random(in: .min ... .max, using: &generator) }
+        return words.withUnsafeBytes { Array($0.prefix(count)) }
     }
 
     func add(_ server: Server) { servers.append(server) }

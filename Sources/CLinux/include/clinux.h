@@ -305,7 +305,9 @@ int tlx_rename_exclusive(const char *from, const char *to);
 /// openat2 has no wrapper in libc. Opens one name in a folder: no link, and (`same_device`) nothing that is mounted there,
 /// which could wait for whoever made it. Before Linux 5.6 and where it is forbidden, links alone are kept out.
 int tlx_open_beneath(int folder, const char *name, int flags, int same_device);
-/// Landlock has no wrapper in libc. Confines this process to reading below the first paths, and to all but special files
+/// Landlock has no wrapper in libc. The version of its interface, or -1 and errno.
+long tlx_landlock_version(void);
+/// Confines this process to reading below the first paths, and to all but special files
 /// below those from `writable` on; what is not there is left out. 1 where it is, 0 where the kernel has no Landlock, -1 and
 /// errno otherwise.
 int tlx_confine(const char *const *paths, size_t count, size_t writable);

@@ -15,6 +15,9 @@ public enum Confinement {
         return try call { tlx_confine(pointers, pointers.count, readable.count) } == 1
     }
 
+    /// Whether the kernel has Landlock, and lets it be used.
+    public static func isAvailable() -> Bool { tlx_landlock_version() > 0 }
+
     /// Keeps this process's memory out of core dumps, and from being read by others of its user (PR_SET_DUMPABLE).
     public static func keepMemoryPrivate() throws(Errno) { try call { tlx_prctl(4, 0) } }
 }
