@@ -6,7 +6,7 @@ import Configuration
 package import Engine
 import EventLoop
 import EventSources
-package import Lifecycle
+import Lifecycle
 import Linux
 import Mailbox
 import Processes
