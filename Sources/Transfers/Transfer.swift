@@ -114,6 +114,9 @@ public struct Transfer: Hashable, Sendable {
         return .object(object)
     }
 
+    /// Whether what came of it is there when it goes on another time.
+    public var canGoOnLater: Bool { order.direction == .download && order.validator?.condition != nil }
+
     /// The server that it is from or to, by which those that run are counted.
     public var server: String { WebAddress(order.url)?.server ?? "" }
 }

@@ -56,7 +56,7 @@ public struct TransferQueue: Sendable {
     private var alarms = Heap<Alarm>()
     private var runningOfApp: [String: Int] = [:]
     private var runningOfServer: [String: Int] = [:]
-    private var running: Set<Int64> = []
+    private var runningIDs: Set<Int64> = []
     /// When each app's turn was last.
     private var turns: [String: UInt64] = [:]
 
@@ -66,7 +66,9 @@ public struct TransferQueue: Sendable {
     /// How many there are.
     public var count: Int { transfers.count }
     /// How many run.
-    public var runningCount: Int { running.count }
+    public var runningCount: Int { runningIDs.count }
+    /// Those that run, in the order in which they were asked for.
+    public var running: [Transfer] { runningIDs.sorted().compactMap { transfers[$0] } }
 
     /// The one of that number.
     public subscript(id: Int64) -> Transfer? { transfers[id] }
@@ -76,11 +78,14 @@ public struct TransferQueue: Sendable {
         (ofApp[app] ?? []).sorted().compactMap { transfers[$0] }
     }
 
+    /// The numbers of those of an app.
+    public func ids(of app: String) -> Set<Int64> { ofApp[app] ?? [] }
+
     /// How many an app has.
     public func count(of app: String) -> Int { ofApp[app]?.count ?? 0 }
 
     /// Those of an app that run.
-    public func running(of app: String) -> [Int64] { running.filter { transfers[$0]?.app == app }.sorted() }
+    public func running(of app: String) -> [Int64] { runningIDs.filter { transfers[$0]?.app == app }.sorted() }
 
     /// The apps that have some, in the order of their names.
     public var apps: [String] { ofApp.keys.sorted() }
@@ -138,7 +143,7 @@ public struct TransferQueue: Sendable {
     private mutating func leave(_ transfer: Transfer) {
         // What stands in a lane finds out that its place is not its own any more.
         stamps[transfer.id] = nil
-        guard running.remove(transfer.id) != nil else { return }
+        guard runningIDs.remove(transfer.id) != nil else { return }
         Self.count(&runningOfApp, transfer.app, -1)
         Self.count(&runningOfServer, transfer.server, -1)
     }
@@ -157,7 +162,7 @@ public struct TransferQueue: Sendable {
                 Place(priority: transfer.priority, id: transfer.id, stamp: lastStamp)
             )
         case .running:
-            running.insert(transfer.id)
+            runningIDs.insert(transfer.id)
             Self.count(&runningOfApp, transfer.app, 1)
             Self.count(&runningOfServer, transfer.server, 1)
         case .waiting(_, let until):
@@ -185,7 +190,7 @@ public struct TransferQueue: Sendable {
         isInForeground: (String) -> Bool,
         mayRun: (_ app: String, _ isDiscretionary: Bool) -> Bool
     ) -> Transfer? {
-        guard running.count < limits.connections else { return nil }
+        guard runningIDs.count < limits.connections else { return nil }
         let order = lanes.keys.map { (isBehind: !isInForeground($0), turn: turns[$0, default: 0], app: $0) }
             .sorted { one, other in
                 if one.isBehind != other.isBehind { return other.isBehind }
@@ -225,18 +230,19 @@ public struct TransferQueue: Sendable {
     /// asks ends.
     public mutating func due(at now: Int64) -> (queued: [Int64], expired: [Int64]) {
         var queued: [Int64] = []
-        var expired: [Int64] = []
+        // One may have several alarms, of times at which it waited.
+        var expired: Set<Int64> = []
         while let alarm = alarms.first, alarm.at <= now {
             _ = alarms.popFirst()
             guard let transfer = transfers[alarm.id] else { continue }
             if let at = transfer.expiresAt, at <= now {
-                if !expired.contains(alarm.id) { expired.append(alarm.id) }
+                expired.insert(alarm.id)
             } else if case .waiting(_, .some(let until)) = transfer.state, until <= now {
                 set(alarm.id, .queued)
                 queued.append(alarm.id)
             }
         }
-        return (queued, expired)
+        return (queued, expired.sorted())
     }
 }
 

@@ -53,14 +53,11 @@ extension AppTransfers {
                 transfer.rate = max(0, Int64(Double(bytes - before.bytes) / seconds))
             }
         case .ended(let id, let end):
-            guard isRunning(id, of: name) else {
-                // It is over already: nobody waits for it.
-                return supervisor.store.sync { [weak self] problem in
-                    if problem == nil { self?.helpers[name]?.send(.acknowledge(id: id)) }
-                }
-            }
-            take(end, of: id)
-            acknowledge(id, of: name)
+            // One that was told to stop may have been done in the same moment.
+            let isWanted = isRunning(id, of: name) || end.outcome == .done && isQueued(id, of: name)
+            if isWanted { take(end, of: id) }
+            settle(id, end.outcome, of: name)
+            guard isWanted else { return }
             restIfIdle(name)
             schedule()
         }
@@ -69,6 +66,11 @@ extension AppTransfers {
     private func isRunning(_ id: Int64, of name: String) -> Bool {
         guard let transfer = queue[id], transfer.app.utf8.elementsEqual(name.utf8) else { return false }
         return transfer.state == .running
+    }
+
+    private func isQueued(_ id: Int64, of name: String) -> Bool {
+        guard let transfer = queue[id], transfer.app.utf8.elementsEqual(name.utf8) else { return false }
+        return transfer.state == .queued
     }
 
     private func bound(_ bytes: Int64) -> Int64 { min(max(0, bytes), Self.mostBytes) }
@@ -86,10 +88,15 @@ extension AppTransfers {
         }
     }
 
-    private func acknowledge(_ id: Int64, of name: String) {
+    /// Has the process forget a transfer that ended there.
+    private func settle(_ id: Int64, _ outcome: TransferEnd.Outcome, of name: String) {
+        // It is tried again, and may be before a disk that is slow or full says anything. The process takes no order for one
+        // whose end was not acknowledged, and nothing of this end has to be durable.
+        guard queue[id] == nil else { return helpers[name]?.send(.acknowledge(id: id)) ?? () }
         supervisor.store.sync { [weak self] problem in
             guard problem == nil else { return }
-            self?.helpers[name]?.send(.acknowledge(id: id))
+            // What it has of a file that did not become one goes.
+            self?.helpers[name]?.send(outcome == .done ? .acknowledge(id: id) : .discard(id: id))
         }
     }
 
@@ -164,9 +171,11 @@ extension AppTransfers {
         return TransferMail.sessionOver(as: message.rawValue, session: transfer.session)
     }
 
+    /// Whether only a wake has it hear of something.
     private func sleeps(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
-        return machine.state == .suspended || machine.state == .notRunning || machine.transition == .suspending
+        let ends = machine.transition == .terminating && !machine.isWaitingToLaunch
+        return machine.state == .suspended || machine.state == .notRunning || machine.transition == .suspending || ends
     }
 
     /// It is over: its app is told, and is woken where its session is over with it.
@@ -209,7 +218,6 @@ extension AppTransfers {
         queue.remove(transfer.id)
         logins[transfer.id] = nil
         heard[transfer.id] = nil
-        if transfer.token != 0 { tokens[transfer.token] = nil }
         supervisor.store.removeTransfer(transfer.id, of: transfer.app)
     }
 
@@ -219,17 +227,5 @@ extension AppTransfers {
         remove(transfer)
         if !keepsPart { discardPart(of: transfer) }
         restIfIdle(transfer.app)
-    }
-
-    /// Removes what is there of its file.
-    func discardPart(of transfer: Transfer) {
-        if let helper = helpers[transfer.app] { return helper.send(.discard(id: transfer.id)) }
-        guard transfer.order.direction == .download else { return }
-        let place = DataPlace(root: supervisor.runtime.state + "/transfers", app: transfer.app)
-        let names = ["\(transfer.id).part", "\(transfer.id).done"].map { FileName($0) }
-        disk.ask(
-            { _ = try? place.acting { folder throws(Errno) in for name in names { try? folder.remove(name) } } },
-            { _ in }
-        )
     }
 }

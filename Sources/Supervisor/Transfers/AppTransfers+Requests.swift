@@ -35,20 +35,26 @@ extension AppTransfers {
                 if let self, let app { self.start(request, of: app, completion) }
             }
         }
-        if let token = request.token, let id = tokens[token.value], queue[id]?.app == app.name {
-            return completion(.success(id))
+        if let token = request.token, let id = tokens[token.value, app.name] {
+            return supervisor.store.sync { problem in
+                guard let problem else { return completion(.success(id)) }
+                completion(.failure(.failed("it is not known whether that is stored (\(problem))")))
+            }
         }
         let transfer: Transfer
         do throws(TransferProblem) { transfer = try self.transfer(request, app) } catch {
             return completion(.failure(error))
         }
         queue.add(transfer)
-        if transfer.token != 0 { tokens[transfer.token] = transfer.id }
+        tokens.note(transfer.token, of: app.name, is: transfer.id)
         save(transfer.id)
         supervisor.store.sync { [weak self] problem in
             guard let self else { return }
             if let problem {
-                if self.queue[transfer.id]?.state == .queued { self.drop(transfer.id) }
+                if self.queue[transfer.id]?.state == .queued {
+                    self.drop(transfer.id)
+                    self.tokens.giveBack(transfer.token, of: app.name)
+                }
                 return completion(.failure(.failed("nothing is transferred: it cannot be stored (\(problem))")))
             }
             completion(.success(transfer.id))

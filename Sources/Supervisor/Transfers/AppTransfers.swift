@@ -28,7 +28,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     private var afterLoad: [() -> Void] = []
     private(set) var helpers: [String: TransferHelper] = [:]
     /// What is found for a start; commands wait.
-    private var starting: Set<String> = []
+    private(set) var starting: Set<String> = []
     /// When a helper has had nothing to do for so long, it goes.
     private var idle: [String: TimerSource] = [:]
     private var timer: TimerSource?
@@ -36,7 +36,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     /// Whom servers were told of that asked; in no file.
     var logins: [Int64: TransferCredentials] = [:]
     /// Which transfer a request became, so that it becomes one.
-    var tokens: [UInt64: Int64] = [:]
+    var tokens = TransferTokens()
     /// Of each that runs, what it had when it was heard of last.
     var heard: [Int64: (at: Duration, bytes: Int64)] = [:]
     /// Starts that failed in a row, by app.
@@ -59,51 +59,33 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     package func load(_ contents: StoreContents) {
         guard !isLoaded else { return }
         isLoaded = true
+        var over: Set<Int64> = []
         for app in apps {
             for mail in supervisor.mailboxes.transferMail(of: app) {
-                guard let ended = TransferMail.transfer(in: mail) else { continue }
-                lastID = max(lastID, ended)
+                guard let id = TransferMail.transfer(in: mail) else { continue }
+                lastID = max(lastID, id)
+                if mail.draft.message == Message.transferDidFinish.rawValue { over.insert(id) }
             }
         }
         for row in contents.transfers.values.sorted(by: { $0.id < $1.id }) {
             lastID = max(lastID, row.id)
-            guard let id = coordinator.id(of: row.app) else { continue }
-            let isOver = supervisor.mailboxes.transferMail(of: apps[id]).contains {
-                $0.draft.message == Message.transferDidFinish.rawValue && TransferMail.transfer(in: $0) == row.id
-            }
-            guard !isOver, let json = try? JSON.parse(row.json), let transfer = try? Transfer(json: json) else {
+            guard coordinator.id(of: row.app) != nil else { continue }
+            let isOver = over.contains(row.id)
+            let transfer = (try? JSON.parse(row.json)).flatMap { try? Transfer(json: $0) }
+            if let transfer { tokens.note(transfer.token, of: row.app, is: row.id) }
+            guard !isOver, let transfer else {
                 if !isOver { log.error("\(row.app): its transfer \(row.id) cannot be read, and is dropped") }
                 supervisor.store.removeTransfer(row.id, of: row.app)
                 continue
             }
             queue.add(transfer)
-            if transfer.token != 0 { tokens[transfer.token] = transfer.id }
         }
-        removeRest()
+        // Of those that were force-quit in the last moment of an earlier torpord.
+        touched(Array(apps))
+        sweepAllParts()
         for body in afterLoad { body() }
         afterLoad = []
         schedule()
-    }
-
-    /// Removes what is left of transfers that are over, and of which torpor-transfer was not told that in time.
-    private func removeRest() {
-        let known = Dictionary(
-            apps.map { ($0.name, Set(queue.transfers(of: $0.name).map { "\($0.id)" })) },
-            uniquingKeysWith: { $1 }
-        )
-        let root = root
-        disk.ask {
-            for app in (try? File.list(root)) ?? [] {
-                guard let known = known[app] else { continue }
-                _ = try? DataPlace(root: root, app: app).acting { folder throws(Errno) in
-                    for name in try folder.names(atMost: 100_000)
-                    where !known.contains(String(name.text.prefix { $0 != "." })) {
-                        try? folder.remove(name)
-                    }
-                }
-            }
-        } _: { _ in
-        }
     }
 
     /// Does something when it is known what there is; at once, but in the first moments of a supervisor.
@@ -128,13 +110,17 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         )
     }
 
-    /// After a force quit nothing of the app goes on.
+    /// Those of an app that a person force-quits are over, also where it does not run. Who hurries the supervisor's own end
+    /// means no app.
     package func touched(_ apps: [AppRuntime]) {
-        guard queue.count > 0 else { return }
-        for app in apps where machine(app).isForceQuit && queue.count(of: app.name) > 0 {
-            let count = queue.count(of: app.name)
-            for transfer in queue.transfers(of: app.name) { drop(transfer.id) }
-            note(app, .transfer, text: "was force-quit: its \(Readable.count(count, "transfer")) will not go on")
+        guard isLoaded, queue.count > 0, !supervisor.recovery.isShuttingDown else { return }
+        for app in apps where machine(app).isForceQuit {
+            let ids = queue.ids(of: app.name)
+            guard !ids.isEmpty else { continue }
+            let isAlone = helpers[app.name] == nil
+            for id in ids.sorted() { drop(id, keepsPart: isAlone) }
+            if isAlone { sweepParts(of: app.name) }
+            note(app, .transfer, text: "was force-quit: its \(Readable.count(ids.count, "transfer")) will not go on")
         }
     }
 
@@ -143,12 +129,10 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         for transfer in queue.transfers(of: app.name) { drop(transfer.id, keepsPart: true) }
         endHelper(of: app.name)
         failedStarts[app.name] = nil
-        let place = DataPlace(root: root, app: app.name)
+        tokens.forget(app.name)
+        let place = parts(of: app.name)
         disk.ask({ if File.exists(place.path) { _ = try? place.purge([], TreeWork()) } }, { _ in })
     }
-
-    /// Where parts are: `STATE/transfers`.
-    private var root: String { supervisor.runtime.state + "/transfers" }
 
     // MARK: What runs
 
@@ -196,7 +180,9 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             begin(next)
         }
         var wait = queue.nextAlarm.map { Duration.microseconds(max(0, $0 - Clock.realtimeMicroseconds())) }
-        if obstacles.values.contains(false) { wait = min(wait ?? Self.look, Self.look) }
+        if obstacles.values.contains(false) || queue.running.contains(where: \.order.isDiscretionary) {
+            wait = min(wait ?? Self.look, Self.look)
+        }
         if timer == nil { timer = try? loop.timer { [weak self] in self?.timeHasCome() } }
         // Of the wall's clock, which may be set: it is looked again, at the latest, after a while.
         if let wait { timer?.arm(after: min(wait, Self.look)) } else { timer?.cancel() }
@@ -211,10 +197,29 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                 reason: "resource-time",
                 error: "it has taken longer than resource_time allows" + (transfer.error.map { ": \($0)" } ?? "")
             )
-            helpers[transfer.app]?.send(.discard(id: id))
             finish(id, result)
+            discardPart(of: transfer)
+            restIfIdle(transfer.app)
         }
+        pause()
         schedule()
+    }
+
+    /// Has discretionary downloads wait again whose good moment is over, where what came of them is not lost by that. The
+    /// load, which they have a part in, stops none.
+    private func pause() {
+        guard queue.running.contains(where: \.order.isDiscretionary) else { return }
+        let weakness = supervisor.wakes.timers.weakness()
+        for transfer in queue.running where transfer.order.isDiscretionary && transfer.canGoOnLater {
+            guard let app = coordinator.id(of: transfer.app).map({ apps[$0] }),
+                let cause = obstacle(app, weakness: weakness), cause != .load
+            else { continue }
+            helpers[transfer.app]?.send(.stop(id: transfer.id))
+            heard[transfer.id] = nil
+            queue.set(transfer.id, .queued)
+            save(transfer.id)
+            restIfIdle(transfer.app)
+        }
     }
 
     private func begin(_ transfer: Transfer) {
@@ -225,6 +230,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         save(transfer.id)
         idle[transfer.app]?.cancel()
         guard let helper = helpers[transfer.app] else { return startHelper(of: app) }
+        // What it is sent then is lost with it, and sent to the next one.
+        if helper.manner != manner(of: app) { helper.replace() }
         helper.send(.start(order(queue[transfer.id] ?? transfer, app, helper)))
     }
 
@@ -252,7 +259,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     private func startHelper(of app: AppRuntime) {
         let name = app.name
         guard starting.insert(name).inserted else { return }
-        let place = DataPlace(root: root, app: name)
+        let place = parts(of: name)
+        let known = queue.ids(of: name)
         let (names, rule, state) = (
             Account.Names(app.specification), supervisor.configuration.supervisor.transfers.minFree,
             supervisor.runtime.state
@@ -266,6 +274,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                 } catch {
                     throw LaunchError("cannot make the folder \(place.path) for \(owner.name): \(error)")
                 }
+                place.removeParts { !known.contains($0) }
                 let total = (try? FilesystemSpace(of: state))?.total ?? 0
                 return .success(
                     TransferHelper.Facts(account: account, minimumFree: Int64(clamping: rule.bytes(of: total)))
@@ -276,9 +285,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         } _: { [weak self, weak app] facts in
             guard let self, let app else { return }
             self.starting.remove(name)
-            guard !self.isEnding, self.coordinator.id(of: name) != nil, !self.queue.running(of: name).isEmpty else {
-                return
-            }
+            guard !self.isEnding, self.coordinator.id(of: name) != nil else { return }
+            guard !self.queue.running(of: name).isEmpty else { return self.sweepParts(of: name) }
             do throws(LaunchError) {
                 let facts = try facts.get()
                 self.supervisor.launcher.adopt(facts.account, of: app)
@@ -294,14 +302,12 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             throw LaunchError("torpor-transfer is neither beside torpord nor in ../libexec/torpor: install it")
         }
         let name = app.name
-        var arguments = ["torpor-transfer", "--parts", place.path]
-        for folder in folders(of: app) { arguments += ["--root", folder] }
-        for path in Set(app.specification.transfers.authorities.values).sorted() { arguments += ["--read", path] }
+        let manner = manner(of: app)
         var plan = LaunchPlan(
             app: name,
             incarnation: machine(app).incarnation,
             executable: program,
-            arguments: arguments,
+            arguments: ["torpor-transfer", "--parts", place.path] + manner.arguments,
             environment: LaunchEnvironment.inherited.entries(adding: [
                 AppTag.helperVariable: "1", "TORPOR_MANAGER_SOCKET": supervisor.runtime.socket, "TORPOR_APP": name,
                 "TORPOR_INCARNATION": "\(machine(app).incarnation)",
@@ -318,6 +324,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         let helper = TransferHelper(
             plan,
             of: name,
+            manner,
             minimumFree: facts.minimumFree,
             supervisor,
             TransferHelper.Callbacks(
@@ -330,6 +337,14 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         for id in queue.running(of: name) {
             if let transfer = queue[id] { helper.send(.start(order(transfer, app, helper))) }
         }
+    }
+
+    /// As whom, and with what to read and write, the process of an app is to run.
+    private func manner(of app: AppRuntime) -> TransferHelper.Manner {
+        var arguments: [String] = []
+        for folder in folders(of: app) { arguments += ["--root", folder] }
+        for path in Set(app.specification.transfers.authorities.values).sorted() { arguments += ["--read", path] }
+        return TransferHelper.Manner(arguments: arguments, account: Account.Names(app.specification))
     }
 
     /// The folders that files of the app's transfers are below; the first is that of relative names.
@@ -345,6 +360,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         helpers[name] = nil
         idle[name]?.cancel()
         idle[name] = nil
+        sweepParts(of: name)
         let ids = queue.running(of: name)
         shareRate()
         guard !ids.isEmpty else { return schedule() }
@@ -401,6 +417,9 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             for helper in helpers.values { helper.send(.rate(nil)) }
         }
         shareRate()
+        for (name, helper) in helpers {
+            if let id = coordinator.id(of: name), helper.manner != manner(of: apps[id]) { helper.replace() }
+        }
         schedule()
     }
 }

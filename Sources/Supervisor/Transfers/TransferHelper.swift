@@ -27,6 +27,13 @@ final class TransferHelper {
         let minimumFree: Int64
     }
 
+    /// What another configuration can change of it: it is replaced then.
+    struct Manner: Hashable {
+        /// The folders and files that it may use.
+        let arguments: [String]
+        let account: Account.Names?
+    }
+
     /// Bytes of one message; a URL and its header fields have far fewer.
     private static let longestMessage = 64 << 10
     /// Bytes that are read in a turn of the loop.
@@ -44,6 +51,9 @@ final class TransferHelper {
     private var sent = 0
     private var pidfd: Descriptor?
     private var isOver = false
+    /// It is ended, and reported when it is gone.
+    private var isLeaving = false
+    let manner: Manner
     /// Bytes that its downloads leave free.
     let minimumFree: Int64
 
@@ -51,8 +61,16 @@ final class TransferHelper {
     private(set) var pid: Int32?
 
     /// Starts it; it takes commands from now on.
-    init(_ plan: LaunchPlan, of app: String, minimumFree: Int64, _ supervisor: Supervisor, _ callbacks: Callbacks) {
+    init(
+        _ plan: LaunchPlan,
+        of app: String,
+        _ manner: Manner,
+        minimumFree: Int64,
+        _ supervisor: Supervisor,
+        _ callbacks: Callbacks
+    ) {
         self.app = app
+        self.manner = manner
         self.minimumFree = minimumFree
         self.supervisor = supervisor
         self.callbacks = callbacks
@@ -75,7 +93,7 @@ final class TransferHelper {
                 supervisor?.launcher.helpers[launched.pid] = { [weak self] status in
                     self?.end("ended (\(Self.words(status)))")
                 }
-                guard let self, !self.isOver else {
+                guard let self, !self.isOver, !self.isLeaving else {
                     try? Pidfd.sendSignal(launched.pidfd.raw, Signal.kill)
                     return
                 }
@@ -109,6 +127,13 @@ final class TransferHelper {
     func dismiss() {
         guard !isOver else { return }
         isOver = true
+        stop()
+    }
+
+    /// Another one is to have its place, once it is gone: two that write the same files must not be.
+    func replace() {
+        guard !isOver, !isLeaving else { return }
+        isLeaving = true
         stop()
     }
 
@@ -173,7 +198,7 @@ final class TransferHelper {
         guard !isOver else { return }
         isOver = true
         stop()
-        callbacks.ended(why)
+        callbacks.ended(isLeaving ? nil : why)
     }
 
     private func stop() {
