@@ -113,7 +113,7 @@ let package = Package(
             name: "DaemonHarness",
             dependencies: [
                 "Linux", "PolicyLibraries", "TorporAPI", "Varlink", "torpor", "torpor-keeper", "torpor-policy-host",
-                "torpord",
+                "torpor-transfer", "torpord",
             ],
             path: "Tests/Support/DaemonHarness"
         ),
@@ -228,8 +228,9 @@ let package = Package(
             dependencies: [
                 "Archives", "Configuration", "Engine", "EventLoop", "EventSources", "KeeperProtocol", "Lifecycle",
                 "Linux", "LoginManager", "Mailbox", "MemoryPressure", "Notify", "Output", "Policies", "PolicyHost",
-                "Processes", "Recovery", "Schedules", "ServiceManager", "Store", "TorporAPI", "TorporPolicyABI",
-                "Varlink", "VarlinkServer", "WireText",
+                "CalendarTime", "Processes", "Recovery", "Schedules", "ServiceManager", "Store", "TorporAPI",
+                "TorporPolicyABI", "TransferProtocol", "TransferRules", "Transfers", "Varlink", "VarlinkServer",
+                "WireText",
             ]
         ),
         .target(name: "SystemBus", dependencies: ["CSystemd", "EventLoop", "Linux", "WireText"]),
@@ -243,6 +244,7 @@ let package = Package(
         .target(name: "TorporPolicyKit", dependencies: ["TorporPolicyABI"]),
         .target(name: "TransferProtocol", dependencies: ["Varlink", "WireText"]),
         .target(name: "TransferRules", dependencies: ["TransferProtocol", "WireText"]),
+        .target(name: "Transfers", dependencies: ["TransferProtocol", "Varlink"]),
         .target(name: "Varlink", dependencies: ["Linux", "WireText"]),
         .target(name: "VarlinkServer", dependencies: ["EventLoop", "Linux", "Varlink", "WireText"]),
         .target(name: "Web", dependencies: ["Bearer", "TorporAPI", "Varlink", "WireText"]),
@@ -270,7 +272,8 @@ let package = Package(
             name: "torpor",
             dependencies: [
                 "AppConnection", "CNCurses", "CommandLinePages", "Configuration", "Importing", "Lifecycle", "Linux",
-                "Policies", "PolicyTools", "Telemetry", "TopView", "TorporAPI", "TransferProtocol", "Varlink", "WireText",
+                "Policies", "PolicyTools", "Telemetry", "TopView", "TorporAPI", "TransferProtocol", "Varlink",
+                "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: [
@@ -496,6 +499,7 @@ let package = Package(
             exclude: ["lying-server.py"]
         ),
         .testTarget(name: "TransferProtocolTests", dependencies: ["TransferProtocol", "Varlink"]),
+        .testTarget(name: "TransfersTests", dependencies: ["TransferProtocol", "Transfers", "Varlink"]),
         .testTarget(name: "TransferRulesTests", dependencies: ["TransferProtocol", "TransferRules"]),
         .testTarget(name: "VMTests", dependencies: ["TestMachine"]),
         .testTarget(
@@ -537,7 +541,8 @@ if Context.environment["TORPOR_SIMULATION"] != nil {
 }
 
 let withoutSwift: Set = [
-    "CCurl", "CFuzzTargets", "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CNCurses", "CPolicyWire",
+    "CCurl", "CFuzzTargets", "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CNCurses",
+    "CPolicyWire",
     "CSQLite", "CSimulatedKernel", "CSystemd", "CTOML", "CWebAssets", "CYAML", "TorporPolicyABI", "torpor-keeper",
     "torpor-policy-host",
     "torpor-test-app",

@@ -994,6 +994,9 @@ static torpor_handler *handler_of(const torpor_delegate *delegate, const char *n
         {"significantTimeChange", delegate->significant_time_change, false},
         {"protectedDataWillBecomeUnavailable", delegate->protected_data_will_become_unavailable, false},
         {"protectedDataDidBecomeAvailable", delegate->protected_data_did_become_available, false},
+        {"handleEventsForBackgroundTransfer", delegate->handle_events_for_background_transfer, false},
+        {"transferDidFinish", delegate->transfer_did_finish, false},
+        {"transferNeedsLogin", delegate->transfer_needs_login, false},
         {"didReceiveEvent", delegate->did_receive_event, true},
         {"didReceiveNotification", delegate->did_receive_notification, true},
         {"didReceiveRemoteNotification", delegate->did_receive_remote_notification, true},
@@ -1435,16 +1438,24 @@ int torpor_app_background_time(torpor_app *app, int64_t *remaining_ms)
 
 /* ---- Other apps -------------------------------------------------------------------------------------------------- */
 
+/* Names a request: asked again over another connection, it is carried out once. */
+static int new_token(torpor_app *app, char token[17])
+{
+    uint64_t number = 0;
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        return fail(app, -errno, "There are no random numbers: %s.", strerror(errno));
+    snprintf(token, 17, "%016llx", (unsigned long long)number);
+    return 0;
+}
+
 int torpor_app_open_url(torpor_app *app, const char *url)
 {
     if (app->path == NULL)
         return fail(app, -ENOTCONN, "The program runs without a supervisor, who would open the URL.");
-    /* Names the request: asked again over another connection, it is carried out once. */
-    uint64_t number = 0;
-    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
-        return fail(app, -errno, "There are no random numbers: %s.", strerror(errno));
     char token[17];
-    snprintf(token, sizeof token, "%016llx", (unsigned long long)number);
+    int state = new_token(app, token);
+    if (state < 0)
+        return state;
     struct text call = start_call("OpenURL");
     put(&call, "\"url\":");
     put_string(&call, url);
@@ -1466,6 +1477,58 @@ int torpor_app_can_open(torpor_app *app, const char *scheme)
         state = torpor_json_bool(torpor_json_get(torpor_json_get(reply, "parameters"), "can"), false) ? 1 : 0;
     torpor_json_free(reply);
     return state;
+}
+
+/* ---- Transfers --------------------------------------------------------------------------------------------------- */
+
+static int no_transfers(torpor_app *app)
+{
+    return fail(app, -ENOTCONN, "The program runs without a supervisor, which would transfer files.");
+}
+
+int64_t torpor_app_start_transfer(torpor_app *app, const char *direction, const char *url, const char *file,
+                                  const char *session, unsigned flags)
+{
+    if (app->path == NULL)
+        return no_transfers(app);
+    char token[17];
+    int64_t state = new_token(app, token);
+    if (state < 0)
+        return state;
+    struct text call = start_call("StartTransfer");
+    put(&call, "\"direction\":");
+    put_string(&call, direction);
+    put(&call, ",\"url\":");
+    put_string(&call, url);
+    put(&call, ",\"file\":");
+    put_string(&call, file);
+    if (session != NULL) {
+        put(&call, ",\"session\":");
+        put_string(&call, session);
+    }
+    put(&call, flags & TORPOR_TRANSFER_DISCRETIONARY ? ",\"discretionary\":true" : ",\"discretionary\":false");
+    put(&call, flags & TORPOR_TRANSFER_SILENT ? ",\"events\":false" : ",\"events\":true");
+    put(&call, ",\"token\":");
+    put_string(&call, token);
+    torpor_json *reply = NULL;
+    state = call_and_wait(app, &call, CALL_MS, &reply);
+    if (state == 0) {
+        state = torpor_json_int(torpor_json_get(torpor_json_get(reply, "parameters"), "id"), 0);
+        if (state <= 0)
+            state = fail(app, -EPROTO, "The supervisor gave the transfer no number.");
+    }
+    torpor_json_free(reply);
+    return state;
+}
+
+int torpor_app_cancel_transfer(torpor_app *app, int64_t id)
+{
+    if (app->path == NULL)
+        return no_transfers(app);
+    struct text call = start_call("CancelTransfer");
+    put(&call, "\"id\":");
+    put_int(&call, id);
+    return call_and_wait(app, &call, CALL_MS, NULL);
 }
 
 /* ---- State ------------------------------------------------------------------------------------------------------- */

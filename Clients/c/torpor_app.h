@@ -196,6 +196,10 @@ typedef struct torpor_delegate {
     torpor_handler *significant_time_change;    /* torpor_message_time_change */
     torpor_handler *protected_data_will_become_unavailable; /* The session was locked. */
     torpor_handler *protected_data_did_become_available;    /* It was unlocked. */
+    /* Of transfers; the payload of torpor_message_mail has what belongs to them. */
+    torpor_handler *handle_events_for_background_transfer; /* All of a session is over: session */
+    torpor_handler *transfer_did_finish;        /* transfer, session, url, path, bytes, status, sha256, error */
+    torpor_handler *transfer_needs_login;       /* transfer, session, url, realm, scheme */
     /* Every message that has no function above, or NULL there. */
     torpor_handler *other;
     /* Before the first message, and again when the supervisor was replaced: how the app is (app, incarnation, state,
@@ -256,6 +260,20 @@ int torpor_app_background_time(torpor_app *app, int64_t *remaining_ms);
 int torpor_app_open_url(torpor_app *app, const char *url);
 /* Whether another app opens URLs of the scheme: 1 or 0; -EPERM where may_open of this app does not name the scheme. */
 int torpor_app_can_open(torpor_app *app, const char *scheme);
+
+/* ---- Transfers --------------------------------------------------------------------------------------------------- */
+
+enum {
+    TORPOR_TRANSFER_DISCRETIONARY = 1,  /* It waits for a good moment. */
+    TORPOR_TRANSFER_SILENT = 2          /* Its end does not wake the app. */
+};
+/* Has a file downloaded (direction "download") or uploaded by PUT ("upload"), also while the app sleeps;
+ * transfer_did_finish tells the end. file is a name below TORPOR_STATE_DIRECTORY, or a path there or in one of the app's
+ * data folders; session groups transfers, NULL for "default". Returns the transfer's number, 1 or more, once it is durable. */
+int64_t torpor_app_start_transfer(torpor_app *app, const char *direction, const char *url, const char *file,
+                                  const char *session, unsigned flags);
+/* Ends a transfer; the app is not told of its end. */
+int torpor_app_cancel_transfer(torpor_app *app, int64_t id);
 
 /* ---- State ------------------------------------------------------------------------------------------------------- */
 

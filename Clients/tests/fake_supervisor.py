@@ -65,6 +65,8 @@ class FakeSupervisor:
         self.archive: Optional[bytes] = None
         self.snapshot: Optional[bytes] = None
         self.opened: List[Tuple[str, str]] = []
+        self.transfers: Dict[int, Json] = {}
+        self.logins: List[Tuple[int, Json]] = []
         self.limit = 16 << 20
         self.calls: List[Tuple[str, Json]] = []
         self.refusals: List[Tuple[str, Refusal]] = []
@@ -298,6 +300,25 @@ class FakeSupervisor:
         if scheme == "secret":
             raise Refusal("NotPermitted", message="it may not")
         return {"can": scheme == "notes"}
+
+    def _StartTransfer(self, connection: Connection, url: str, token: str, **order: Any) -> Json:
+        if not url.startswith("http"):
+            raise Refusal("Failed", message=f"{url} is of neither http nor https")
+        number = next((n for n, transfer in self.transfers.items() if transfer["token"] == token), len(self.transfers) + 1)
+        self.transfers[number] = {"id": number, "url": url, "token": token, **order}
+        return {"id": number}
+
+    def _Transfers(self, connection: Connection, session: Optional[str] = None) -> Json:
+        return {"transfers": [t for t in self.transfers.values() if session in (None, t["session"])]}
+
+    def _CancelTransfer(self, connection: Connection, id: int) -> Json:
+        if self.transfers.pop(id, None) is None:
+            raise Refusal("Failed", message=f"there is no transfer {id}")
+        return {}
+
+    def _AnswerLogin(self, connection: Connection, id: int, **login: Any) -> Json:
+        self.logins.append((id, login))
+        return {}
 
     def _SaveSnapshot(self, connection: Connection, data: Optional[str] = None, file: Optional[str] = None) -> Json:
         archive, self.archive = self.archive, None

@@ -233,6 +233,28 @@ class CLibraryTests(SupervisedTestCase):
         self.assertTrue(probe.do("can-open secret").startswith("can -1 it may not"))
         probe.finish()
 
+    def test_files_are_transferred(self) -> None:
+        probe = self.probe()
+        self.assertEqual(probe.do("download http://h/ä"), "begun 1 ")
+        self.assertEqual(probe.do("upload http://h/b"), "begun 2 ")
+        download, upload = [dict(transfer) for transfer in self.supervisor.transfers.values()]
+        self.assertEqual({len(download.pop("token")), len(upload.pop("token"))}, {16})
+        self.assertEqual(
+            download,
+            {"id": 1, "direction": "download", "url": "http://h/ä", "file": 'a "b"', "discretionary": False, "events": True},
+        )
+        self.assertEqual(
+            upload,
+            {"id": 2, "direction": "upload", "url": "http://h/b", "file": "b", "session": "mine", "discretionary": True,
+             "events": False},
+        )
+        self.assertEqual(probe.do("cancel 2"), "cancelled 0 ")
+        self.assertEqual(list(self.supervisor.transfers), [1])
+        self.assertRegex(probe.do("cancel 2"), "^cancelled -[0-9]+ there is no transfer 2")
+        self.assertRegex(probe.do("download gopher:a"), "^begun -[0-9]+ gopher:a is of neither")
+        self.assertEqual(self.supervisor.told("transferDidFinish", transfer=1), {"result": "done"})
+        probe.finish()
+
     def test_states_are_saved_restored_and_discarded(self) -> None:
         probe = self.probe()
         self.assertEqual(probe.do("save what it is"), "saved 0 ")

@@ -174,6 +174,25 @@ class AsyncioTests(SupervisedTestCase):
 
         self.run_app(Recorder(), work)
 
+    def test_files_are_transferred(self) -> None:
+        async def work(app: torpor.aio.App) -> None:
+            numbers = [
+                await app.download("http://h/a", "a", headers={"Accept": "x/y"}),
+                await app.upload("b", "http://h/b", "mine", method="POST", retry=True),
+            ]
+            self.assertEqual(numbers, [1, 2])
+            self.assertEqual([transfer["id"] for transfer in await app.transfers("mine")], [2])
+            await app.cancel_transfer(2)
+            self.assertEqual([transfer["direction"] for transfer in await app.transfers()], ["download"])
+            await app.answer_login(1, "me", "secret")
+            await app.answer_login(1)
+            with self.assertRaisesRegex(torpor.TorporError, "neither http nor https"):
+                await app.download("gopher:a", "a")
+
+        self.run_app(Recorder(), work)
+        self.assertEqual(self.supervisor.transfers[1]["headers"], [{"name": "Accept", "value": "x/y"}])
+        self.assertEqual(self.supervisor.logins, [(1, {"user": "me", "password": "secret"}), (1, {"cancel": True})])
+
     def test_states_are_saved(self) -> None:
         async def work(app: torpor.aio.App) -> None:
             for data in (b"a", b"x" * (1 << 20)):

@@ -71,6 +71,7 @@ class ThreadsTests(SupervisedTestCase):
         names = ["willFinishLaunching", "restoreState", "didFinishLaunching", "openURL", "didBecomeActive"]
         names += ["willResignActive", "didEnterBackground", "willEnterForeground", "resumed", "taskExpiring"]
         names += ["didReceiveMemoryWarning", "settingsDidChange", "willTerminate", "unheardOf"]
+        names += ["handleEventsForBackgroundTransfer", "transferDidFinish", "transferNeedsLogin"]
         for name in names:
             self.assertEqual(self.supervisor.told(name), {"result": "done"})
         self.assertEqual(recorder.names, names)
@@ -95,7 +96,8 @@ class ThreadsTests(SupervisedTestCase):
         self.app(torpor.Delegate())
         for name in ["didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification", "openURL", "unheardOf"]:
             self.assertEqual(self.supervisor.told(name, topic="jobs"), {"result": "unhandled"}, name)
-        for name in ["settingsDidChange", "significantTimeChange", "didBecomeActive", "didReceiveMemoryWarning"]:
+        for name in ["settingsDidChange", "significantTimeChange", "didBecomeActive", "didReceiveMemoryWarning",
+                     "handleEventsForBackgroundTransfer", "transferDidFinish", "transferNeedsLogin"]:
             self.assertEqual(self.supervisor.told(name), {"result": "done"}, name)
 
     def test_a_method_says_that_it_does_not_handle_it(self) -> None:
@@ -143,6 +145,12 @@ class ThreadsTests(SupervisedTestCase):
             clock = message(payload=payload)
             self.assertEqual((clock.clock_was_set, clock.time_zone, clock.utc_offset, clock.day), (False, None, None, None))
             self.assertEqual((clock.changed, clock.path), ([], None))
+        over = message(transfer=4, session="mine", url="http://h/a", path="/data/a", error="It is not there.")
+        self.assertEqual((over.transfer, over.session, over.url, over.path, over.error),
+                         (4, "mine", "http://h/a", "/data/a", "It is not there."))
+        self.assertEqual((message().transfer, message().session, message().url, message().error), (0, None, None, None))
+        self.assertEqual((message(transfer="4").transfer, message(session=4).session, message(error=[]).error),
+                         (0, None, None))
         task = message(token=3, name="upload", remaining_ms=1500)
         self.assertEqual((task.token, task.task, task.remaining), (3, "upload", 1.5))
         self.assertEqual((message().token, message().task, message().remaining), (0, None, None))
@@ -315,6 +323,52 @@ class ThreadsTests(SupervisedTestCase):
         self.assertEqual([app.can_open("notes"), app.can_open("none")], [True, False])
         with self.assertRaises(torpor.NotPermitted):
             app.can_open("secret")
+
+    def test_files_are_transferred(self) -> None:
+        app = self.app(Recorder())
+        first = app.download("http://h/a", "a", sha256="00", headers={"Accept": "x/y"}, discretionary=True, priority=3)
+        second = app.upload("b", "http://h/b", "mine", method="POST", retry=True, events=False)
+        self.assertEqual([first, second], [1, 2])
+        download, upload = [dict(transfer) for transfer in app.transfers()]
+        self.assertEqual({len(download.pop("token")), len(upload.pop("token"))}, {16})
+        self.assertEqual(
+            download,
+            {"id": 1, "direction": "download", "url": "http://h/a", "file": "a", "sha256": "00", "session": "default",
+             "headers": [{"name": "Accept", "value": "x/y"}], "discretionary": True, "events": True, "priority": 3},
+        )
+        self.assertEqual(
+            upload,
+            {"id": 2, "direction": "upload", "url": "http://h/b", "file": "b", "method": "POST", "session": "mine",
+             "headers": [], "discretionary": False, "events": False, "retry": True, "priority": 0},
+        )
+        self.assertEqual([transfer["id"] for transfer in app.transfers("mine")], [2])
+        app.cancel_transfer(2)
+        self.assertEqual([transfer["id"] for transfer in app.transfers()], [1])
+        app.answer_login(1, "me", "secret")
+        app.answer_login(1, header="Bearer x")
+        app.answer_login(1)
+        self.assertEqual(
+            self.supervisor.logins,
+            [(1, {"user": "me", "password": "secret"}), (1, {"header": "Bearer x"}), (1, {"cancel": True})],
+        )
+        with self.assertRaisesRegex(torpor.TorporError, "neither http nor https"):
+            app.download("gopher:a", "a")
+        with self.assertRaisesRegex(torpor.TorporError, "no transfer 2"):
+            app.cancel_transfer(2)
+
+    def test_a_download_is_begun_once_also_when_its_reply_is_lost(self) -> None:
+        app = self.app(Recorder())
+        self.supervisor.deaf.add("StartTransfer")
+        numbers: List[int] = []
+        asker = threading.Thread(target=lambda: numbers.append(app.download("http://h/a", "a")))
+        asker.start()
+        self.supervisor.wait_until(lambda: self.supervisor.transfers, "it was asked for")
+        self.supervisor.deaf.clear()
+        self.supervisor.replace()
+        asker.join(BOUND)
+        self.assertEqual(numbers, [1])
+        self.assertEqual(self.supervisor.count("StartTransfer"), 2)
+        self.assertEqual(list(self.supervisor.transfers), [1])
 
     def test_snapshots_are_given_and_taken_back(self) -> None:
         app = self.app(Recorder())

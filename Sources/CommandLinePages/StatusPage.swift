@@ -68,6 +68,12 @@ package struct StatusPage {
         add("woken by", wakers)
         add("not woken by", status.notWokenBy.joined(separator: ", "))
         add("mailbox", status.mailbox == 0 ? nil : "\(status.mailbox) waiting")
+        let unfit = status.unfitSettings.joined(separator: ", ")
+        add(
+            "not set",
+            unfit.isEmpty ? nil : "\(unfit), whose value does not fit: ‘torpor settings \(status.summary.name)’"
+        )
+        add("transfers", status.transfers == 0 ? nil : "\(status.transfers): ‘torpor transfers \(status.summary.name)’")
         add("unhandled", status.unhandled == 0 ? nil : "\(status.unhandled): ‘torpor unhandled \(status.summary.name)’")
         add("status", app.status)
         add("pid", app.pid.map { "\($0)" + (app.incarnation.map { ", run \($0)" } ?? "") })

@@ -25,7 +25,7 @@ package final class ControlService: ShellRoom, ClientService {
     /// Reads the configuration again: one reading for all who ask before it begins.
     let configurationReads: CoalescingReader<ConfigurationPlace, ConfigurationRead>
     /// Reads icons for clients, wherever they are.
-    private let iconReads: BackgroundWorker
+    let iconReads: BackgroundWorker
 
     /// - Parameter supervisor: outlives it.
     package init(_ supervisor: Supervisor) {
@@ -132,6 +132,8 @@ package final class ControlService: ShellRoom, ClientService {
             case .unhandled(let request): try unhandled(request, reply)
             case .replayUnhandled(let request): try replay(request, by: Self.name(of: peer), reply)
             case .dropUnhandled(let request): try drop(request, by: Self.name(of: peer), reply)
+            case .transfers(let request): try transfers(request, reply)
+            case .cancelTransfers(let request): try cancel(request, by: Self.name(of: peer), reply)
             case .data(let names): data(of: names, reply)
             case .purgeData(let request): purge(request, by: Self.name(of: peer), reply)
             case .settings(let name):
@@ -308,40 +310,6 @@ package final class ControlService: ShellRoom, ClientService {
         return summary
     }
 
-    /// The picture that the configuration names; disks are waited for beside the loop.
-    private func sendIcon(of app: AppRuntime, _ reply: Reply) {
-        guard let path = app.specification.presentation.icon else { return reply.send(AppIcon(trouble: nil).json) }
-        // One reading for all who ask meanwhile.
-        guard app.iconReplies == nil else {
-            app.iconReplies?.append(reply)
-            return
-        }
-        app.iconReplies = [reply]
-        let names = Account.Names(app.specification)
-        iconReads.ask({ Self.icon(path, names).json }) { icon in
-            let waiting = app.iconReplies ?? []
-            app.iconReplies = nil
-            for reply in waiting { reply.send(icon) }
-        }
-    }
-
-    private nonisolated static func icon(_ path: String, _ names: Account.Names?) -> AppIcon {
-        let reader: FileRights?
-        do throws(LaunchError) {
-            reader = try names.map { names throws(LaunchError) in try Account.find(names) }?.fileRights
-        } catch {
-            return AppIcon(trouble: "\(path): \(error)")
-        }
-        do throws(OwnedFile.Failure) {
-            return AppIcon(content: try OwnedFile.read(path, for: reader, limit: AppIcon.mostBytes))
-        } catch {
-            let isLarge = error == .errno(.fileTooLarge)
-            return AppIcon(
-                trouble: "\(path): " + (isLarge ? "it has more than \(AppIcon.mostBytes >> 10) KiB" : "\(error)")
-            )
-        }
-    }
-
     private var graph: [GraphNode] {
         apps.map { app in
             let machine = coordinator.machine(app.id)
@@ -371,6 +339,8 @@ package final class ControlService: ShellRoom, ClientService {
         status.requiredBy = apps.filter { $0.specification.requires.contains(app.name) }.map(\.name)
         status.mailbox = Int64(supervisor.mailboxes.waiting(for: app).count)
         status.unhandled = Int64(supervisor.mailboxes.unhandled.count(of: app))
+        status.transfers = Int64(supervisor.transfers.count(of: app))
+        status.unfitSettings = supervisor.settings.unfit(of: app)
         status.watchdogMilliseconds = specification.rules.watchdog.map { $0.microseconds / 1000 }
         status.deadlines = machine.deadlines.map { deadline in
             DeadlineInfo(

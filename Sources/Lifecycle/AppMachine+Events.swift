@@ -147,7 +147,8 @@ extension AppMachine {
         case .didFinishLaunching, .openURL, .didBecomeActive, .willResignActive, .didEnterBackground,
             .willEnterForeground, .resumed, .willTerminate, .didReceiveMemoryWarning, .taskExpiring, .settingsDidChange,
             .identityDidChange, .significantTimeChange, .performFetch, .didReceiveEvent, .didReceiveNotification,
-            .didReceiveRemoteNotification, .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable:
+            .didReceiveRemoteNotification, .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable,
+            .handleEventsForBackgroundTransfer, .transferDidFinish, .transferNeedsLogin:
             nil
         }
     }

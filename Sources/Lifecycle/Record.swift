@@ -215,7 +215,8 @@ extension Message: RecordCoded {
         .didEnterBackground, .willEnterForeground, .resumed, .willTerminate, .didReceiveMemoryWarning, .taskExpiring,
         .settingsDidChange, .identityDidChange, .significantTimeChange, nil, .performFetch, .didReceiveEvent,
         .didReceiveNotification, .didReceiveRemoteNotification, nil,
-        .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable,
+        .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable, .handleEventsForBackgroundTransfer,
+        .transferDidFinish, .transferNeedsLogin,
     ]
 }
 

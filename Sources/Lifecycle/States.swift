@@ -61,6 +61,9 @@ public enum Message: String, Sendable, Hashable, CaseIterable {
     case didReceiveRemoteNotification
     case protectedDataWillBecomeUnavailable
     case protectedDataDidBecomeAvailable
+    case handleEventsForBackgroundTransfer
+    case transferDidFinish
+    case transferNeedsLogin
 
     /// Names that configurations may have and that nothing sends: `torpor check` warns of them.
     public static let unsentNames = ["refresh", "didReceiveLocalNotification"]

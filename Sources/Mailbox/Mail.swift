@@ -133,6 +133,10 @@ public struct Mail: Sendable, Hashable {
             object["url"] = .string(url)
             for name in ["source", "type"] { object[name] = draft.payload[name] ?? .null }
         }
+        // As members of its own, so that nobody has to know that they are mail.
+        if draft.topic == TransferMail.topic {
+            for member in draft.payload.objectValue?.members ?? [] { object[member.name] = member.value }
+        }
         return .object(object)
     }
 

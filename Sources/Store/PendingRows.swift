@@ -102,6 +102,8 @@ package enum MailChange: Sendable, Hashable {
     case subscriptionRemoval(StoredSubscription.Key)
     /// All of them, or none.
     case settings([StoredSetting], app: String)
+    case transfer(StoredTransfer)
+    case transferRemoval(Int64, app: String)
 }
 
 /// Such changes as they are to be written: the newest of each.
@@ -113,6 +115,7 @@ struct MailWork: Sendable {
     var schedules = PendingRows<StoredSchedule>()
     var subscriptions = PendingRows<StoredSubscription>()
     var settings = PendingRows<StoredSetting>()
+    var transfers = PendingRows<StoredTransfer>()
     /// Somebody waits until it is on the disk, also should the machine lose its power.
     var isSynced = false
 
@@ -125,11 +128,12 @@ struct MailWork: Sendable {
         schedules = PendingRows(contents.schedules)
         subscriptions = PendingRows(contents.subscriptions)
         settings = PendingRows(contents.settings)
+        transfers = PendingRows(contents.transfers)
     }
 
     var isEmpty: Bool {
         mail.isEmpty && standings.isEmpty && unhandled.isEmpty && schedules.isEmpty && subscriptions.isEmpty
-            && settings.isEmpty && !isSynced
+            && settings.isEmpty && transfers.isEmpty && !isSynced
     }
 
     /// - Parameter isFresh: nothing with this number was saved before.
@@ -152,6 +156,8 @@ struct MailWork: Sendable {
         case .subscriptionRemoval(let key): subscriptions.remove(key)
         case .settings(let rows, _):
             for row in rows { if row.isNothing { settings.remove(row.key) } else { settings.save(row) } }
+        case .transfer(let new): transfers.save(new)
+        case .transferRemoval(let id, _): transfers.remove(id)
         }
     }
 
@@ -162,6 +168,7 @@ struct MailWork: Sendable {
         schedules.remove(app: app)
         subscriptions.remove(app: app)
         settings.remove(app: app)
+        transfers.remove(app: app)
     }
 
     /// Takes back what could not be written, except of apps that went: what came meanwhile is newer.
@@ -174,6 +181,7 @@ struct MailWork: Sendable {
         schedules.putBack(older.schedules, removed: apps)
         subscriptions.putBack(older.subscriptions, removed: apps)
         settings.putBack(older.settings, removed: apps)
+        transfers.putBack(older.transfers, removed: apps)
         isSynced = isSynced || older.isSynced
     }
 }
@@ -192,6 +200,8 @@ extension StoreContents {
         case .subscription(let new): subscriptions[new.key] = new
         case .subscriptionRemoval(let key): subscriptions[key] = nil
         case .settings(let rows, _): for row in rows { settings[row.key] = row.isNothing ? nil : row }
+        case .transfer(let new): transfers[new.id] = new
+        case .transferRemoval(let id, _): transfers[id] = nil
         }
     }
 
@@ -203,5 +213,6 @@ extension StoreContents {
         schedules = schedules.filter { $0.key.app != app }
         subscriptions = subscriptions.filter { $0.key.app != app }
         settings = settings.filter { $0.key.app != app }
+        transfers = transfers.filter { $0.value.app != app }
     }
 }

@@ -177,6 +177,8 @@ public struct StoreContents: Sendable, Hashable {
     public var subscriptions: [StoredSubscription.Key: StoredSubscription] = [:]
     /// What settings of apps were set to.
     public var settings: [StoredSetting.Key: StoredSetting] = [:]
+    /// The transfers of apps that are not over, by their numbers.
+    public var transfers: [Int64: StoredTransfer] = [:]
     /// Who wrote it last.
     public var origin = Origin.nobody
     /// The greatest sequence of its events; 0 without any.
@@ -188,7 +190,7 @@ public struct StoreContents: Sendable, Hashable {
     /// Whether nothing is known of any app.
     var holdsNothing: Bool {
         apps.isEmpty && mail.isEmpty && unhandled.isEmpty && schedules.isEmpty && subscriptions.isEmpty
-            && settings.isEmpty
+            && settings.isEmpty && transfers.isEmpty
     }
 
     /// Keeps no longer what was given away.
@@ -199,6 +201,7 @@ public struct StoreContents: Sendable, Hashable {
         schedules = [:]
         subscriptions = [:]
         settings = [:]
+        transfers = [:]
     }
 
     /// Takes away what does not count in this boot, or on this machine. What persons asked for always counts.

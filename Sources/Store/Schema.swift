@@ -9,9 +9,10 @@
 /// | 3 | mail: what waits for apps; schedules: when things happened to them last; subscriptions: topics that they asked for |
 /// | 4 | how often mail was told (attempts, run) and who was asked (chain); unhandled: what nobody handled |
 /// | 5 | settings: what persons set of what the configuration lets them |
+/// | 6 | transfers: downloads and uploads of apps that are not over |
 enum Schema {
     /// What this program writes: `PRAGMA user_version`.
-    static let version: Int64 = 5
+    static let version: Int64 = 6
     /// `PRAGMA application_id` of every version: "Torp".
     static let applicationID: Int64 = 0x546f_7270
 
@@ -123,12 +124,20 @@ enum Schema {
             PRIMARY KEY (app, name)
         ) WITHOUT ROWID;
         """,
+        """
+        CREATE TABLE transfers (
+            id INTEGER PRIMARY KEY,
+            app TEXT NOT NULL,
+            json TEXT NOT NULL
+        );
+        CREATE INDEX transfers_of_app ON transfers (app, id);
+        """,
     ]
 
     /// The tables that have rows of apps, and the column that names the app.
     static let rowsOfApps = [
         ("apps", "name"), ("reports", "app"), ("mail", "app"), ("unhandled", "app"), ("schedules", "app"),
-        ("subscriptions", "app"), ("settings", "app"),
+        ("subscriptions", "app"), ("settings", "app"), ("transfers", "app"),
     ]
 
     /// Brings an older version, or an empty file, up to `version`. To be called within a transaction.

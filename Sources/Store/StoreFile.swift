@@ -140,6 +140,9 @@ final class StoreFile {
         if try database.integer("PRAGMA user_version") ?? 0 >= 5 {
             try database.settings { contents.settings[$0.key] = $0 }
         }
+        if try database.integer("PRAGMA user_version") ?? 0 >= 6 {
+            try database.transfers { contents.transfers[$0.id] = $0 }
+        }
     }
 
     /// Gives what was read, and keeps it no longer.
@@ -174,6 +177,7 @@ final class StoreFile {
         try? database.schedules { contents.schedules[$0.key] = $0 }
         try? database.subscriptions { contents.subscriptions[$0.key] = $0 }
         try? database.settings { contents.settings[$0.key] = $0 }
+        try? database.transfers { contents.transfers[$0.id] = $0 }
         return contents
     }
 

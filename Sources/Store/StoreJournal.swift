@@ -135,6 +135,8 @@ public final class StoreJournal {
                 [Int64(settings.count)] + settings.flatMap { [$0.at, $0.isTold ? 1 : 0] },
                 [app] + settings.flatMap { [$0.key.name, $0.value, $0.known] }
             )
+        case .transfer(let new): append(kind: 14, [new.id], [new.app, new.json])
+        case .transferRemoval(let id, let app): append(kind: 15, [id], [app])
         }
     }
 
@@ -242,7 +244,7 @@ public final class StoreJournal {
         case 3:
             guard let app = reader.text(), !reader.isShort else { return nil }
             return .removal(app: app)
-        case 4...13: return change(kind: kind, &reader).map { .change($0) }
+        case 4...15: return change(kind: kind, &reader).map { .change($0) }
         default: return nil
         }
     }
@@ -298,6 +300,14 @@ public final class StoreJournal {
             guard let app = reader.text(), !reader.isShort else { return nil }
             return .unhandledRemoval(id, app: app)
         case 13: return settings(&reader)
+        case 14:
+            let id = reader.number()
+            guard let app = reader.text(), let json = reader.text(), !reader.isShort else { return nil }
+            return .transfer(StoredTransfer(id: id, app: app, json: json))
+        case 15:
+            let id = reader.number()
+            guard let app = reader.text(), !reader.isShort else { return nil }
+            return .transferRemoval(id, app: app)
         case 5:
             let id = reader.number()
             guard let app = reader.text(), !reader.isShort else { return nil }

@@ -30,6 +30,7 @@ extension Database {
             try statement.run()
         }
         try save(work.settings)
+        try save(work.transfers)
     }
 
     private func remove(_ id: Int64, from table: String) throws(DatabaseError) {

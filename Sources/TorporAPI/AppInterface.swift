@@ -60,7 +60,7 @@ public enum AppInterface {
         type Task (token: int, name: string)
 
         # A transfer. direction: download or upload. state: queued, running, waiting, done, failed or cancelled; of one that
-        # waits, cause: retry, network, power, memory, space, window, metered or login. bytes of total are there, or were
+        # waits, cause: retry, power, memory, load, space, window or login. bytes of total are there, or were
         # sent; rate: bytes a second. Times are microseconds since 1970. reason (a word) and error (a sentence): what went
         # wrong last. One that is over stays until its app has answered for it.
         type Transfer (

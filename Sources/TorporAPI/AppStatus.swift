@@ -206,6 +206,10 @@ public struct AppStatus: Hashable, Sendable {
     public var mailbox: Int64 = 0
     /// How many messages nobody handled.
     public var unhandled: Int64 = 0
+    /// How many of its transfers are not over.
+    public var transfers: Int64 = 0
+    /// The settings whose values do not fit their declaration: they count as not set.
+    public var unfitSettings: [String] = []
     /// The deadlines that are armed.
     public var deadlines: [DeadlineInfo] = []
     /// It stopped itself, or somebody else stopped it.
@@ -264,6 +268,8 @@ public struct AppStatus: Hashable, Sendable {
         forceQuit = try fields.optionalString("force_quit")
         mailbox = try fields.optionalInt("mailbox") ?? 0
         unhandled = try fields.optionalInt("unhandled") ?? 0
+        transfers = try fields.optionalInt("transfers") ?? 0
+        unfitSettings = try fields.strings("unfit_settings")
         deadlines = try fields.list("deadlines") { json throws(FieldError) in try DeadlineInfo(json: json) }
         stopped = try fields.optionalBool("stopped") ?? false
         traced = try fields.optionalBool("traced") ?? false
@@ -302,6 +308,8 @@ public struct AppStatus: Hashable, Sendable {
         object["force_quit"] = .optional(forceQuit)
         object["mailbox"] = .int(mailbox)
         object["unhandled"] = .int(unhandled)
+        object["transfers"] = .int(transfers)
+        object["unfit_settings"] = .strings(unfitSettings)
         object["deadlines"] = .array(deadlines.map(\.json))
         object["stopped"] = .bool(stopped)
         object["traced"] = .bool(traced)

@@ -147,8 +147,9 @@ public enum ManagerInterface {
           timeline: []TimelineEntry
         )
 
-        # Everything about one app: the fields of App, and more. mailbox: how many messages wait for it, unhandled: how many nobody handled. With journal,
-        # its output is there, and log is empty.
+        # Everything about one app: the fields of App, and more. mailbox: how many messages wait for it, unhandled: how many
+        # nobody handled, transfers: how many are not over, unfit_settings: those whose values do not fit their declaration.
+        # With journal, its output is there, and log is empty.
         type AppStatus (
           name: string,
           state: string,
@@ -189,6 +190,8 @@ public enum ManagerInterface {
           force_quit: ?string,
           mailbox: int,
           unhandled: int,
+          transfers: int,
+          unfit_settings: []string,
           deadlines: []Deadline,
           stopped: bool,
           traced: bool,
@@ -230,7 +233,7 @@ public enum ManagerInterface {
         )
 
         # A transfer. direction: download or upload. state: queued, running, waiting, done, failed or cancelled; of one that
-        # waits, cause: retry, network, power, memory, space, window, metered or login. bytes of total are there, or were
+        # waits, cause: retry, power, memory, load, space, window or login. bytes of total are there, or were
         # sent; rate: bytes a second. Times are microseconds since 1970. reason (a word) and error (a sentence): what went
         # wrong last. One that is over stays until its app has answered for it.
         type Transfer (

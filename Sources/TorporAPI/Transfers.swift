@@ -18,7 +18,7 @@ public struct TransferInfo: Hashable, Sendable {
     public var file: String
     /// `queued`, `running`, `waiting`, `done`, `failed` or `cancelled`.
     public var state: String
-    /// What it waits for: `retry`, `network`, `power`, `memory`, `space`, `window`, `metered` or `login`.
+    /// What it waits for: `retry`, `power`, `memory`, `load`, `space`, `window` or `login`.
     public var cause: String?
     /// Bytes that are there, or were sent.
     public var bytes: Int64 = 0

@@ -79,6 +79,15 @@ public protocol AppDelegate: Sendable {
     /// The session was unlocked.
     func protectedDataDidBecomeAvailable(_ app: TorporApp) async throws
 
+    /// All transfers of a session are over, or one waits for a login: what became of them follows.
+    func handleEventsForBackgroundTransfer(_ app: TorporApp, session: String) async throws
+
+    /// A download or upload is over; its `error` is nil where the file is there.
+    func transferDidFinish(_ app: TorporApp, transfer: FinishedTransfer) async throws
+
+    /// A server asks who the app is: ``TorporApp/answerLogin(_:user:password:)`` says it.
+    func transferNeedsLogin(_ app: TorporApp, login: TransferLogin) async throws
+
     /// An event of one of the app's sources (timers, paths, devices, regions), or what a program or another app posted to
     /// it.
     func didReceiveEvent(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
@@ -162,6 +171,18 @@ extension AppDelegate {
     /// Hands it on.
     public func protectedDataDidBecomeAvailable(_ app: TorporApp) async throws {
         try await handOn(app, "protectedDataDidBecomeAvailable", .emptyObject)
+    }
+    /// Hands it on.
+    public func handleEventsForBackgroundTransfer(_ app: TorporApp, session: String) async throws {
+        try await handOn(app, "handleEventsForBackgroundTransfer", ["session": .string(session)])
+    }
+    /// Hands it on.
+    public func transferDidFinish(_ app: TorporApp, transfer: FinishedTransfer) async throws {
+        try await handOn(app, "transferDidFinish", transfer.parameters)
+    }
+    /// Hands it on.
+    public func transferNeedsLogin(_ app: TorporApp, login: TransferLogin) async throws {
+        try await handOn(app, "transferNeedsLogin", login.parameters)
     }
     /// Hands it on.
     public func didReceiveEvent(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {

@@ -167,6 +167,10 @@ extension AppDelegate {
         case "significantTimeChange": try await significantTimeChange(app, change: TimeChange(mail: mail))
         case "protectedDataWillBecomeUnavailable": try await protectedDataWillBecomeUnavailable(app)
         case "protectedDataDidBecomeAvailable": try await protectedDataDidBecomeAvailable(app)
+        case "handleEventsForBackgroundTransfer":
+            try await handleEventsForBackgroundTransfer(app, session: text("session"))
+        case "transferDidFinish": try await transferDidFinish(app, transfer: FinishedTransfer(parameters: parameters))
+        case "transferNeedsLogin": try await transferNeedsLogin(app, login: TransferLogin(parameters: parameters))
         case "didReceiveEvent": return try await didReceiveEvent(app, mail: mail)
         case "didReceiveNotification": return try await didReceiveNotification(app, mail: mail)
         case "didReceiveRemoteNotification": return try await didReceiveRemoteNotification(app, mail: mail)

@@ -92,6 +92,9 @@ public struct TransferOrder: Hashable, Sendable {
         self.method = method
     }
 
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) { try self.init(fields: Fields(json)) }
+
     init(fields: Fields) throws(FieldError) {
         guard let direction = TransferDirection(rawValue: try fields.string("direction")) else {
             throw FieldError(field: "direction", problem: "must be download or upload")
@@ -118,7 +121,8 @@ public struct TransferOrder: Hashable, Sendable {
         authority = try fields.optionalString("authority")
     }
 
-    var json: JSON {
+    /// Its object.
+    public var json: JSON {
         [
             "id": .int(id), "direction": .string(direction.rawValue), "url": .string(url), "root": .int(Int64(root)),
             "file": .string(file), "method": .string(method), "headers": .array(headers.map(\.json)),

@@ -83,7 +83,7 @@ extension LoaderTests {
         { name = "often", every = "1h", after_boot = "5min", after_start = "1min", wake = "none", payload = { a = 1 } }]
         """,
         "transfers": """
-        { allow = ["https://*.example.org/pub/*"], limit = 7, size_limit = "none", resource_time = "1d", metered = true, \
+        { allow = ["https://*.example.org/pub/*"], limit = 7, size_limit = "none", resource_time = "1d", \
         window = "23:00-05:30", authorities = { "Files.example.org" = "ca.pem" } }
         """,
         "transition_deadline": "\"7s\"",
@@ -120,7 +120,6 @@ extension LoaderTests {
         app.transfers.limit = 7
         app.transfers.sizeLimit = nil
         app.transfers.resourceTime = .seconds(86_400)
-        app.transfers.isMetered = true
         app.transfers.window = DailyWindow("23:00-05:30")
         app.transfers.authorities = ["files.example.org": "/etc/torpor/ca.pem"]
         app.wakeStorm.limit = 5

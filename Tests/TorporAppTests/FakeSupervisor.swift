@@ -190,6 +190,25 @@ final class FakeSupervisor: @unchecked Sendable {
             send(socket.raw, ["app": "notes", "id": 1, "outcome": "woken", "message": .string(url)])
         case .canOpen(let scheme): send(socket.raw, ["can": .bool(scheme == "notes")])
         case .settings: send(socket.raw, ["settings": ["port": 80]])
+        case .startTransfer(let request):
+            guard request.url.hasPrefix("http") else {
+                send(socket.raw, ["message": "no"], error: AppInterface.ErrorName.failed)
+                return true
+            }
+            send(socket.raw, ["id": 17])
+        case .transfers(let session):
+            let info = TransferInfo(
+                id: 17,
+                app: "web",
+                session: session ?? "default",
+                direction: "download",
+                url: "https://h/",
+                file: "/f",
+                state: "running",
+                createdAt: 1
+            )
+            send(socket.raw, ["transfers": [info.json]])
+        case .cancelTransfer, .answerLogin: send(socket.raw, .emptyObject)
         case .setSettings: send(socket.raw, ["changed": ["port"]])
         case .post, .take, .subscribe, .startTransfer, .transfers, .cancelTransfer, .answerLogin:
             send(socket.raw, [:], error: VarlinkErrorName.methodNotImplemented)

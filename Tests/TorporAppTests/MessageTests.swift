@@ -40,6 +40,16 @@ private actor Typed: AppDelegate {
     }
     func protectedDataWillBecomeUnavailable(_ app: TorporApp) async throws { heard.append("locked") }
     func protectedDataDidBecomeAvailable(_ app: TorporApp) async throws { heard.append("unlocked") }
+    func handleEventsForBackgroundTransfer(_ app: TorporApp, session: String) async throws {
+        heard.append("session \(session)")
+    }
+    func transferDidFinish(_ app: TorporApp, transfer: FinishedTransfer) async throws {
+        let end = transfer.error ?? "\(transfer.path) \(transfer.bytes) \(transfer.sha256 ?? "-")"
+        heard.append("transfer \(transfer.id) \(transfer.session) \(transfer.url) \(transfer.status ?? 0) \(end)")
+    }
+    func transferNeedsLogin(_ app: TorporApp, login: TransferLogin) async throws {
+        heard.append("login \(login.id) \(login.url) \(login.realm ?? "-") \(login.scheme ?? "-")")
+    }
     func didReceiveEvent(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {
         heard.append("event \(mail.topic) \(mail.payload) \(mail.count)")
         return mail.topic == "news" ? .unhandled : .done
@@ -80,6 +90,7 @@ private actor Typed: AppDelegate {
         let others = [
             "didBecomeActive", "didReceiveMemoryWarning", "settingsDidChange", "identityDidChange",
             "significantTimeChange", "protectedDataWillBecomeUnavailable", "protectedDataDidBecomeAvailable",
+            "handleEventsForBackgroundTransfer", "transferDidFinish", "transferNeedsLogin",
         ]
         #expect(try await answers(of: Silent(), to: others.map { ($0, [:]) }) == others.map { _ in .done })
     }
@@ -122,6 +133,16 @@ private actor Typed: AppDelegate {
                 ("didReceiveEvent", ["topic": "jobs", "payload": 7, "count": 2]),
                 ("didReceiveEvent", ["topic": "news"]),
                 ("didReceiveNotification", ["topic": "power"]), ("didReceiveRemoteNotification", ["topic": "push"]),
+                ("handleEventsForBackgroundTransfer", ["session": "s"]),
+                (
+                    "transferDidFinish",
+                    [
+                        "id": 99, "transfer": 7, "session": "s", "url": "u", "path": "/f", "bytes": 3, "status": 200,
+                        "sha256": "ab", "error": .null,
+                    ]
+                ),
+                ("transferDidFinish", ["transfer": 8, "error": "no"]),
+                ("transferNeedsLogin", ["transfer": 9, "url": "u", "realm": "r", "scheme": 4]),
             ]
         )
         #expect(results.enumerated().filter { $0.element != .done }.map(\.offset) == [1, 12])
@@ -131,6 +152,7 @@ private actor Typed: AppDelegate {
                 "note:1", "other:", "critical true", "warning false", #"settings ["port", "theme"] -"#,
                 "identity [] /etc/who", "settings [] -", "true Europe/Berlin 3600 2026-11-23", "false - - -", "locked",
                 "unlocked", "event jobs 7 2", "event news null 1", "notification power", "remote push",
+                "session s", "transfer 7 s u 200 /f 3 ab", "transfer 8   0 no", "login 9 u r -",
             ]
         )
     }

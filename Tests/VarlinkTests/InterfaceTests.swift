@@ -82,6 +82,12 @@ import VarlinkServer
         requests.append(.replayUnhandled(ReplayRequest(id: 7, app: "a")))
         requests.append(.dropUnhandled(DropRequest(apps: ["a"])))
         requests.append(.dropUnhandled(DropRequest(ids: [1, 2])))
+        var transfers = TransfersRequest()
+        requests.append(.transfers(transfers))
+        (transfers.apps, transfers.session) = (["a"], "s")
+        requests.append(.transfers(transfers))
+        requests.append(.cancelTransfers(CancelTransfersRequest(apps: ["a", "tag:x"])))
+        requests.append(.cancelTransfers(CancelTransfersRequest(ids: [1, 2])))
         requests.append(.data(apps: []))
         requests.append(.data(apps: ["a"]))
         requests.append(.purgeData(PurgeDataRequest(app: "a", folders: ["caches"])))
@@ -132,6 +138,23 @@ import VarlinkServer
         status.log = [LogLine(at: 1, text: "t")]
         status.sockets = [SocketInfo(name: "http", kind: "stream", address: "80")]
         (status.sockets[0].waiting, status.sockets[0].most, status.sockets[0].trouble) = (3, 4096, "t")
+        (status.transfers, status.unfitSettings) = (2, ["port"])
+        var transfer = TransferInfo(
+            id: 7,
+            app: "web",
+            session: "s",
+            direction: "download",
+            url: "https://h/",
+            file: "/f",
+            state: "waiting",
+            createdAt: 5
+        )
+        #expect(try TransferInfo(json: JSON.parse(transfer.json.serialised())) == transfer)
+        (transfer.cause, transfer.bytes, transfer.total, transfer.rate, transfer.priority) = ("retry", 1, 2, 3, -4)
+        (transfer.isDiscretionary, transfer.events, transfer.attempts, transfer.retryAt) = (true, false, 6, 8)
+        (transfer.endedAt, transfer.status, transfer.sha256) = (9, 503, "ab")
+        (transfer.reason, transfer.error) = ("http-status", "e")
+        #expect(try TransferInfo(json: JSON.parse(transfer.json.serialised())) == transfer)
         status.snapshot = SnapshotInfo(kind: .png, bytes: 1, at: 2, incarnation: 3)
         let part = SnapshotPart(status.snapshot, data: [1, 2, 3])
         #expect(try SnapshotPart(json: part.json) == part)
@@ -194,7 +217,8 @@ import VarlinkServer
             ("Result", result.json), ("KeyChange", change.json), ("Applied", applied.json),
             ("Diagnostic", diagnostic.json), ("LastExit", summary.lastExit!.json), ("Lock", report.locks[0].json),
             ("ThreadStack", report.threads[0].json), ("Process", status.processes[0].json),
-            ("Deadline", status.deadlines[0].json), ("LogLine", status.log[0].json), ("JournalPlace", place.json),
+            ("Transfer", transfer.json), ("Deadline", status.deadlines[0].json), ("LogLine", status.log[0].json),
+            ("JournalPlace", place.json),
         ] {
             #expect(json.objectValue?.members.map(\.name) == Self.fields(of: type), "\(type)")
         }

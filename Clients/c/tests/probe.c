@@ -178,6 +178,13 @@ static bool obey(torpor_app *app, char *line)
         report(app, "opened", torpor_app_open_url(app, rest));
     else if (strcmp(line, "can-open") == 0)
         report(app, "can", torpor_app_can_open(app, rest));
+    else if (strcmp(line, "download") == 0)
+        report(app, "begun", torpor_app_start_transfer(app, "download", rest, "a \"b\"", NULL, 0));
+    else if (strcmp(line, "upload") == 0)
+        report(app, "begun", torpor_app_start_transfer(app, "upload", rest, "b", "mine",
+                                                       TORPOR_TRANSFER_DISCRETIONARY | TORPOR_TRANSFER_SILENT));
+    else if (strcmp(line, "cancel") == 0)
+        report(app, "cancelled", torpor_app_cancel_transfer(app, atoll(rest)));
     else if (strcmp(line, "discard") == 0)
         report(app, "discarded", torpor_app_discard_state(app));
     else if (strcmp(line, "notify") == 0)

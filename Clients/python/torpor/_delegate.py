@@ -123,6 +123,18 @@ class Delegate:
         """The session was unlocked."""
         return self.other(message)
 
+    def handle_events_for_background_transfer(self, message: Message) -> Any:
+        """All transfers of message.session are over, or one waits for a login: what became of them follows."""
+        return self.other(message)
+
+    def transfer_did_finish(self, message: Message) -> Any:
+        """message.transfer is over: message.path is there, or message.error says why it is not."""
+        return self.other(message)
+
+    def transfer_needs_login(self, message: Message) -> Any:
+        """A server asks who the app is: answer_login(message.transfer, user, password)."""
+        return self.other(message)
+
     def did_receive_event(self, message: Message) -> Any:
         """Something was posted to the app, or a timer or a file of it: message.topic, .payload, .key, .sender, .count."""
         return self.other(message)
@@ -165,6 +177,9 @@ _METHODS: Dict[str, str] = {
     "identityDidChange": "identity_did_change",
     "protectedDataWillBecomeUnavailable": "protected_data_will_become_unavailable",
     "protectedDataDidBecomeAvailable": "protected_data_did_become_available",
+    "handleEventsForBackgroundTransfer": "handle_events_for_background_transfer",
+    "transferDidFinish": "transfer_did_finish",
+    "transferNeedsLogin": "transfer_needs_login",
 }
 
 

@@ -96,12 +96,13 @@ class Message:
 
     @property
     def path(self) -> Optional[str]:
-        """Where the state archive is (restoreState); the file that changed (settingsDidChange, identityDidChange)."""
+        """Where the state archive is (restoreState); the file that changed (settingsDidChange, identityDidChange) or was
+        transferred (transferDidFinish)."""
         return _text(self.parameters.get("path")) or _text(self._news.get("path"))
 
     @property
     def url(self) -> Optional[str]:
-        """What to open (openURL)."""
+        """What to open (openURL); where a transfer is from or to (transferDidFinish, transferNeedsLogin)."""
         return self.parameters.get("url")
 
     @property
@@ -145,6 +146,21 @@ class Message:
         """How many seconds the app may still run for its tasks (taskExpiring)."""
         remaining = self.parameters.get("remaining_ms")
         return remaining / 1000 if isinstance(remaining, (int, float)) else None
+
+    @property
+    def session(self) -> Optional[str]:
+        """What the transfer belongs with (handleEventsForBackgroundTransfer, transferDidFinish, transferNeedsLogin)."""
+        return _text(self.parameters.get("session"))
+
+    @property
+    def transfer(self) -> int:
+        """The number of the transfer (transferDidFinish, transferNeedsLogin)."""
+        return _integer(self.parameters.get("transfer"))
+
+    @property
+    def error(self) -> Optional[str]:
+        """Why the transfer failed; None where the file is there (transferDidFinish)."""
+        return _text(self.parameters.get("error"))
 
     @property
     def changed(self) -> List[str]:

@@ -272,6 +272,77 @@ class App:
         self._session.need_supervisor()
         return bool((await self._call("CanOpen", {"scheme": scheme}))["can"])
 
+    # Transfers.
+
+    async def download(
+        self,
+        url: str,
+        file: str,
+        session: str = "default",
+        *,
+        sha256: Optional[str] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        discretionary: bool = False,
+        events: bool = True,
+        priority: int = 0,
+    ) -> int:
+        """Has a file downloaded, also while the app sleeps; transfer_did_finish tells the end. Returns its number, 1 or
+        more, once the supervisor has written it down.
+
+        file is a name below the app's state directory, or a path there or in one of its data folders. A download that is
+        discretionary waits for a good moment; without events, its end does not wake the app."""
+        request: Dict[str, Any] = {"direction": "download", "url": url, "file": file, "sha256": sha256}
+        request.update(session=session, discretionary=discretionary, events=events, priority=priority)
+        return await self._start_transfer(request, headers)
+
+    async def upload(
+        self,
+        file: str,
+        url: str,
+        session: str = "default",
+        *,
+        method: str = "PUT",
+        headers: Optional[Mapping[str, str]] = None,
+        discretionary: bool = False,
+        events: bool = True,
+        retry: bool = False,
+        priority: int = 0,
+    ) -> int:
+        """Has a file uploaded by PUT or POST, otherwise as download. A POST is tried again only with retry."""
+        request: Dict[str, Any] = {"direction": "upload", "url": url, "file": file, "method": method, "retry": retry}
+        request.update(session=session, discretionary=discretionary, events=events, priority=priority)
+        return await self._start_transfer(request, headers)
+
+    async def _start_transfer(self, request: Dict[str, Any], headers: Optional[Mapping[str, str]]) -> int:
+        self._session.need_supervisor()
+        request["headers"] = [{"name": name, "value": value} for name, value in (headers or {}).items()]
+        request["token"] = new_token()
+        return int((await self._call("StartTransfer", request))["id"])
+
+    async def transfers(self, session: Optional[str] = None) -> Sequence[Mapping[str, Any]]:
+        """The app's transfers, those included that are over and that it has not answered for."""
+        self._session.need_supervisor()
+        transfers: Sequence[Mapping[str, Any]] = (await self._call("Transfers", {"session": session}))["transfers"]
+        return transfers
+
+    async def cancel_transfer(self, id: int) -> None:
+        """Ends a transfer; the app is not told of its end."""
+        self._session.need_supervisor()
+        await self._call("CancelTransfer", {"id": id})
+
+    async def answer_login(
+        self, id: int, user: Optional[str] = None, password: str = "", *, header: Optional[str] = None
+    ) -> None:
+        """Answers transfer_needs_login: by user and password, or by the value of an Authorization field. Without either
+        the transfer fails."""
+        self._session.need_supervisor()
+        login: Dict[str, Any] = {"cancel": True}
+        if header is not None:
+            login = {"header": header}
+        elif user is not None:
+            login = {"user": user, "password": password}
+        await self._call("AnswerLogin", {"id": id, **login})
+
     # Settings.
 
     async def settings(self) -> Mapping[str, Any]:

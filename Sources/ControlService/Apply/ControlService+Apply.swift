@@ -166,6 +166,7 @@ extension ControlService {
         supervisor.interruptions.follow(kept.supervisor)
         supervisor.memoryWatch.configure()
         supervisor.dataFolders.configure()
+        supervisor.transfers.configure()
         supervisor.wakes.configure()
         supervisor.interruptions.coverAll()
         for entry in entries { apps[entry.id].lastEnding = nil }

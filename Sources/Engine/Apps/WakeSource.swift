@@ -15,4 +15,5 @@ package enum WakeSource: String {
     case bluetooth
     case message
     case notification
+    case transfer
 }

@@ -66,6 +66,7 @@ package enum EventKind: String, CaseIterable {
     // Others tell it something.
     case posted = "6ac98f0e17414a1cb760157393c8decb"
     case notHandled = "9bcc270ce885499797720aa66acf7863"
+    case transfer = "8d7f974d26884a95b9cfe69c28fd165e"
     case settingsChanged = "b3f0c9a25d0f4d7d9a6c1e2f84f75b11"
     case settingsNotTaken = "d2c1f7e06f7b4a0cb2d9a2b6e4c83f52"
 
@@ -128,6 +129,7 @@ package enum EventKind: String, CaseIterable {
         case .changing: "transition"
         case .told, .posted, .answered, .answerFailed: "message"
         case .notHandled: "unhandled"
+        case .transfer: "transfer"
         case .taskBegan, .taskEnded, .holdEnded, .modeBegan, .modeEnded: "task"
         case .signalled: "signal"
         case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
@@ -171,7 +173,7 @@ package enum EventKind: String, CaseIterable {
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
             .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .noStateDirectory, .stateNotKept,
             .stateSetAside, .memoryShort, .wakeStorm, .socketNotBound, .socketClosed,
-            .backlogNearlyFull, .gpsdNotBelieved, .notHandled, .dataNotCleared, .settingsNotTaken:
+            .backlogNearlyFull, .gpsdNotBelieved, .notHandled, .transfer, .dataNotCleared, .settingsNotTaken:
             .warning
         case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
         }
@@ -189,7 +191,7 @@ package enum EventKind: String, CaseIterable {
             .madeRoom, .pagedOut, .nearLimit, .belowLimit, .waitsForMemory, .notWoken, .wakeStorm, .fetched,
             .fetchPutOff,
             .socketNotBound, .socketBound, .socketClosed,
-            .backlogNearlyFull, .notHandled, .dataCopied, .dataNotCleared, .cachesRemoved, .dataPurged:
+            .backlogNearlyFull, .notHandled, .transfer, .dataCopied, .dataNotCleared, .cachesRemoved, .dataPurged:
             " "
         case .launched, .woken, .told, .posted, .settingsChanged, .settingsNotTaken, .signalled, .mainChanged, .unheard,
             .descriptorClosed, .refused,

@@ -69,17 +69,15 @@ extension Timers {
         }
     }
 
-    /// Why an app should not look for new content now, in words; nil when the machine has strength to spare.
-    private func weakness() -> String? {
-        if host.isMemoryShort { return "memory is short" }
+    /// Why nothing should be begun now that can wait; nil when the machine has strength to spare.
+    package func weakness() -> MachineWeakness? {
+        if host.isMemoryShort { return .memory }
         let root = wakes.kernelFiles
         let power = Power(root: root)
-        if power.source == .battery, let percent = power.percent, percent < Self.lowBattery {
-            return "the battery has \(percent) % left"
-        }
+        if power.source == .battery, let percent = power.percent, percent < Self.lowBattery { return .battery(percent) }
         // In hundredths: as many tasks wait for a processor as there are processors.
         if let load = LoadAverage(root: root), Int(load.minute) >= 200 * ThisProcess.processorCount {
-            return "the machine is busy (load \(Double(load.minute) / 100))"
+            return .load(Double(load.minute) / 100)
         }
         return nil
     }
@@ -137,5 +135,23 @@ extension FetchResult {
             case .noData: .noData
             case .failed: .failed
             }
+    }
+}
+
+/// Why the machine has no strength to spare.
+package enum MachineWeakness: Hashable, CustomStringConvertible {
+    case memory
+    /// Percent that are left.
+    case battery(UInt32)
+    /// The load of the last minute.
+    case load(Double)
+
+    /// In words.
+    package var description: String {
+        switch self {
+        case .memory: "memory is short"
+        case .battery(let percent): "the battery has \(percent) % left"
+        case .load(let load): "the machine is busy (load \(load))"
+        }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CalendarTime
+package import CalendarTime
 package import Configuration
 package import Engine
 import EventLoop
@@ -41,7 +41,7 @@ package final class Timers: EventRoom, EventSource {
     /// What is not woken for now, and is tried again when its time comes.
     private var heldBack: [AppID: [String: WakeEvent]] = [:]
     /// What the machine's zone is; read again when it may be another one.
-    private(set) var zone = SystemTimeZones().local
+    package private(set) var zone = SystemTimeZones().local
 
     package init(_ wakes: Wakes) { self.wakes = wakes }
 

@@ -50,7 +50,7 @@ package struct WakeEvent {
         case .accessory: [.externalAccessory]
         case .message:
             mail?.message == Message.didReceiveRemoteNotification.rawValue ? [.remoteNotification] : []
-        case .socket, .timer, .path, .settings, .device, .notification: []
+        case .socket, .timer, .path, .settings, .device, .notification, .transfer: []
         }
     }
 
@@ -364,7 +364,7 @@ package final class Wakes: Room, LifecycleObserver {
         switch pending.event.source {
         case .socket, .connection: app.times.use(at: now)
         case .timer, .fetch, .path, .settings, .device, .accessory, .audio, .location, .bluetooth, .message,
-            .notification:
+            .notification, .transfer:
             break
         }
         let time = now - pending.event.at

@@ -146,7 +146,7 @@ public final class Folder {
     /// Some of the names in it, in no order.
     ///
     /// - Parameter hidden: those that are left out.
-    func names(atMost count: Int, except hidden: Set<FileName> = []) throws(Errno) -> [FileName] {
+    public func names(atMost count: Int, except hidden: Set<FileName> = []) throws(Errno) -> [FileName] {
         // An open file of its own, so that each listing begins at the beginning.
         let copy = try descriptor.withRaw { raw throws(Errno) in
             try call { openat(raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }

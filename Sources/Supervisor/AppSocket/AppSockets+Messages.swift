@@ -116,7 +116,8 @@ extension AppSockets {
             return ["level": .string(app.memoryWarning ?? MemoryLevel.warning.rawValue)]
         case .didBecomeActive, .willResignActive, .didEnterBackground, .willEnterForeground, .settingsDidChange,
             .identityDidChange, .significantTimeChange, .performFetch, .didReceiveEvent, .didReceiveNotification,
-            .didReceiveRemoteNotification, .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable:
+            .didReceiveRemoteNotification, .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable,
+            .handleEventsForBackgroundTransfer, .transferDidFinish, .transferNeedsLogin:
             return .emptyObject
         }
     }

@@ -154,6 +154,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             case .subscribe(let request):
                 try supervisor.mailboxes.subscribe(request, app)
                 reply.send()
+            case .startTransfer, .transfers, .cancelTransfer, .answerLogin: transfer(request, reply, app)
             }
         } catch {
             reply.fail(error)

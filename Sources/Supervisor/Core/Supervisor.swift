@@ -81,7 +81,6 @@ package final class Supervisor: Room {
     package private(set) lazy var snapshots = Snapshots(engine, recorder, self, savedStates)
     /// The folders that apps keep their data in.
     package private(set) lazy var dataFolders = DataFolders(self)
-    private lazy var announcements = Announcements(engine, recorder)
     /// Gives apps their shares of the machine, and keeps them to their limits.
     package private(set) lazy var shares = Shares(self)
     /// Sees to it that there is memory.
@@ -90,6 +89,8 @@ package final class Supervisor: Room {
     package private(set) lazy var mailboxes = Mailboxes(engine, recorder, self)
     /// What apps are set to.
     package private(set) lazy var settings = Settings(self)
+    /// What is downloaded and uploaded for apps.
+    package private(set) lazy var transfers = AppTransfers(self)
     /// Events that wake apps.
     package private(set) lazy var wakes = Wakes(engine, recorder, self)
     /// Looks for file locks of apps that are suspended.
@@ -207,9 +208,9 @@ package final class Supervisor: Room {
         for warning in configuration.warnings { log.warning(warning.description) }
         // In this order they hear of what apps go through.
         let observers: [any LifecycleObserver] = [
-            announcements, launcher, persistence, shares, snapshots, savedStates, memoryWatch, lockWatch, appSockets,
+            Announcements(engine, recorder), launcher, persistence, shares, snapshots, savedStates, memoryWatch, lockWatch, appSockets,
             service,
-            interruptions, mailboxes, settings, wakes, dataFolders,
+            interruptions, mailboxes, settings, wakes, dataFolders, transfers,
         ]
         for observer in observers { engine.add(observer) }
         if let clients { engine.add(clients) }

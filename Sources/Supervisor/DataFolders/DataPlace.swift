@@ -268,7 +268,7 @@ extension DataPlace {
     }
 
     /// Makes the folder of the app, or gives it to another user; returns what of it could not be.
-    private func makeFolder(for owner: Owner, _ work: TreeWork) throws(Errno) -> String? {
+    func makeFolder(for owner: Owner, _ work: TreeWork) throws(Errno) -> String? {
         if try File.kind(root) != .directory {
             try File.makeDirectories(root, mode: 0o711)
             // Apps go through it, whatever torpord's umask is.

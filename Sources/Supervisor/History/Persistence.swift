@@ -95,6 +95,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         supervisor.mailboxes.rememberSubscriptions(contents)
         supervisor.mailboxes.load(contents)
         supervisor.settings.load(contents)
+        supervisor.transfers.load(contents)
         supervisor.wakes.timers.remember(contents.schedules)
     }
 
@@ -201,6 +202,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     private func keepAll() {
         supervisor.mailboxes.keepAll()
         supervisor.settings.keepAll()
+        supervisor.transfers.keepAll()
         supervisor.mailboxes.unhandled.loadAgain()
         for app in apps {
             app.kept.forget()

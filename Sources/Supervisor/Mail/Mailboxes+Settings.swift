@@ -13,12 +13,20 @@ extension Mailboxes {
 
     /// What is about settings first: the app shall go by them before it is told anything else.
     static func inOrder(_ items: [Mail]) -> [Mail] {
-        guard items.contains(where: { $0.draft.topic == settingsTopic }) else { return items }
-        return items.filter {
-            $0.draft.topic == settingsTopic && $0.draft.message == Message.identityDidChange.rawValue
+        guard items.contains(where: { rank($0) != lastRank }) else { return items }
+        return (0...lastRank).flatMap { rank in items.filter { Self.rank($0) == rank } }
+    }
+
+    private static let lastRank = 3
+
+    private static func rank(_ mail: Mail) -> Int {
+        switch mail.draft.topic {
+        case settingsTopic: mail.draft.message == Message.identityDidChange.rawValue ? 0 : 1
+        // That a session is over comes before what became of it.
+        case TransferMail.topic:
+            mail.draft.message == Message.handleEventsForBackgroundTransfer.rawValue ? 2 : lastRank
+        default: lastRank
         }
-            + items.filter { $0.draft.topic == settingsTopic && $0.draft.message != Message.identityDidChange.rawValue }
-            + items.filter { $0.draft.topic != settingsTopic }
     }
 
     /// Has the app told that these settings have changed: in one message with what waits of it already.

@@ -59,6 +59,16 @@ package final class Mailboxes: Room, LifecycleObserver {
         )
     }
 
+    /// How much there may be with what is bounded elsewhere.
+    private func limits(of app: AppRuntime) -> Mailbox.Limits {
+        var limits = Self.limits(of: app)
+        for mail in transferMail(of: app) {
+            limits.count += 1
+            limits.bytes = limits.bytes == .max ? .max : limits.bytes + mail.size
+        }
+        return limits
+    }
+
     // MARK: In
 
     /// Takes something in; it is told as soon as the app runs.
@@ -73,7 +83,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         let now = Clock.realtimeMicroseconds()
         // Later than every number before it, also when the clock was set back.
         let id = max(lastID + 1, now, recorder.events.sequence)
-        let limits = limits ?? Self.limits(of: app)
+        let limits = limits ?? self.limits(of: app)
         let change = try boxes[app.id, default: Mailbox()].add(draft, id: id, at: now, limits: limits)
         lastID = id
         switch change {

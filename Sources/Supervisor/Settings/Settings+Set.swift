@@ -251,6 +251,13 @@ extension Settings {
         }
     }
 
+    /// The settings of an app whose values do not fit their declaration, in its order.
+    package func unfit(of app: AppRuntime) -> [String] {
+        guard !app.specification.declaredSettings.isEmpty else { return [] }
+        let values = values(of: app)
+        return app.specification.declaredSettings.filter { values.problem($0) != nil }.map(\.name)
+    }
+
     /// What the app sees: every setting by its name.
     package func document(of app: AppRuntime) -> JSON {
         .object(SettingsFiles.document(app.specification.declaredSettings, values(of: app)))

@@ -182,7 +182,8 @@ final class DelegateRun {
         case .willFinishLaunching, .restoreState, .didFinishLaunching, .didBecomeActive, .willResignActive,
             .didEnterBackground, .willEnterForeground, .resumed, .willTerminate, .didReceiveMemoryWarning,
             .taskExpiring, .settingsDidChange, .identityDidChange, .significantTimeChange, .performFetch,
-            .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable:
+            .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable, .handleEventsForBackgroundTransfer,
+            .transferDidFinish, .transferNeedsLogin:
             false
         }
     }

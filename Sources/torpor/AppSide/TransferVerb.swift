@@ -39,7 +39,7 @@ struct TransferOptions: ParsableArguments {
         help: ArgumentHelp("Send this header field.", valueName: "name: value")
     )
     var header: [String] = []
-    @Flag(help: "Wait for a good moment: memory, battery, load, link and time of the day.")
+    @Flag(help: "Wait for a good moment: memory, battery, load and the time of the day.")
     var discretionary = false
     @Flag(help: "Do not wake or launch the app when the session is over.")
     var noEvents = false
@@ -87,7 +87,7 @@ struct TransferGet: ParsableCommand {
     )
     .examples(
         "torpor app transfer get https://files.example.org/a.zip",
-        "torpor app transfer get --wait https://h/a b/a"
+        "torpor app transfer get --session a https://h/a b/a"
     )
 
     @Argument(help: "Where from: http or https.")
@@ -177,8 +177,8 @@ struct TransferCancel: ParsableCommand {
     @OptionGroup var output: OutputOptions
 
     package func run() throws {
-        let reply = try AppSide.call(.cancelTransfer(id: id))
-        if output.json { Output.document(reply) }
+        _ = try AppSide.call(.cancelTransfer(id: id))
+        if output.json { Output.document(["ok": true]) }
     }
 }
 
@@ -218,8 +218,8 @@ struct TransferLogin: ParsableCommand {
             }
             if header { request.header = text } else { (request.user, request.password) = (user, text) }
         }
-        let reply = try AppSide.call(.answerLogin(request))
-        if output.json { Output.document(reply) }
+        _ = try AppSide.call(.answerLogin(request))
+        if output.json { Output.document(["ok": true]) }
     }
 }
 
@@ -228,7 +228,7 @@ struct TransferWait: ParsableCommand {
         commandName: "wait",
         abstract: "Returns when no transfer of the app, or of a session, is under way; exits 1 if one failed."
     )
-    .examples("torpor app transfer wait", "torpor app transfer wait --session episodes")
+    .examples("torpor app transfer wait --session episodes")
 
     @Option(help: ArgumentHelp("Only those of this session.", valueName: "name"))
     var session: String?

@@ -10,7 +10,9 @@ struct AppVerbs: ParsableCommand {
         discussion: """
             Only processes of an app that torpord started are answered. They need no right but that, and no --socket.
             """,
-        subcommands: [DelegateVerb.self, TaskVerb.self, StateVerb.self, Subscribe.self, CanOpen.self, TransferVerb.self]
+        subcommands: [
+            DelegateVerb.self, TaskVerb.self, StateVerb.self, Subscribe.self, CanOpen.self, TransferVerb.self,
+        ]
     )
     .examples(
         "torpor app delegate --on didEnterBackground=./save.sh -- ./server",

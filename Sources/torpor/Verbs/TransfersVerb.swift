@@ -11,16 +11,16 @@ struct TransfersVerb: ParsableCommand {
         commandName: "transfers",
         abstract: "Shows or cancels what is downloaded and uploaded for apps while they sleep.",
         discussion: """
-            STATE is queued, running, done, failed, cancelled, or what a transfer waits for: retry, network, power, \
-            memory, space, window, metered or login. A transfer that is over is shown until its app has answered for it.
+            STATE is queued, running, done, failed, cancelled, or what a transfer waits for: retry, power, \
+            memory, load, space, window or login. A transfer that is over is shown until its app has answered for it.
             """
     )
     .examples(
         "torpor transfers",
-        "torpor transfers podcasts --session episodes",
-        "torpor transfers --follow",
+        "torpor transfers web --session episodes",
+        "torpor transfers -f",
         "torpor transfers --cancel 17",
-        "torpor transfers podcasts --cancel-all"
+        "torpor transfers web --cancel-all"
     )
 
     @OptionGroup package var apps: AnyAppsArgument

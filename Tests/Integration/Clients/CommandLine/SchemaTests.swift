@@ -66,7 +66,7 @@ import Varlink
                 ["status"], ["status", "web", "crash"], ["logs", "web"], ["logs", "*"], ["logs"], ["report"],
                 ["memory"], ["memory rehearse"], ["timers"], ["doctor"], ["policy list"], ["policies"],
                 ["policy order"], ["policy reload", "mobile"], ["graph"], ["metrics"], ["mailbox", "web"],
-                ["unhandled"],
+                ["unhandled"], ["transfers"], ["transfers --cancel-all", "*"],
                 ["snapshot", "web"], ["apply"], ["health"], ["check", configuration], ["history", "web"],
                 ["resume", "web"], ["open", "notes:1"], ["open --which", "notes:1"], ["signal", "USR1", "web"],
                 ["top", "--once"], ["stop", "web"],
@@ -102,6 +102,11 @@ import Varlink
             run "app state discard" state discard
             run "app subscribe" subscribe news
             run "app can-open" can-open notes
+            run "app transfer get" transfer get --no-events http://127.0.0.1:9/a b
+            run "app transfer list" transfer list
+            id=$(grep -o "[0-9]*" "@D/out/app transfer get" | head -n 1)
+            run "app transfer cancel" transfer cancel "$id"
+            run "app transfer wait" transfer wait
             "$torpor" --json open notes:1 >"@D/out/open"
             mv @D/out @D/done
             exec sleep 1000
@@ -121,7 +126,7 @@ import Varlink
             let folder = daemon.directory + "/done"
             try daemon.eventually("all has been called") { File.exists(folder) }
             let verbs = try FileManager.default.contentsOfDirectory(atPath: folder)
-            #expect(verbs.count == 11)
+            #expect(verbs.count == 15)
             for verb in verbs { try Self.validate(verb, folder + "/" + verb) }
             #expect(try File.readString(daemon.directory + "/copy") == "saved\n")
         }

@@ -244,6 +244,10 @@ import TorporAPI
                 .replacingOccurrences(of: "/run/torpor-lab/io.torpor", with: daemon.socket)
                 // What is simulated was recorded before.
                 .replacingOccurrences(of: "--record ", with: "--record new-")
+            // Nobody listens there.
+            if command.contains("app transfer") {
+                line = line.replacingOccurrences(of: "https://", with: "http://127.0.0.1:9/")
+            }
             let goesOn = CommandTests.goesOn(command)
             // Without --foreground it would run in the background of the terminal, where what wants it is stopped.
             if goesOn { line = "timeout --foreground -s INT 0.4 \(line)" }
@@ -262,6 +266,8 @@ import TorporAPI
                 || output.hasPrefix("torpor: web is running: stop it first")
                 || output.hasPrefix("torpor: theme must be one of \"light\", \"dark\", not \"drak\"")
                 || output.hasPrefix("torpor: nothing of the number 17 waits for web")
+                || output.hasPrefix("torpor: 17 is no transfer")
+                || output.contains("is that of no transfer of author")
                 || output.hasPrefix("torpor: nothing of the number 1764158733000017 is kept as unhandled")
                 || output.hasPrefix("torpor: nothing of the number 1764158735000020 is kept as unhandled")
                 // The system's for root, the reader's own else.

@@ -33,6 +33,10 @@ struct WebBrowserTests {
         exec = ["/bin/sleep", "1000"]
         [apps.quiet]
         exec = ["/bin/sh", "-c", "echo '<img src=x onerror=\"window.hurt=1\"><script>window.hurt=1</script>'; exec sleep 1000"]
+        [apps.deaf]
+        exec = ["@TORPOR", "app", "delegate", "--", "/bin/sleep", "1000"]
+        ready = "delegate"
+        topics = { "*" = "all" }
         [apps.moody]
         exec = ["/bin/sh", "-c", "echo oh; exit 3"]
         restart = "never"
@@ -65,9 +69,11 @@ struct WebBrowserTests {
     func check() throws {
         let axe = try Self.axe()
         let picture = Data(Pictured.png).base64EncodedString()
-        try withDaemon(Self.fleet.replacingOccurrences(of: "@PNG", with: picture), files: ["face.svg": Self.face]) {
-            daemon in
-            for app in ["web", "db", "quiet"] { try daemon.waitFor(app, "active") }
+        let fleet = Self.fleet.replacingOccurrences(of: "@PNG", with: picture)
+            .replacingOccurrences(of: "@TORPOR", with: Built.path("torpor"))
+        try withDaemon(fleet, files: ["face.svg": Self.face]) { daemon in
+            for app in ["web", "db", "quiet", "deaf"] { try daemon.waitFor(app, "active") }
+            try daemon.call(.post(PostRequest(app: "deaf", topic: "news <b>")))
             let web = try WebFixture(daemon)
             let pid = try #require(try daemon.summary("web").pid)
             let driver = ["/usr/bin/env", "python3", Self.scripts + "/check.py"]

@@ -9,7 +9,7 @@ import urllib.request
 
 from webdriver import Browser, Problem
 
-PAGES = ["#/", "#/timeline", "#/memory", "#/events", "#/reports", "#/graph", "#/machine"]
+PAGES = ["#/", "#/timeline", "#/memory", "#/events", "#/reports", "#/transfers", "#/graph", "#/machine"]
 url, token, app, pid, axe = sys.argv[1:]
 browser = None
 
@@ -225,6 +225,16 @@ def sets_settings():
     expect(browser.run("return document.querySelector('.card[aria-label=Settings]').hidden"), "an app without any has no card for them")
 
 
+def shows_unhandled():
+    page("#/app/deaf")
+    card = "document.querySelector('.card[aria-label=\"Messages that nobody handled\"]')"
+    browser.wait(f"return {card}?.innerText.includes('news <b>')", what="what nobody handled is there, as text")
+    browser.click("button[aria-label^='Drop: news']")
+    browser.wait(f"return {card}.hidden", what="what is dropped is gone")
+    page("#/transfers")
+    browser.wait("return document.querySelector('.empty')?.textContent === 'Nothing is transferred.'", what="no transfers are said")
+
+
 def is_hostile_proof():
     page("#/app/quiet")
     browser.wait("return [...document.querySelectorAll('.log div')].some((line) => line.textContent.includes('<img'))",
@@ -272,7 +282,7 @@ def says_nothing():
 def main():
     global browser
     with Browser() as browser:
-        for check in (enters, suspends, asks_before_it_stops, says_how_an_app_ended, filters, shows_the_timeline, shows_an_app, shows_snapshots, shows_faces, sets_settings, is_hostile_proof, is_narrow,
+        for check in (enters, suspends, asks_before_it_stops, says_how_an_app_ended, filters, shows_the_timeline, shows_an_app, shows_snapshots, shows_faces, sets_settings, shows_unhandled, is_hostile_proof, is_narrow,
                       is_accessible, says_nothing):
             began = time.monotonic()
             try:

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import Linux
+import TorporAPI
+import VarlinkServer
+
+/// The pictures of apps.
+extension ControlService {
+    /// The picture that the configuration names; disks are waited for beside the loop.
+    func sendIcon(of app: AppRuntime, _ reply: Reply) {
+        guard let path = app.specification.presentation.icon else { return reply.send(AppIcon(trouble: nil).json) }
+        // One reading for all who ask meanwhile.
+        guard app.iconReplies == nil else {
+            app.iconReplies?.append(reply)
+            return
+        }
+        app.iconReplies = [reply]
+        let names = Account.Names(app.specification)
+        iconReads.ask({ Self.icon(path, names).json }) { icon in
+            let waiting = app.iconReplies ?? []
+            app.iconReplies = nil
+            for reply in waiting { reply.send(icon) }
+        }
+    }
+
+    private nonisolated static func icon(_ path: String, _ names: Account.Names?) -> AppIcon {
+        let reader: FileRights?
+        do throws(LaunchError) {
+            reader = try names.map { names throws(LaunchError) in try Account.find(names) }?.fileRights
+        } catch {
+            return AppIcon(trouble: "\(path): \(error)")
+        }
+        do throws(OwnedFile.Failure) {
+            return AppIcon(content: try OwnedFile.read(path, for: reader, limit: AppIcon.mostBytes))
+        } catch {
+            let isLarge = error == .errno(.fileTooLarge)
+            return AppIcon(
+                trouble: "\(path): " + (isLarge ? "it has more than \(AppIcon.mostBytes >> 10) KiB" : "\(error)")
+            )
+        }
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Varlink
+
+/// What apps are told of transfers: mail of a topic of its own, which nobody may post about.
+public enum TransferMail {
+    /// The topic.
+    public static let topic = "torpor.transfers"
+
+    /// A transfer is over.
+    ///
+    /// - Parameters:
+    ///   - status: of the server's last answer.
+    ///   - error: a sentence; nil where the file is there.
+    public static func ended(
+        as message: String,
+        transfer: Int64,
+        session: String,
+        direction: String,
+        url: String,
+        path: String,
+        bytes: Int64,
+        status: Int64?,
+        sha256: String?,
+        error: String?
+    ) -> MailDraft {
+        let payload: JSON = [
+            "transfer": .int(transfer), "session": .string(session), "direction": .string(direction),
+            "url": .string(url), "path": .string(path), "bytes": .int(bytes), "status": .optional(status),
+            "sha256": .optional(sha256), "error": .optional(error),
+        ]
+        return draft(message, payload, key: "\(transfer)")
+    }
+
+    /// All transfers of a session are over, or one of them waits for a login: it comes before what says so.
+    public static func sessionOver(as message: String, session: String) -> MailDraft {
+        draft(message, ["session": .string(session)], key: "session/\(session)")
+    }
+
+    /// A server asks for a login.
+    public static func needsLogin(
+        as message: String,
+        transfer: Int64,
+        session: String,
+        url: String,
+        realm: String?,
+        scheme: String?
+    ) -> MailDraft {
+        let payload: JSON = [
+            "transfer": .int(transfer), "session": .string(session), "url": .string(url), "realm": .optional(realm),
+            "scheme": .optional(scheme),
+        ]
+        return draft(message, payload, key: "login/\(transfer)")
+    }
+
+    private static func draft(_ message: String, _ payload: JSON, key: String) -> MailDraft {
+        var draft = MailDraft(
+            topic: topic,
+            message: message,
+            payload: payload,
+            coalescing: .latest,
+            key: key,
+            sender: "torpord"
+        )
+        draft.isOwnEvent = true
+        return draft
+    }
+
+    /// The number of the transfer that mail is about; nil for other mail.
+    public static func transfer(in mail: Mail) -> Int64? {
+        mail.draft.topic == topic ? mail.draft.payload["transfer"]?.intValue : nil
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A transfer of an app that is not over.
+public struct StoredTransfer: Sendable, Hashable {
+    /// Its number.
+    public var id: Int64
+    /// The app's name.
+    public var app: String
+    /// All that is kept of it, an object of JSON.
+    public var json: String
+
+    /// Makes one from its parts.
+    public init(id: Int64, app: String, json: String) {
+        self.id = id
+        self.app = app
+        self.json = json
+    }
+}
+
+extension StoredTransfer: StoredRow {
+    var rowKey: Int64 { id }
+    var rowApp: String { app }
+}
+
+extension Store {
+    /// Keeps a transfer; what was kept under its number is replaced.
+    public func save(_ transfer: StoredTransfer) { change(.transfer(transfer)) }
+
+    /// It is over.
+    public func removeTransfer(_ id: Int64, of app: String) { change(.transferRemoval(id, app: app)) }
+}
+
+extension Database {
+    /// Calls `each` for every row, so that a caller has those before an error.
+    func transfers(_ each: (StoredTransfer) -> Void) throws(DatabaseError) {
+        let statement = try prepare("SELECT id, app, json FROM transfers")
+        defer { statement.reset() }
+        while try statement.step() {
+            guard let app = statement.text(1), let json = statement.text(2) else { continue }
+            each(StoredTransfer(id: statement.integer(0), app: app, json: json))
+        }
+    }
+
+    /// Writes the newest of each.
+    func save(_ transfers: PendingRows<StoredTransfer>) throws(DatabaseError) {
+        for id in transfers.removed {
+            let statement = try prepare("DELETE FROM transfers WHERE id = ?")
+            statement.bind(1, id)
+            try statement.run()
+        }
+        for transfer in transfers.changed.values {
+            let statement = try prepare("INSERT OR REPLACE INTO transfers (id, app, json) VALUES (?, ?, ?)")
+            statement.bind(1, transfer.id)
+            statement.bind(2, transfer.app)
+            statement.bind(3, transfer.json)
+            try statement.run()
+        }
+    }
+}

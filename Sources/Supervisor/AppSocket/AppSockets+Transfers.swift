@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// What an app has downloaded and uploaded.
+extension AppSockets {
+    func transfer(_ request: AppRequest, _ reply: Reply, _ app: AppRuntime) {
+        let transfers = supervisor.transfers
+        switch request {
+        case .startTransfer(let request):
+            transfers.start(request, of: app) { result in
+                switch result {
+                case .success(let id): reply.send(["id": .int(id)])
+                case .failure(let problem): Self.refuse(problem, reply)
+                }
+            }
+        case .transfers(let session):
+            transfers.whenLoaded {
+                reply.send(["transfers": .array(transfers.infos(of: [app], session: session).map(\.json))])
+            }
+        case .cancelTransfer(let id):
+            transfers.whenLoaded {
+                transfers.cancel(id, of: app) { problem in
+                    if let problem { Self.refuse(problem, reply) } else { reply.send() }
+                }
+            }
+        case .answerLogin(let request):
+            transfers.whenLoaded {
+                if let problem = transfers.answer(request, of: app) {
+                    Self.refuse(problem, reply)
+                } else {
+                    reply.send()
+                }
+            }
+        default: break
+        }
+    }
+
+    private static func refuse(_ problem: TransferProblem, _ reply: Reply) {
+        switch problem {
+        case .invalid(let error): reply.fail(error)
+        case .failed(let sentence): reply.fail(AppInterface.ErrorName.failed, ["message": .string(sentence)])
+        }
+    }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Engine
+import EventLoop
+import EventSources
+import Lifecycle
+package import Mailbox
+import Varlink
+
+/// The ends of transfers are mail: they wait while the app sleeps, are told once, and outlive the app, torpord and the boot.
+/// How many there may be is bounded where transfers are.
+extension Mailboxes {
+    /// Has the app told of transfers; `wakes`: into the background, where it may be woken.
+    package func tellTransfer(_ draft: MailDraft, wakes: Bool, _ app: AppRuntime) {
+        var draft = draft
+        if wakes { draft.wake = .background }
+        _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
+        guard wakes else { return deliver(to: app) }
+        let session = draft.payload["session"]?.stringValue ?? ""
+        _ = host.wake(
+            app,
+            WakeEvent(.transfer, session, "its transfers of the session \(session)", mail: draft, at: loop.now)
+        )
+    }
+
+    /// What waits for the app about transfers.
+    package func transferMail(of app: AppRuntime) -> [Mail] {
+        (boxes[app.id]?.items ?? []).filter { $0.draft.topic == TransferMail.topic }
+    }
+
+    /// The app is told no more of a transfer.
+    package func forgetTransfer(_ transfer: Int64, _ app: AppRuntime) {
+        for mail in transferMail(of: app) where TransferMail.transfer(in: mail) == transfer && !mail.isInFlight {
+            acknowledged(mail.id, by: app)
+        }
+    }
+}

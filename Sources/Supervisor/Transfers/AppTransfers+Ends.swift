@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import EventLoop
+import Lifecycle
+import Linux
+import Mailbox
+import Store
+import TransferProtocol
+import Transfers
+
+/// What torpor-transfer says, and what becomes of a transfer.
+extension AppTransfers {
+    /// Bytes that no file has more of.
+    private static let mostBytes: Int64 = 1 << 60
+    /// Characters that are kept of what a server or the process says.
+    private static let longestText = 512
+
+    /// Takes what the process of an app says: of others' transfers it can say nothing.
+    func take(_ report: TransferReport, of name: String) {
+        switch report {
+        case .here: break
+        case .head(let id, let validator, let offset):
+            guard isRunning(id, of: name), bound(offset) == offset, validator.condition?.utf8.count ?? 0 <= 4096 else {
+                return
+            }
+            queue.update(id) {
+                $0.order.validator = TransferValidator(
+                    condition: validator.condition,
+                    total: validator.total.map(bound)
+                )
+                $0.bytes = offset
+            }
+            heard[id] = (now, offset)
+            goOn(id, of: name)
+        case .source(let id, let source):
+            guard isRunning(id, of: name) else { return }
+            queue.update(id) { $0.order.source = source }
+            heard[id] = (now, 0)
+            goOn(id, of: name)
+        case .progress(let id, let bytes, let total):
+            guard isRunning(id, of: name) else { return }
+            let bytes = bound(bytes)
+            let before = heard[id]
+            heard[id] = (now, bytes)
+            queue.update(id) { transfer in
+                transfer.bytes = bytes
+                if let before, bytes > before.bytes { transfer.failures = 0 }
+                if let total, transfer.order.direction == .upload { transfer.order.source?.size = bound(total) }
+                guard let before, now > before.at else { return }
+                let seconds = (now - before.at).inSeconds
+                transfer.rate = max(0, Int64(Double(bytes - before.bytes) / seconds))
+            }
+        case .ended(let id, let end):
+            guard isRunning(id, of: name) else {
+                // It is over already: nobody waits for it.
+                return supervisor.store.sync { [weak self] problem in
+                    if problem == nil { self?.helpers[name]?.send(.acknowledge(id: id)) }
+                }
+            }
+            take(end, of: id)
+            acknowledge(id, of: name)
+            restIfIdle(name)
+            schedule()
+        }
+    }
+
+    private func isRunning(_ id: Int64, of name: String) -> Bool {
+        guard let transfer = queue[id], transfer.app.utf8.elementsEqual(name.utf8) else { return false }
+        return transfer.state == .running
+    }
+
+    private func bound(_ bytes: Int64) -> Int64 { min(max(0, bytes), Self.mostBytes) }
+
+    private func bound(_ text: String?) -> String? { text.map { String($0.prefix(Self.longestText)) } }
+
+    /// What was learned is durable: bytes may come.
+    private func goOn(_ id: Int64, of name: String) {
+        works(name)
+        save(id)
+        supervisor.store.sync { [weak self] _ in
+            // A disk that cannot be written keeps nothing from going on: what is not known begins anew.
+            guard let self, self.isRunning(id, of: name) else { return }
+            self.helpers[name]?.send(.go(id: id))
+        }
+    }
+
+    private func acknowledge(_ id: Int64, of name: String) {
+        supervisor.store.sync { [weak self] problem in
+            guard problem == nil else { return }
+            self?.helpers[name]?.send(.acknowledge(id: id))
+        }
+    }
+
+    private func take(_ end: TransferEnd, of id: Int64) {
+        heard[id] = nil
+        queue.update(id) { transfer in
+            transfer.bytes = bound(end.bytes)
+            transfer.status = end.status.flatMap { (100...999).contains($0) ? $0 : nil }
+            (transfer.reason, transfer.error) = (bound(end.reason), bound(end.message))
+            transfer.failures = end.hasGained ? 1 : transfer.failures + 1
+        }
+        guard let transfer = queue[id] else { return }
+        let wall = Clock.realtimeMicroseconds()
+        let error = transfer.error ?? "it failed"
+        switch end.outcome {
+        case .done:
+            let sum = end.sha256.flatMap { Self.isSHA256($0) ? $0 : nil }
+            finish(id, TransferResult(bytes: transfer.bytes, status: transfer.status, sha256: sum))
+        case .failed: finish(id, TransferResult(of: transfer, reason: transfer.reason ?? "failed", error: error))
+        case .retry:
+            if transfer.order.method == "POST", !transfer.retriesPost {
+                let sentence = "\(error); a POST is not tried again unless that was asked for"
+                return finish(id, TransferResult(of: transfer, reason: transfer.reason ?? "failed", error: sentence))
+            }
+            let delay = RetryDelay.microseconds(
+                failures: transfer.failures,
+                asked: end.retryAfter,
+                chance: .random(in: 0...1)
+            )
+            queue.set(id, .waiting(.retry, until: wall + delay))
+            save(id)
+        case .space:
+            // Somebody has to make room: that takes a while.
+            queue.set(id, .waiting(.space, until: wall + 60_000_000))
+            save(id)
+        case .login:
+            logins[id] = nil
+            queue.update(id) { ($0.realm, $0.scheme) = (bound(end.realm), bound(end.scheme)) }
+            queue.set(id, .waiting(.login, until: nil))
+            save(id)
+            askForLogin(id)
+        }
+    }
+
+    static func isSHA256(_ text: String) -> Bool {
+        text.utf8.count == 64
+            && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+    }
+
+    private func askForLogin(_ id: Int64) {
+        guard let transfer = queue[id], let app = coordinator.id(of: transfer.app).map({ apps[$0] }) else { return }
+        let mail = supervisor.mailboxes
+        let sleeps = sleeps(app) && transfer.events
+        if sleeps { mail.tellTransfer(sessionOver(transfer), wakes: false, app) }
+        mail.tellTransfer(
+            TransferMail.needsLogin(
+                as: Message.transferNeedsLogin.rawValue,
+                transfer: id,
+                session: transfer.session,
+                url: transfer.order.url,
+                realm: transfer.realm,
+                scheme: transfer.scheme
+            ),
+            wakes: sleeps,
+            app
+        )
+        note(app, .transfer, text: "has a transfer that waits for a login: \(transfer.order.url)")
+    }
+
+    private func sessionOver(_ transfer: Transfer) -> MailDraft {
+        let message = Message.handleEventsForBackgroundTransfer
+        return TransferMail.sessionOver(as: message.rawValue, session: transfer.session)
+    }
+
+    private func sleeps(_ app: AppRuntime) -> Bool {
+        let machine = machine(app)
+        return machine.state == .suspended || machine.state == .notRunning || machine.transition == .suspending
+    }
+
+    /// It is over: its app is told, and is woken where its session is over with it.
+    func finish(_ id: Int64, _ result: TransferResult) {
+        guard let transfer = queue[id] else { return }
+        guard let app = coordinator.id(of: transfer.app).map({ apps[$0] }) else { return drop(id) }
+        let mail = supervisor.mailboxes
+        mail.forgetTransfer(id, app)
+        let isLast = queue.count(of: transfer.session, transfer.app) == 1
+        let wakes = isLast && transfer.events && sleeps(app)
+        let folders = folders(of: app)
+        let root = folders.indices.contains(transfer.order.root) ? folders[transfer.order.root] : folders[0]
+        let ended = TransferMail.ended(
+            as: Message.transferDidFinish.rawValue,
+            transfer: id,
+            session: transfer.session,
+            direction: transfer.order.direction.rawValue,
+            url: transfer.order.url,
+            path: root + "/" + transfer.order.file,
+            bytes: result.bytes,
+            status: result.status,
+            sha256: result.sha256,
+            error: result.error
+        )
+        // In this order: what there is of it when torpord is killed in between is told again, and not lost.
+        if wakes { mail.tellTransfer(sessionOver(transfer), wakes: false, app) }
+        mail.tellTransfer(ended, wakes: wakes, app)
+        if let error = result.error {
+            note(
+                app,
+                .transfer,
+                text: "has a transfer that failed: \(transfer.order.url): \(error)",
+                reason: result.reason
+            )
+        }
+        remove(transfer)
+    }
+
+    private func remove(_ transfer: Transfer) {
+        queue.remove(transfer.id)
+        logins[transfer.id] = nil
+        heard[transfer.id] = nil
+        if transfer.token != 0 { tokens[transfer.token] = nil }
+        supervisor.store.removeTransfer(transfer.id, of: transfer.app)
+    }
+
+    /// It goes without a word.
+    func drop(_ id: Int64, keepsPart: Bool = false) {
+        guard let transfer = queue[id] else { return }
+        remove(transfer)
+        if !keepsPart { discardPart(of: transfer) }
+        restIfIdle(transfer.app)
+    }
+
+    /// Removes what is there of its file.
+    func discardPart(of transfer: Transfer) {
+        if let helper = helpers[transfer.app] { return helper.send(.discard(id: transfer.id)) }
+        guard transfer.order.direction == .download else { return }
+        let place = DataPlace(root: supervisor.runtime.state + "/transfers", app: transfer.app)
+        let names = ["\(transfer.id).part", "\(transfer.id).done"].map { FileName($0) }
+        disk.ask(
+            { _ = try? place.acting { folder throws(Errno) in for name in names { try? folder.remove(name) } } },
+            { _ in }
+        )
+    }
+}

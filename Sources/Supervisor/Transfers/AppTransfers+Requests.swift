@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Engine
+import EventLoop
+import EventSources
+import Lifecycle
+import Linux
+import Mailbox
+import Store
+package import TorporAPI
+import TransferProtocol
+import TransferRules
+import Transfers
+package import Varlink
+
+/// Why a transfer is not begun, or not changed.
+package enum TransferProblem: Error {
+    /// A parameter is not what it must be.
+    case invalid(FieldError)
+    /// A sentence.
+    case failed(String)
+}
+
+/// What apps and operators ask of transfers.
+extension AppTransfers {
+    /// Has a file downloaded or uploaded; `completion` gets the number when it is on the disk.
+    package func start(
+        _ request: StartTransferRequest,
+        of app: AppRuntime,
+        _ completion: @escaping (Result<Int64, TransferProblem>) -> Void
+    ) {
+        guard isLoaded else {
+            return whenLoaded { [weak self, weak app] in
+                if let self, let app { self.start(request, of: app, completion) }
+            }
+        }
+        if let token = request.token, let id = tokens[token.value], queue[id]?.app == app.name {
+            return completion(.success(id))
+        }
+        let transfer: Transfer
+        do throws(TransferProblem) { transfer = try self.transfer(request, app) } catch {
+            return completion(.failure(error))
+        }
+        queue.add(transfer)
+        if transfer.token != 0 { tokens[transfer.token] = transfer.id }
+        save(transfer.id)
+        supervisor.store.sync { [weak self] problem in
+            guard let self else { return }
+            if let problem {
+                if self.queue[transfer.id]?.state == .queued { self.drop(transfer.id) }
+                return completion(.failure(.failed("nothing is transferred: it cannot be stored (\(problem))")))
+            }
+            completion(.success(transfer.id))
+            self.schedule()
+        }
+    }
+
+    private func transfer(_ request: StartTransferRequest, _ app: AppRuntime) throws(TransferProblem) -> Transfer {
+        guard let direction = TransferDirection(rawValue: request.direction) else {
+            throw .invalid(FieldError(field: "direction", problem: "must be download or upload"))
+        }
+        let isDownload = direction == .download
+        if request.sha256 != nil, !isDownload {
+            throw .invalid(FieldError(field: "sha256", problem: "is for downloads"))
+        }
+        let rules = app.specification.transfers
+        let session = request.session
+        guard (1...64).contains(session.utf8.count),
+            Self.isName(session)
+        else {
+            throw .invalid(FieldError(field: "session", problem: "must have 1 to 64 letters, digits, -, _ and ."))
+        }
+        let (root, file) = try place(of: request.file, app)
+        let ended = supervisor.mailboxes.transferMail(of: app).count {
+            $0.draft.message == Message.transferDidFinish.rawValue
+        }
+        guard queue.count(of: app.name) + ended < rules.limit else {
+            throw .failed(
+                "\(app.name) has \(rules.limit) transfers, as many as transfers.limit lets it have: those count that ended and "
+                    + "that it has not answered for"
+            )
+        }
+        var order = TransferOrder(
+            id: nextID(),
+            direction: direction,
+            url: request.url,
+            root: root,
+            file: file,
+            method: request.method ?? (isDownload ? "GET" : "PUT")
+        )
+        order.headers = request.headers.map { TransferHeader(name: $0.name, value: $0.value) }
+        order.sha256 = request.sha256?.lowercased()
+        // As on iOS: what is begun in the background waits for a good moment.
+        order.isDiscretionary = request.isDiscretionary || machine(app).state == .background
+        let address: WebAddress
+        do throws(TransferRefusal) { address = try TransferRefusal.check(order) } catch {
+            throw .failed("nothing is transferred: \(error)")
+        }
+        guard rules.allows(order.url) else {
+            throw .failed(
+                "\(app.name) may not transfer from or to \(address.host): name that in transfers.allow of \(app.name)"
+            )
+        }
+        var transfer = Transfer(
+            order: order,
+            app: app.name,
+            session: session,
+            createdAt: Clock.realtimeMicroseconds()
+        )
+        transfer.events = request.events
+        transfer.retriesPost = request.retry
+        transfer.priority = min(max(request.priority, -1000), 1000)
+        transfer.token = request.token?.value ?? 0
+        transfer.expiresAt = rules.resourceTime.map { transfer.createdAt + $0.microseconds }
+        return transfer
+    }
+
+    private static func isName(_ text: String) -> Bool {
+        text.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+            default: "-_.".utf8.contains(byte)
+            }
+        }
+    }
+
+    /// Which of the app's folders a file is below, and its name there. Nothing is looked up here.
+    private func place(of file: String, _ app: AppRuntime) throws(TransferProblem) -> (root: Int, name: String) {
+        func refusal(_ problem: String) -> TransferProblem { .invalid(FieldError(field: "file", problem: problem)) }
+        guard (1...4096).contains(file.utf8.count), !file.utf8.contains(0) else {
+            throw refusal("must be the name of a file, of 1 to 4096 bytes")
+        }
+        var (root, name) = (0, file)
+        if file.utf8.first == UInt8(ascii: "/") {
+            let folders = folders(of: app)
+            guard let index = folders.firstIndex(where: { file.utf8.starts(with: ($0 + "/").utf8) }) else {
+                throw refusal("must be below the app's state directory or one of its data folders")
+            }
+            root = index
+            name = String(file.utf8.dropFirst(folders[index].utf8.count + 1)) ?? ""
+        }
+        return (root, name)
+    }
+
+    // MARK: What there is
+
+    /// How many of an app are not over.
+    package func count(of app: AppRuntime) -> Int { queue.count(of: app.name) }
+
+    /// The transfers of some apps, those included that are over and that their apps have not answered for; in the order in
+    /// which they were asked for.
+    package func infos(of chosen: [AppRuntime], session: String?) -> [TransferInfo] {
+        var infos: [TransferInfo] = []
+        let weakness = supervisor.wakes.timers.weakness()
+        for app in chosen {
+            let obstacle = obstacle(app, weakness: weakness)
+            infos += queue.transfers(of: app.name).map { info($0, app, obstacle) }
+            infos += supervisor.mailboxes.transferMail(of: app).compactMap { TransferInfo($0, app.name) }
+        }
+        if let session { infos.removeAll { !$0.session.utf8.elementsEqual(session.utf8) } }
+        return infos.sorted { $0.id < $1.id }
+    }
+
+    private func info(_ transfer: Transfer, _ app: AppRuntime, _ obstacle: Transfer.Cause?) -> TransferInfo {
+        let folders = folders(of: app)
+        let root = folders.indices.contains(transfer.order.root) ? folders[transfer.order.root] : folders[0]
+        var info = TransferInfo(
+            id: transfer.id,
+            app: app.name,
+            session: transfer.session,
+            direction: transfer.order.direction.rawValue,
+            url: transfer.order.url,
+            file: root + "/" + transfer.order.file,
+            state: "queued",
+            createdAt: transfer.createdAt
+        )
+        switch transfer.state {
+        case .queued:
+            guard transfer.order.isDiscretionary, let obstacle else { break }
+            (info.state, info.cause) = ("waiting", obstacle.rawValue)
+        case .running:
+            info.state = "running"
+            info.rate = transfer.rate
+        case .waiting(let cause, let until): (info.state, info.cause, info.retryAt) = ("waiting", cause.rawValue, until)
+        }
+        info.bytes = transfer.bytes
+        info.total = transfer.order.direction == .upload ? transfer.order.source?.size : transfer.order.validator?.total
+        info.priority = transfer.priority
+        info.isDiscretionary = transfer.order.isDiscretionary
+        info.events = transfer.events
+        info.attempts = transfer.attempts
+        (info.status, info.reason, info.error) = (transfer.status, transfer.reason, transfer.error)
+        return info
+    }
+
+    // MARK: Cancelling and logins
+
+    /// Ends a transfer for its app, which is told no more of it; forgets one that is over.
+    package func cancel(_ id: Int64, of app: AppRuntime, _ completion: @escaping (TransferProblem?) -> Void) {
+        let isOurs = queue[id]?.app == app.name
+        let isTold = supervisor.mailboxes.transferMail(of: app).contains { TransferMail.transfer(in: $0) == id }
+        guard isOurs || isTold else {
+            return completion(.invalid(FieldError(field: "id", problem: "is that of no transfer of \(app.name)")))
+        }
+        if isOurs { drop(id) }
+        supervisor.mailboxes.forgetTransfer(id, app)
+        supervisor.store.sync { problem in
+            completion(problem.map { .failed("it is cancelled, and that cannot be stored (\($0))") })
+        }
+        schedule()
+    }
+
+    /// Cancels transfers for a person; their apps are told as of those that failed. Returns which.
+    package func cancel(
+        _ chosen: [AppRuntime],
+        _ ids: [Int64],
+        by person: String,
+        _ completion: @escaping (Result<[Int64], TransferProblem>) -> Void
+    ) {
+        if let missing = ids.first(where: { queue[$0] == nil }) {
+            let problem = "\(missing) is no transfer that is under way: ‘torpor transfers’ shows what is"
+            return completion(.failure(.failed(problem)))
+        }
+        let all = Set(ids).sorted() + chosen.flatMap { queue.transfers(of: $0.name).map(\.id) }
+        for id in all {
+            guard let transfer = queue[id] else { continue }
+            finish(id, TransferResult(of: transfer, reason: "cancelled", error: "it was cancelled by \(person)"))
+            discardPart(of: transfer)
+            restIfIdle(transfer.app)
+        }
+        supervisor.store.sync { problem in
+            if let problem {
+                return completion(.failure(.failed("they are cancelled, and that cannot be stored (\(problem))")))
+            }
+            completion(.success(all))
+        }
+        schedule()
+    }
+
+    /// Takes what an app says to a server that asks for a login.
+    package func answer(_ request: AnswerLoginRequest, of app: AppRuntime) -> TransferProblem? {
+        guard let transfer = queue[request.id], transfer.app == app.name else {
+            return .invalid(FieldError(field: "id", problem: "is that of no transfer of \(app.name)"))
+        }
+        guard case .waiting(.login, _) = transfer.state else {
+            return .failed("the transfer \(request.id) does not wait for a login")
+        }
+        for text in [request.user, request.password, request.header].compactMap({ $0 }) {
+            guard text.utf8.count <= 4096, !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f }) else {
+                return .invalid(
+                    FieldError(
+                        field: "user",
+                        problem: "and the like have at most 4096 bytes, and no control characters"
+                    )
+                )
+            }
+        }
+        supervisor.mailboxes.forgetTransfer(request.id, app)
+        if request.cancel {
+            finish(request.id, TransferResult(of: transfer, reason: "login", error: "the app gave no login"))
+            discardPart(of: transfer)
+        } else {
+            logins[request.id] = TransferCredentials(
+                user: request.user,
+                password: request.password,
+                header: request.header
+            )
+            queue.set(request.id, .queued)
+            save(request.id)
+        }
+        schedule()
+        return nil
+    }
+}
+
+extension TransferInfo {
+    /// One that is over, of which its app is told; nil for other mail.
+    fileprivate init?(_ mail: Mail, _ app: String) {
+        guard mail.draft.message == Message.transferDidFinish.rawValue, let id = TransferMail.transfer(in: mail) else {
+            return nil
+        }
+        let payload = mail.draft.payload
+        let error = payload["error"]?.stringValue
+        self.init(
+            id: id,
+            app: app,
+            session: payload["session"]?.stringValue ?? "",
+            direction: payload["direction"]?.stringValue ?? "download",
+            url: payload["url"]?.stringValue ?? "",
+            file: payload["path"]?.stringValue ?? "",
+            state: error == nil ? "done" : "failed",
+            createdAt: id
+        )
+        (bytes, total) = (payload["bytes"]?.intValue ?? 0, payload["bytes"]?.intValue)
+        (status, sha256, self.error) = (payload["status"]?.intValue, payload["sha256"]?.stringValue, error)
+        endedAt = mail.lastAt
+    }
+}

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Archives
+import CalendarTime
+import Configuration
+package import Engine
+import EventLoop
+import EventSources
+package import Lifecycle
+import Linux
+import Mailbox
+import Processes
+package import Store
+import TransferProtocol
+import Transfers
+import Varlink
+import WireText
+
+/// What is downloaded and uploaded for apps, also while they sleep or do not run.
+///
+/// A transfer is in the store until it is over. Its end is mail: that is there before the transfer goes from the store, so
+/// that a torpord that is killed in between is followed by one that finds both, and knows by the mail that it is over.
+package final class AppTransfers: ShellRoom, LifecycleObserver {
+    package unowned(unsafe) let supervisor: Supervisor
+    var queue = TransferQueue()
+    /// What an earlier torpord had is known.
+    private(set) var isLoaded = false
+    private var afterLoad: [() -> Void] = []
+    private(set) var helpers: [String: TransferHelper] = [:]
+    /// What is found for a start; commands wait.
+    private var starting: Set<String> = []
+    /// When a helper has had nothing to do for so long, it goes.
+    private var idle: [String: TimerSource] = [:]
+    private var timer: TimerSource?
+    private var lastID: Int64 = 0
+    /// Whom servers were told of that asked; in no file.
+    var logins: [Int64: TransferCredentials] = [:]
+    /// Which transfer a request became, so that it becomes one.
+    var tokens: [UInt64: Int64] = [:]
+    /// Of each that runs, what it had when it was heard of last.
+    var heard: [Int64: (at: Duration, bytes: Int64)] = [:]
+    /// Starts that failed in a row, by app.
+    private var failedStarts: [String: Int64] = [:]
+    /// Makes folders, removes parts.
+    let disk: BackgroundWorker
+
+    private static let idleTime = Duration.seconds(2)
+    /// So often it is looked whether what waits for a good moment may begin.
+    private static let look = Duration.seconds(60)
+
+    package init(_ supervisor: Supervisor) {
+        self.supervisor = supervisor
+        disk = BackgroundWorker(supervisor.loop, named: "transfers")
+    }
+
+    // MARK: The beginning and the end
+
+    /// What the store has, after the mail that it has.
+    package func load(_ contents: StoreContents) {
+        guard !isLoaded else { return }
+        isLoaded = true
+        for app in apps {
+            for mail in supervisor.mailboxes.transferMail(of: app) {
+                guard let ended = TransferMail.transfer(in: mail) else { continue }
+                lastID = max(lastID, ended)
+            }
+        }
+        for row in contents.transfers.values.sorted(by: { $0.id < $1.id }) {
+            lastID = max(lastID, row.id)
+            guard let id = coordinator.id(of: row.app) else { continue }
+            let isOver = supervisor.mailboxes.transferMail(of: apps[id]).contains {
+                $0.draft.message == Message.transferDidFinish.rawValue && TransferMail.transfer(in: $0) == row.id
+            }
+            guard !isOver, let json = try? JSON.parse(row.json), let transfer = try? Transfer(json: json) else {
+                if !isOver { log.error("\(row.app): its transfer \(row.id) cannot be read, and is dropped") }
+                supervisor.store.removeTransfer(row.id, of: row.app)
+                continue
+            }
+            queue.add(transfer)
+            if transfer.token != 0 { tokens[transfer.token] = transfer.id }
+        }
+        for app in apps { removeRest(of: app) }
+        for body in afterLoad { body() }
+        afterLoad = []
+        schedule()
+    }
+
+    /// Removes what is left of transfers that are over, and of which torpor-transfer was not told that in time.
+    private func removeRest(of app: AppRuntime) {
+        let known = Set(queue.transfers(of: app.name).map { "\($0.id)" })
+        let place = DataPlace(root: root, app: app.name)
+        disk.ask {
+            guard File.exists(place.path) else { return }
+            _ = try? place.acting { folder throws(Errno) in
+                for name in try folder.names(atMost: 100_000) {
+                    let number = name.text.prefix { $0 != "." }
+                    if !known.contains(String(number)) { try? folder.remove(name) }
+                }
+            }
+        } _: { _ in
+        }
+    }
+
+    /// Does something when it is known what there is; at once, but in the first moments of a supervisor.
+    package func whenLoaded(_ body: @escaping () -> Void) {
+        if isLoaded { body() } else { afterLoad.append(body) }
+    }
+
+    /// Has everything saved again: the file that had it was lost.
+    func keepAll() {
+        for app in queue.apps { for transfer in queue.transfers(of: app) { save(transfer.id) } }
+    }
+
+    func nextID() -> Int64 {
+        lastID = max(lastID + 1, Clock.realtimeMicroseconds())
+        return lastID
+    }
+
+    func save(_ id: Int64) {
+        guard let transfer = queue[id] else { return }
+        supervisor.store.save(
+            StoredTransfer(id: id, app: transfer.app, json: String(wire: transfer.json.serialised()))
+        )
+    }
+
+    /// After a force quit nothing of the app goes on.
+    package func touched(_ apps: [AppRuntime]) {
+        guard queue.count > 0 else { return }
+        for app in apps where machine(app).isForceQuit && queue.count(of: app.name) > 0 {
+            let count = queue.count(of: app.name)
+            for transfer in queue.transfers(of: app.name) { drop(transfer.id) }
+            note(app, .transfer, text: "was force-quit: its \(Readable.count(count, "transfer")) will not go on")
+        }
+    }
+
+    /// All of it goes.
+    package func forget(_ app: AppRuntime) {
+        for transfer in queue.transfers(of: app.name) { drop(transfer.id, keepsPart: true) }
+        endHelper(of: app.name)
+        failedStarts[app.name] = nil
+        let place = DataPlace(root: root, app: app.name)
+        disk.ask({ if File.exists(place.path) { _ = try? place.purge([], TreeWork()) } }, { _ in })
+    }
+
+    /// Where parts are: `STATE/transfers`.
+    private var root: String { supervisor.runtime.state + "/transfers" }
+
+    // MARK: What runs
+
+    private var limits: TransferQueue.Limits {
+        let rules = supervisor.configuration.supervisor.transfers
+        return TransferQueue.Limits(connections: rules.connections, perApp: rules.perApp, perServer: rules.perHost)
+    }
+
+    /// Why discretionary transfers of an app wait now; nil where they need not.
+    func obstacle(_ app: AppRuntime, weakness: MachineWeakness?) -> Transfer.Cause? {
+        switch weakness {
+        case .memory: return .memory
+        case .battery: return .power
+        case .load: return .load
+        case nil: break
+        }
+        guard let window = app.specification.transfers.window else { return nil }
+        let time = LocalTime(Clock.realtimeMicroseconds(), in: supervisor.wakes.timers.zone)
+        return window.contains(minute: time.hour * 60 + time.minute) ? nil : .window
+    }
+
+    /// Begins with what may run now, and looks again when that may be otherwise.
+    func schedule() {
+        guard isLoaded, !isEnding, !supervisor.isKeeperLost else { return }
+        guard queue.count > 0 else {
+            timer?.cancel()
+            return
+        }
+        var weakness: MachineWeakness??
+        var obstacles: [String: Bool] = [:]
+        let limits = limits
+        while true {
+            let next = queue.next(limits) { name in
+                coordinator.id(of: name).map { machine(apps[$0]).state }.map { $0 == .active || $0 == .inactive }
+                    ?? false
+            } mayRun: { name, isDiscretionary in
+                guard isDiscretionary else { return true }
+                if let known = obstacles[name] { return known }
+                if weakness == nil { weakness = .some(supervisor.wakes.timers.weakness()) }
+                let may = coordinator.id(of: name).map { obstacle(apps[$0], weakness: weakness ?? nil) == nil } ?? false
+                obstacles[name] = may
+                return may
+            }
+            guard let next else { break }
+            begin(next)
+        }
+        var wait = queue.nextAlarm.map { Duration.microseconds(max(0, $0 - Clock.realtimeMicroseconds())) }
+        if obstacles.values.contains(false) { wait = min(wait ?? Self.look, Self.look) }
+        if timer == nil { timer = try? loop.timer { [weak self] in self?.timeHasCome() } }
+        // Of the wall's clock, which may be set: it is looked again, at the latest, after a while.
+        if let wait { timer?.arm(after: min(wait, Self.look)) } else { timer?.cancel() }
+    }
+
+    private func timeHasCome() {
+        let (_, expired) = queue.due(at: Clock.realtimeMicroseconds())
+        for id in expired {
+            guard let transfer = queue[id] else { continue }
+            let result = TransferResult(
+                of: transfer,
+                reason: "resource-time",
+                error: "it has taken longer than resource_time allows" + (transfer.error.map { ": \($0)" } ?? "")
+            )
+            helpers[transfer.app]?.send(.discard(id: id))
+            finish(id, result)
+        }
+        schedule()
+    }
+
+    private func begin(_ transfer: Transfer) {
+        guard let id = coordinator.id(of: transfer.app) else { return drop(transfer.id) }
+        let app = apps[id]
+        queue.set(transfer.id, .running)
+        queue.update(transfer.id) { $0.attempts += 1 }
+        save(transfer.id)
+        idle[transfer.app]?.cancel()
+        guard let helper = helpers[transfer.app] else { return startHelper(of: app) }
+        helper.send(.start(order(queue[transfer.id] ?? transfer, app, helper)))
+    }
+
+    private func order(_ transfer: Transfer, _ app: AppRuntime, _ helper: TransferHelper) -> TransferOrder {
+        var order = transfer.order
+        let rules = app.specification.transfers
+        order.sizeLimit = rules.sizeLimit.map { Int64(clamping: $0) }
+        order.minimumFree = helper.minimumFree
+        if let host = WebAddress(order.url)?.host {
+            order.authority = rules.authorities[host]
+            order.credentials = logins[transfer.id] ?? configured(rules.credentials[host], app)
+        }
+        return order
+    }
+
+    private func configured(_ login: TransferLogin?, _ app: AppRuntime) -> TransferCredentials? {
+        guard let login, let setting = app.specification.setting(login.secret),
+            let password = supervisor.settings.values(of: app).effective(setting)
+        else { return nil }
+        return TransferCredentials(user: login.user, password: password)
+    }
+
+    // MARK: Helpers
+
+    private func startHelper(of app: AppRuntime) {
+        let name = app.name
+        guard starting.insert(name).inserted else { return }
+        let place = DataPlace(root: root, app: name)
+        let (names, rule, state) = (
+            Account.Names(app.specification), supervisor.configuration.supervisor.transfers.minFree,
+            supervisor.runtime.state
+        )
+        disk.ask { () -> Result<TransferHelper.Facts, LaunchError> in
+            do throws(LaunchError) {
+                let account = try names.map { names throws(LaunchError) in try Account.find(names) }
+                let owner = DataPlace.Owner(account)
+                do throws(Errno) {
+                    _ = try place.makeFolder(for: owner, TreeWork())
+                } catch {
+                    throw LaunchError("cannot make the folder \(place.path) for \(owner.name): \(error)")
+                }
+                let total = (try? FilesystemSpace(of: state))?.total ?? 0
+                return .success(
+                    TransferHelper.Facts(account: account, minimumFree: Int64(clamping: rule.bytes(of: total)))
+                )
+            } catch {
+                return .failure(error)
+            }
+        } _: { [weak self, weak app] facts in
+            guard let self, let app else { return }
+            self.starting.remove(name)
+            guard !self.isEnding, self.coordinator.id(of: name) != nil, !self.queue.running(of: name).isEmpty else {
+                return
+            }
+            do throws(LaunchError) {
+                let facts = try facts.get()
+                self.supervisor.launcher.adopt(facts.account, of: app)
+                try self.launch(app, place, facts)
+            } catch {
+                self.lost(name, "cannot be started: \(error)")
+            }
+        }
+    }
+
+    private func launch(_ app: AppRuntime, _ place: DataPlace, _ facts: TransferHelper.Facts) throws(LaunchError) {
+        guard let program = ThisProcess.companion("torpor-transfer", variable: "TORPOR_TRANSFER") else {
+            throw LaunchError("torpor-transfer is neither beside torpord nor in ../libexec/torpor: install it")
+        }
+        let name = app.name
+        var arguments = ["torpor-transfer", "--parts", place.path]
+        for folder in folders(of: app) { arguments += ["--root", folder] }
+        for path in Set(app.specification.transfers.authorities.values).sorted() { arguments += ["--read", path] }
+        var plan = LaunchPlan(
+            app: name,
+            incarnation: machine(app).incarnation,
+            executable: program,
+            arguments: arguments,
+            environment: LaunchEnvironment.inherited.entries(adding: [
+                AppTag.helperVariable: "1", "TORPOR_MANAGER_SOCKET": supervisor.runtime.socket, "TORPOR_APP": name,
+                "TORPOR_INCARNATION": "\(machine(app).incarnation)",
+            ])
+        )
+        plan.directory = "/"
+        plan.isHelper = true
+        plan.nice = 5
+        plan.oomScoreAdjust = min(
+            max(app.specification.profile(in: .background).oomScoreAdjust, ProcessTree.inheritedOOMScore),
+            1000
+        )
+        plan.user = try supervisor.launcher.credentials(of: app)
+        let helper = TransferHelper(
+            plan,
+            of: name,
+            minimumFree: facts.minimumFree,
+            supervisor,
+            TransferHelper.Callbacks(
+                report: { [weak self] report in self?.take(report, of: name) },
+                ended: { [weak self] why in self?.lost(name, why) }
+            )
+        )
+        helpers[name] = helper
+        shareRate()
+        for id in queue.running(of: name) {
+            if let transfer = queue[id] { helper.send(.start(order(transfer, app, helper))) }
+        }
+    }
+
+    /// The folders that files of the app's transfers are below; the first is that of relative names.
+    func folders(of app: AppRuntime) -> [String] {
+        let state = supervisor.savedStates.stateDirectory(of: app)
+        guard app.specification.data.isWanted else { return [state] }
+        let place = supervisor.dataFolders.place(of: app)
+        return [state] + [DataPlace.Part.documents, .library, .caches].map(place.path)
+    }
+
+    /// The process of an app is gone, or none could be started: what it had is tried again.
+    private func lost(_ name: String, _ why: String?) {
+        helpers[name] = nil
+        idle[name]?.cancel()
+        idle[name] = nil
+        let ids = queue.running(of: name)
+        shareRate()
+        guard !ids.isEmpty else { return schedule() }
+        let failures = failedStarts[name, default: 0] + 1
+        failedStarts[name] = failures
+        if let why, let id = coordinator.id(of: name) {
+            note(apps[id], .transfer, text: "has its transfers tried again: torpor-transfer \(why)", level: .warning)
+        }
+        for id in ids {
+            heard[id] = nil
+            queue.update(id) { $0.failures += 1 }
+            let delay = RetryDelay.microseconds(
+                failures: max(failures, queue[id]?.failures ?? 1),
+                asked: nil,
+                chance: .random(in: 0...1)
+            )
+            queue.set(id, .waiting(.retry, until: Clock.realtimeMicroseconds() + delay))
+            save(id)
+        }
+        schedule()
+    }
+
+    func endHelper(of name: String) {
+        helpers.removeValue(forKey: name)?.dismiss()
+        idle.removeValue(forKey: name)?.cancel()
+        shareRate()
+    }
+
+    /// It was heard of: it works.
+    func works(_ name: String) { failedStarts[name] = nil }
+
+    /// Has the process of an app go when it has nothing to do for a while.
+    func restIfIdle(_ name: String) {
+        guard helpers[name] != nil, queue.running(of: name).isEmpty else { return }
+        if idle[name] == nil { idle[name] = try? loop.timer { [weak self] in self?.goIfIdle(name) } }
+        idle[name]?.arm(after: Self.idleTime)
+    }
+
+    private func goIfIdle(_ name: String) {
+        guard queue.running(of: name).isEmpty else { return }
+        endHelper(of: name)
+    }
+
+    /// Gives each process its part of what all may have together.
+    private func shareRate() {
+        guard let rate = supervisor.configuration.supervisor.transfers.rate, !helpers.isEmpty else { return }
+        let part = max(1, Int64(clamping: rate) / Int64(helpers.count))
+        for helper in helpers.values { helper.send(.rate(part)) }
+    }
+
+    /// Other rules are in force.
+    package func configure() {
+        if supervisor.configuration.supervisor.transfers.rate == nil {
+            for helper in helpers.values { helper.send(.rate(nil)) }
+        }
+        shareRate()
+        schedule()
+    }
+}

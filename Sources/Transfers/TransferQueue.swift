@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TransferProtocol
+
+/// The transfers of all apps that are not over: which run next, and when others are tried again. A value without I/O and
+/// without a clock; times are microseconds since 1970.
+///
+/// What one event costs does not grow with how many wait: those that may run stand in lanes, one for each app, server and
+/// manner, the first first.
+public struct TransferQueue: Sendable {
+    /// How many may run at a time.
+    public struct Limits: Hashable, Sendable {
+        /// Of all apps.
+        public var connections: Int
+        /// Of one app.
+        public var perApp: Int
+        /// Of one server.
+        public var perServer: Int
+
+        /// Makes them.
+        public init(connections: Int, perApp: Int, perServer: Int) {
+            (self.connections, self.perApp, self.perServer) = (connections, perApp, perServer)
+        }
+    }
+
+    private struct Lane: Hashable {
+        let app: String
+        let server: String
+        let isDiscretionary: Bool
+    }
+
+    private struct Place: Comparable {
+        let priority: Int64
+        let id: Int64
+        /// A transfer that leaves the lane and comes back has another one.
+        let stamp: UInt64
+
+        static func < (one: Place, other: Place) -> Bool {
+            one.priority != other.priority ? one.priority > other.priority : one.id < other.id
+        }
+    }
+
+    private struct Alarm: Comparable {
+        let at: Int64
+        let id: Int64
+
+        static func < (one: Alarm, other: Alarm) -> Bool { (one.at, one.id) < (other.at, other.id) }
+    }
+
+    private var transfers: [Int64: Transfer] = [:]
+    private var ofApp: [String: Set<Int64>] = [:]
+    private var sessions: [String: [String: Int]] = [:]
+    private var lanes: [String: [Lane: Heap<Place>]] = [:]
+    private var stamps: [Int64: UInt64] = [:]
+    private var lastStamp: UInt64 = 0
+    private var alarms = Heap<Alarm>()
+    private var runningOfApp: [String: Int] = [:]
+    private var runningOfServer: [String: Int] = [:]
+    private var running: Set<Int64> = []
+    /// When each app's turn was last.
+    private var turns: [String: UInt64] = [:]
+
+    /// An empty one.
+    public init() {}
+
+    /// How many there are.
+    public var count: Int { transfers.count }
+    /// How many run.
+    public var runningCount: Int { running.count }
+
+    /// The one of that number.
+    public subscript(id: Int64) -> Transfer? { transfers[id] }
+
+    /// Those of an app, in the order in which they were asked for.
+    public func transfers(of app: String) -> [Transfer] {
+        (ofApp[app] ?? []).sorted().compactMap { transfers[$0] }
+    }
+
+    /// How many an app has.
+    public func count(of app: String) -> Int { ofApp[app]?.count ?? 0 }
+
+    /// Those of an app that run.
+    public func running(of app: String) -> [Int64] { running.filter { transfers[$0]?.app == app }.sorted() }
+
+    /// The apps that have some, in the order of their names.
+    public var apps: [String] { ofApp.keys.sorted() }
+
+    /// How many of a session of an app are not over.
+    public func count(of session: String, _ app: String) -> Int { sessions[app]?[session] ?? 0 }
+
+    // MARK: Changes
+
+    /// Takes one in.
+    public mutating func add(_ transfer: Transfer) {
+        transfers[transfer.id] = transfer
+        ofApp[transfer.app, default: []].insert(transfer.id)
+        sessions[transfer.app, default: [:]][transfer.session, default: 0] += 1
+        if let at = transfer.expiresAt { alarms.insert(Alarm(at: at, id: transfer.id)) }
+        place(transfer)
+    }
+
+    /// Changes what is known of one, and not where it stands.
+    public mutating func update(_ id: Int64, _ change: (inout Transfer) -> Void) {
+        guard var transfer = transfers[id] else { return }
+        let state = transfer.state
+        change(&transfer)
+        transfer.state = state
+        transfers[id] = transfer
+    }
+
+    /// Puts one into another state.
+    public mutating func set(_ id: Int64, _ state: Transfer.State) {
+        guard var transfer = transfers[id] else { return }
+        leave(transfer)
+        transfer.state = state
+        if state != .running { transfer.rate = nil }
+        transfers[id] = transfer
+        place(transfer)
+    }
+
+    /// It is over.
+    @discardableResult
+    public mutating func remove(_ id: Int64) -> Transfer? {
+        guard let transfer = transfers.removeValue(forKey: id) else { return nil }
+        leave(transfer)
+        ofApp[transfer.app]?.remove(id)
+        let left = count(of: transfer.session, transfer.app) - 1
+        sessions[transfer.app]?[transfer.session] = left == 0 ? nil : left
+        if ofApp[transfer.app]?.isEmpty ?? false {
+            ofApp[transfer.app] = nil
+            sessions[transfer.app] = nil
+            lanes[transfer.app] = nil
+            turns[transfer.app] = nil
+        }
+        return transfer
+    }
+
+    private mutating func leave(_ transfer: Transfer) {
+        // What stands in a lane finds out that its place is not its own any more.
+        stamps[transfer.id] = nil
+        guard running.remove(transfer.id) != nil else { return }
+        Self.count(&runningOfApp, transfer.app, -1)
+        Self.count(&runningOfServer, transfer.server, -1)
+    }
+
+    private mutating func place(_ transfer: Transfer) {
+        switch transfer.state {
+        case .queued:
+            lastStamp += 1
+            stamps[transfer.id] = lastStamp
+            let lane = Lane(
+                app: transfer.app,
+                server: transfer.server,
+                isDiscretionary: transfer.order.isDiscretionary
+            )
+            lanes[transfer.app, default: [:]][lane, default: Heap()].insert(
+                Place(priority: transfer.priority, id: transfer.id, stamp: lastStamp)
+            )
+        case .running:
+            running.insert(transfer.id)
+            Self.count(&runningOfApp, transfer.app, 1)
+            Self.count(&runningOfServer, transfer.server, 1)
+        case .waiting(_, let until):
+            if let until { alarms.insert(Alarm(at: until, id: transfer.id)) }
+        }
+    }
+
+    private static func count(_ counts: inout [String: Int], _ key: String, _ change: Int) {
+        let count = counts[key, default: 0] + change
+        counts[key] = count == 0 ? nil : count
+    }
+
+    // MARK: What is next
+
+    /// The next one that is to run; nil where none is. Whoever asks sets it running.
+    ///
+    /// Apps in the foreground come first, then one app after the other; of an app, those with a higher priority, then those
+    /// that were asked for first.
+    ///
+    /// - Parameters:
+    ///   - isInForeground: whether an app is.
+    ///   - mayRun: whether a transfer of an app may run now, by whether it is discretionary.
+    public mutating func next(
+        _ limits: Limits,
+        isInForeground: (String) -> Bool,
+        mayRun: (_ app: String, _ isDiscretionary: Bool) -> Bool
+    ) -> Transfer? {
+        guard running.count < limits.connections else { return nil }
+        let order = lanes.keys.map { (isBehind: !isInForeground($0), turn: turns[$0, default: 0], app: $0) }
+            .sorted { one, other in
+                if one.isBehind != other.isBehind { return other.isBehind }
+                return one.turn != other.turn ? one.turn < other.turn : one.app < other.app
+            }
+        for (_, _, app) in order where runningOfApp[app, default: 0] < limits.perApp {
+            guard let id = first(of: app, limits, mayRun) else { continue }
+            lastStamp += 1
+            turns[app] = lastStamp
+            return transfers[id]
+        }
+        return nil
+    }
+
+    private mutating func first(of app: String, _ limits: Limits, _ mayRun: (String, Bool) -> Bool) -> Int64? {
+        var best: Place?
+        for lane in Array((lanes[app] ?? [:]).keys) {
+            while let place = lanes[app]?[lane]?.first, stamps[place.id] != place.stamp {
+                _ = lanes[app]?[lane]?.popFirst()
+            }
+            guard let place = lanes[app]?[lane]?.first else {
+                lanes[app]?[lane] = nil
+                continue
+            }
+            guard runningOfServer[lane.server, default: 0] < limits.perServer, mayRun(app, lane.isDiscretionary) else {
+                continue
+            }
+            if best.map({ place < $0 }) ?? true { best = place }
+        }
+        return best?.id
+    }
+
+    /// When something is due next; nil for never.
+    public var nextAlarm: Int64? { alarms.first?.at }
+
+    /// What is due: transfers that are queued again from now on, and those that took longer than they may, which whoever
+    /// asks ends.
+    public mutating func due(at now: Int64) -> (queued: [Int64], expired: [Int64]) {
+        var queued: [Int64] = []
+        var expired: [Int64] = []
+        while let alarm = alarms.first, alarm.at <= now {
+            _ = alarms.popFirst()
+            guard let transfer = transfers[alarm.id] else { continue }
+            if let at = transfer.expiresAt, at <= now {
+                if !expired.contains(alarm.id) { expired.append(alarm.id) }
+            } else if case .waiting(_, .some(let until)) = transfer.state, until <= now {
+                set(alarm.id, .queued)
+                queued.append(alarm.id)
+            }
+        }
+        return (queued, expired)
+    }
+}
+
+/// How long after a try that failed the next one comes.
+public enum RetryDelay {
+    /// The longest, seconds; also what a server may ask for.
+    public static let longest: Int64 = 600
+    /// The longest that a server may ask for, seconds.
+    public static let longestAsked: Int64 = 3600
+
+    /// Microseconds: 1, 2, 4 … 600 s, ±10 %, and at least what the server asks for.
+    ///
+    /// - Parameters:
+    ///   - failures: how many tries since bytes came have failed, this one included.
+    ///   - asked: seconds that the server asks for.
+    ///   - chance: 0 to 1, anew each time.
+    public static func microseconds(failures: Int64, asked: Int64?, chance: Double) -> Int64 {
+        let seconds = failures > 10 ? longest : min(longest, Int64(1) << max(0, failures - 1))
+        let delay = Int64(Double(seconds) * 1_000_000 * (0.9 + 0.2 * min(1, max(0, chance))))
+        return max(delay, min(max(0, asked ?? 0), longestAsked) * 1_000_000)
+    }
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+import Varlink
+
+@Suite("Transfers go on while the app sleeps", .serialized)
+struct TransferTests {
+    @Test("A download goes on while the app is suspended, and its end wakes it") func suspended() throws {
+        try TransferScene.run { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            let id = try scene.get("slow", ", session='episodes'")
+            try scene.waitForHalf(id)
+            try daemon.done(.suspend, "web")
+            try daemon.eventually("its progress is seen") {
+                let info = try scene.infos.first
+                return info?.state == "running" && info?.total == 1 << 20 && info?.bytes ?? 0 >= 1 << 19
+            }
+            #expect(try daemon.status("web").transfers == 1)
+            #expect(try Truth.isStopped(daemon.status("web").summary.pid ?? 0), "the app sleeps")
+            let helper = try #require(scene.helpers.first)
+            #expect(!Truth.isStopped(helper), "what transfers does not")
+            try scene.go()
+            try scene.expectDone("slow")
+            #expect(try scene.told("handleEventsForBackgroundTransfer").map { $0["session"] } == ["episodes"])
+            let names = try daemon.messages().filter { $0.contains("ransfer") }
+            #expect(names == ["handleEventsForBackgroundTransfer", "transferDidFinish"])
+            #expect(try scene.told().first?["transfer"]?.intValue == id)
+            try daemon.eventually("nothing is kept of it") { try scene.infos.isEmpty && scene.parts.isEmpty }
+            #expect(scene.requests.count == 1, "it was fetched once: \(scene.requests)")
+            #expect(try daemon.list().first { $0.name == "web" }?.state != "active", "nobody asked for the foreground")
+            try daemon.eventually("what transfers goes when it has nothing to do") { scene.helpers.isEmpty }
+        }
+    }
+
+    @Test("The end of a session launches an app that has gone, once all of it is over") func relaunched() throws {
+        try TransferScene.run { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            try scene.get("one")
+            try scene.expectDone("one")
+            #expect(try scene.told("handleEventsForBackgroundTransfer").isEmpty, "one that runs hears of ends alone")
+            let slow = try scene.get("slow")
+            try scene.waitForHalf(slow)
+            try scene.get("gone", ", session='other', events=False")
+            try daemon.tellLater("os._exit(0)")
+            try daemon.waitFor("web", "not-running")
+            let two = try #require(try scene.infos.first { $0.session == "default" })
+            #expect(two.id == slow)
+            try scene.go()
+            try scene.expectDone("slow")
+            let heard = try daemon.heard().filter { $0.what == "message" && $0.incarnation == 2 }.compactMap(\.name)
+            let ours = heard.filter { $0.contains("ransfer") }
+            #expect(ours.first == "handleEventsForBackgroundTransfer" && ours.contains("transferDidFinish"))
+            try daemon.eventually("what failed is told too") {
+                try scene.told().contains { $0["url"]?.stringValue?.hasSuffix("/gone") ?? false }
+            }
+            let failed = try scene.told().first { $0["url"]?.stringValue?.hasSuffix("/gone") ?? false }
+            #expect(failed?["status"] == 404 && failed?["error"]?.stringValue?.contains("404") == true)
+            let status = try daemon.status("web")
+            #expect(status.summary.state != "active", "it is launched in the background")
+        }
+    }
+
+    @Test(
+        "It goes on where it was when torpord, its keeper or what transfers is lost",
+        arguments: [nil, Loss.killed, .keeper, .both, .upgraded]
+    )
+    func lost(loss: Loss?) throws {
+        try TransferScene.run(losing: true) { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            let id = try scene.get("slow", ", sha256='\(Self.sum)'")
+            try scene.waitForHalf(id)
+            let before = try #require(scene.helpers.first)
+            try daemon.done(.suspend, "web")
+            if let loss { try daemon.lose(loss) } else { kill(before, SIGKILL) }
+            try daemon.eventually("another one goes on") {
+                let helpers = scene.helpers
+                return !helpers.contains(before) && helpers.count == 1 && scene.requests.count == 2
+            }
+            #expect(scene.requests.last?.hasSuffix("bytes=\(1 << 19)-") == true, "\(scene.requests)")
+            try scene.go()
+            try scene.expectDone("slow")
+            try daemon.eventually("nothing is kept of it") { try scene.infos.isEmpty && scene.parts.isEmpty }
+            #expect(try scene.told().count == 1)
+        }
+    }
+
+    /// Of what the server gives.
+    private static let sum: String = {
+        let path = NSTemporaryDirectory() + "/transfer-data"
+        try? TransferServer.data.write(to: URL(fileURLWithPath: path))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        return (try? Spawn.run(["/usr/bin/sha256sum", path]).output.prefix(64)).map(String.init) ?? ""
+    }()
+
+    @Test("A force quit ends an app's transfers, a stop does not, and launches nobody") func ended() throws {
+        try TransferScene.run { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            let first = try scene.get("slow1")
+            try scene.waitForHalf(first)
+            try daemon.done(.kill, "web")
+            try daemon.eventually("all of it is gone") { try scene.infos.isEmpty && scene.parts.isEmpty }
+            try daemon.done(.start, "web")
+            let second = try scene.get("slow2")
+            try scene.waitForHalf(second)
+            try daemon.done(.stop, "web")
+            try scene.go()
+            try daemon.eventually("it is done") { try scene.infos.first?.state == "done" }
+            #expect(try daemon.list().first { $0.name == "web" }?.state == "not-running")
+            #expect(try scene.told().isEmpty)
+            try daemon.done(.start, "web")
+            try scene.expectDone("slow2")
+            #expect(try scene.told().count == 1)
+        }
+    }
+
+    @Test("A file is uploaded, and one that has changed meanwhile is not taken for it") func uploads() throws {
+        try TransferScene.run { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            try TransferServer.data.write(to: URL(fileURLWithPath: scene.state + "/out"))
+            try daemon.ask(
+                "d.call('StartTransfer', direction='upload', url='\(scene.base)in', file='\(scene.state)/out', "
+                    + "headers=[{'name': 'X-Test', 'value': 'y'}])"
+            )
+            try daemon.eventually("it is told") { try scene.told().count == 1 }
+            #expect(try scene.told()[0]["error"]?.isNull == true && scene.told()[0]["status"] == 201)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: daemon.directory + "/put.in")) == TransferServer.data)
+        }
+    }
+
+    @Test("A server that asks for a login has the app woken, and its answer used") func logins() throws {
+        let app = """
+            settings.key = { type = "secret" }
+            transfers.credentials = { "nowhere.example" = { user = "me", secret = "key" } }
+            """
+        try TransferScene.run(app: app) { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            let id = try scene.get("login")
+            let asked = try daemon.waitForMessage("transferNeedsLogin").parameters
+            #expect(asked["transfer"]?.intValue == id && asked["realm"] == "the garden" && asked["scheme"] == "basic")
+            #expect(try scene.infos.first?.cause == "login")
+            try daemon.ask("d.call('AnswerLogin', id=\(id), user='me', password='rose')")
+            _ = try daemon.waitForMessage("transferNeedsLogin", count: 2)
+            try daemon.done(.suspend, "web")
+            let other = try {
+                try daemon.done(.resume, "web")
+                return try scene.get("login2", ", session='two'")
+            }()
+            _ = try daemon.waitForMessage("transferNeedsLogin", count: 3)
+            try daemon.ask("d.call('AnswerLogin', id=\(id), user='me', password='tulip')")
+            try scene.expectDone("login")
+            try daemon.ask("d.call('AnswerLogin', id=\(other), cancel=True)")
+            try daemon.eventually("it has failed") {
+                try scene.told().contains { $0["transfer"]?.intValue == other && $0["error"]?.stringValue != nil }
+            }
+            #expect(
+                try !File.readString(daemon.directory + "/torpord.log").contains("tulip"),
+                "nobody keeps what it said"
+            )
+        }
+    }
+
+    @Test("A server that is busy is asked again, and what is cancelled is told") func triedAgain() throws {
+        try TransferScene.run { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            try scene.get("busy")
+            try scene.expectDone("busy")
+            #expect(scene.requests == ["GET /busy -", "GET /busy -"])
+            let id = try scene.get("slow")
+            try scene.waitForHalf(id)
+            let shown = try daemon.torpor(["transfers"])
+            #expect(
+                shown.code == 0 && shown.output.contains("running") && shown.output.contains("% of 1.0 MiB"),
+                "\(shown)"
+            )
+            let unknown = try daemon.torpor(["transfers", "--cancel", "7"])
+            #expect(unknown.code == 1 && unknown.output.contains("7 is no transfer"), "\(unknown)")
+            let cancelled = try daemon.torpor(["transfers", "--cancel", "\(id)"])
+            #expect(cancelled.code == 0 && cancelled.output == "1 transfer cancelled\n", "\(cancelled)")
+            try daemon.eventually("it is told") { try scene.told().count == 2 }
+            #expect(try scene.told()[1]["error"]?.stringValue?.hasPrefix("it was cancelled by") == true)
+            try daemon.eventually("nothing is left of it") { scene.parts.isEmpty }
+            #expect(!File.exists(scene.state + "/slow"))
+            // The app's own are not told.
+            let own = try scene.get("slow3")
+            try daemon.ask("d.call('CancelTransfer', id=\(own))")
+            #expect(try scene.infos.isEmpty)
+            #expect(try daemon.ask("d.attempt('CancelTransfer', id=\(own))") == "InvalidParameter")
+            #expect(try scene.told().count == 2)
+        }
+    }
+
+    @Test("What cannot be is refused with a sentence, and a request that is asked again is one") func refused() throws {
+        try TransferScene.run { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            func refusal(_ words: String) throws -> String {
+                _ = try daemon.ask("d.attempt('StartTransfer', \(words))")
+                let last = try #require(try daemon.heard().last { $0.what == "refused" })
+                return last.reply["message"]?.stringValue ?? last.reply["parameter"]?.stringValue ?? ""
+            }
+            let good = "direction='download', file='a', "
+            #expect(try refusal(good + "url='ftp://h/'").contains("must begin with http:// or https://"))
+            #expect(try refusal(good + "url='http://me@h/'").contains("must not name a user"))
+            #expect(try refusal(good + "url='http://h/', headers=[{'name': 'Host', 'value': 'x'}]").contains("Host"))
+            #expect(try refusal("direction='download', url='http://h/', file='../a'").contains("without . and .."))
+            #expect(
+                try refusal("direction='download', url='http://h/', file='/etc/passwd'").contains(
+                    "must be below the app's"
+                )
+            )
+            #expect(
+                try refusal("direction='sideways', url='http://h/', file='a'").contains("must be download or upload")
+            )
+            #expect(try refusal(good + "url='http://h/', session='a b'").contains("must have 1 to 64 letters"))
+            #expect(try scene.infos.isEmpty)
+            let one = try scene.get("slow", ", token='ab'")
+            #expect(try scene.get("slow", ", token='ab'") == one)
+            #expect(try scene.infos.map(\.id) == [one])
+        }
+    }
+
+    @Test("An app transfers from where it may") func limited() throws {
+        let app = """
+            transfers.allow = ["https://files.example"]
+            """
+        try TransferScene.run(app: app) { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            _ = try daemon.ask(
+                "d.attempt('StartTransfer', direction='download', file='a', url='\(scene.base)a')"
+            )
+            let refused = try #require(try daemon.heard().last { $0.what == "refused" })
+            #expect(refused.reply["message"]?.stringValue?.contains("may not transfer from or to 127.") == true)
+            #expect(scene.requests.isEmpty)
+        }
+    }
+
+    @Test("What is begun in the background is discretionary, and waits for the app's time of the day") func window()
+        throws
+    {
+        // A window that is never now: it is over, and long before it comes again.
+        let now = Calendar.current.dateComponents([.hour], from: Date()).hour ?? 0
+        func hour(_ offset: Int) -> String { String(format: "%02d:00", (now + offset) % 24) }
+        try TransferScene.run(app: "transfers.window = \"\(hour(10))-\(hour(12))\"") { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web", { $0.background = true })
+            let id = try scene.get("one")
+            let info = try #require(try scene.infos.first)
+            #expect(info.id == id && info.isDiscretionary && info.state == "waiting")
+            #expect(info.cause == "window" || info.cause == "load" || info.cause == "memory", "\(info)")
+            #expect(scene.requests.isEmpty && scene.helpers.isEmpty)
+            try daemon.done(.foreground, "web")
+            try scene.get("two")
+            try scene.expectDone("two")
+            #expect(scene.requests == ["GET /two -"])
+        }
+    }
+
+    @Test("A shell script has its files moved by the command line") func script() throws {
+        try TransferScene.run { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            func run(_ words: String) throws -> (code: Int64, output: String) {
+                let torpor = Built.path("torpor")
+                let reply = try daemon.ask(
+                    "(lambda p: [p.returncode, p.stdout.decode()])(__import__('subprocess').run('\(torpor) app transfer "
+                        + "\(words)', shell=True, stdout=-1, stderr=-2, stdin=-3))"
+                )
+                return (reply.arrayValue?[0].intValue ?? -1, reply.arrayValue?[1].stringValue ?? "")
+            }
+            let got = try run("get --no-events \(scene.base)one")
+            #expect(got.code == 0 && Int64(got.output.trimmingCharacters(in: .whitespacesAndNewlines)) != nil, "\(got)")
+            try scene.expectDone("one")
+            try TransferServer.data.write(to: URL(fileURLWithPath: scene.state + "/out"))
+            #expect(try run("put out \(scene.base)up").code == 0)
+            try daemon.eventually("it is told") { try scene.told().count == 2 }
+            let listed = try run("list")
+            #expect(listed == (0, "no transfers\n"), "\(listed)")
+            let missing = try run("get \(scene.base)")
+            #expect(missing.code == 2 && missing.output.contains("has no name of a file"), "\(missing)")
+            let unknown = try run("cancel 7")
+            #expect(unknown.code == 1 && unknown.output.contains("no transfer of web"), "\(unknown)")
+        }
+    }
+
+    @Test("Whoever is killed at any instant, each file arrives whole and is told once") func kills() throws {
+        let rounds = ProcessInfo.processInfo.environment["TORPOR_TRANSFER_KILLS"].flatMap { Int($0) } ?? 8
+        var random = SystemRandomNumberGenerator()
+        try TransferScene.run(supervisor: "per_host = 4", losing: true) { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            var names: [String] = []
+            for round in 0..<rounds {
+                for part in 0..<3 {
+                    let name = "cut\(round).\(part)"
+                    try scene.get(name, ", session='s\(round)'")
+                    names.append(name)
+                }
+                usleep(UInt32.random(in: 0..<30_000, using: &random))
+                switch Int.random(in: 0..<4, using: &random) {
+                case 0: try daemon.lose(.killed)
+                case 1: try daemon.lose(.keeper)
+                case 2: try daemon.lose(.both)
+                default: for helper in scene.helpers { kill(helper, SIGKILL) }
+                }
+            }
+            for name in names { try scene.expectDone(name) }
+            try daemon.eventually("nothing is kept") { try scene.infos.isEmpty && scene.parts.isEmpty }
+            let told = try scene.told().compactMap { $0["path"]?.stringValue }
+            #expect(told.count == names.count, "each is told once: \(told.count) of \(names.count)")
+        }
+    }
+}
