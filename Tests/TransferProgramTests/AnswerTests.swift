@@ -11,6 +11,7 @@ import TransferProtocol
         ("status&status=404", TransferEnd.Outcome.failed, "http-status"),
         ("status&status=500", .retry, "http-status"), ("status&status=204", .failed, "http-status"),
         ("status&status=304", .failed, "http-status"), ("loop", .failed, "redirects"),
+        ("refuse", .failed, "http-status"),
         ("to&url=file:///etc/passwd", .failed, "scheme"), ("to&url=ftp://127.0.0.1/", .failed, "scheme"),
         ("to&url=http://me@127.0.0.1/", .failed, "redirects"), ("to&url=gopher://x/", .failed, "scheme"),
         ("gzip", .failed, "encoding"), ("garbage", .failed, "scheme"), ("reset", .retry, "connection"),
