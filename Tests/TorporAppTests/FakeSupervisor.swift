@@ -210,7 +210,7 @@ final class FakeSupervisor: @unchecked Sendable {
             send(socket.raw, ["transfers": [info.json]])
         case .cancelTransfer, .answerLogin: send(socket.raw, .emptyObject)
         case .setSettings: send(socket.raw, ["changed": ["port"]])
-        case .post, .take, .subscribe, .startTransfer, .transfers, .cancelTransfer, .answerLogin:
+        case .post, .take, .subscribe:
             send(socket.raw, [:], error: VarlinkErrorName.methodNotImplemented)
         case .answer(let answer):
             if answered.contains(where: { $0.id == answer.id && $0.result != .pending }) {

@@ -6,7 +6,7 @@ import Configuration
 package import Engine
 import EventLoop
 import EventSources
-package import Lifecycle
+import Lifecycle
 import Linux
 import Mailbox
 import Processes
@@ -79,22 +79,27 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             queue.add(transfer)
             if transfer.token != 0 { tokens[transfer.token] = transfer.id }
         }
-        for app in apps { removeRest(of: app) }
+        removeRest()
         for body in afterLoad { body() }
         afterLoad = []
         schedule()
     }
 
     /// Removes what is left of transfers that are over, and of which torpor-transfer was not told that in time.
-    private func removeRest(of app: AppRuntime) {
-        let known = Set(queue.transfers(of: app.name).map { "\($0.id)" })
-        let place = DataPlace(root: root, app: app.name)
+    private func removeRest() {
+        let known = Dictionary(
+            apps.map { ($0.name, Set(queue.transfers(of: $0.name).map { "\($0.id)" })) },
+            uniquingKeysWith: { $1 }
+        )
+        let root = root
         disk.ask {
-            guard File.exists(place.path) else { return }
-            _ = try? place.acting { folder throws(Errno) in
-                for name in try folder.names(atMost: 100_000) {
-                    let number = name.text.prefix { $0 != "." }
-                    if !known.contains(String(number)) { try? folder.remove(name) }
+            for app in (try? File.list(root)) ?? [] {
+                guard let known = known[app] else { continue }
+                _ = try? DataPlace(root: root, app: app).acting { folder throws(Errno) in
+                    for name in try folder.names(atMost: 100_000)
+                    where !known.contains(String(name.text.prefix { $0 != "." })) {
+                        try? folder.remove(name)
+                    }
                 }
             }
         } _: { _ in
