@@ -137,7 +137,11 @@ final class TransferService {
     private func done(_ handle: UnsafeMutableRawPointer, _ code: Int) {
         guard let request = requests[handle] else { return }
         let transfer = request.transfer
-        let verdict = code == 0 && request.failure == nil ? request.judge() : request.verdict
+        // A server that refuses may close the connection before all was read or sent. 401 and 407 may be what libcurl was
+        // about to answer.
+        let status = request.head.status
+        let isRefused = status >= 400 && status != 401 && status != 407
+        let verdict = request.failure == nil && (code == 0 || isRefused) ? request.judge() : request.verdict
         let wasJudged = request.verdict != nil
         defer { withExtendedLifetime(request) {} }
         if let failure = request.failure {
@@ -165,7 +169,7 @@ final class TransferService {
             return
         }
         drop(transfer)
-        transfer.status = request.head.status
+        transfer.status = status
         follow(verdict, request, code, transfer)
     }
 

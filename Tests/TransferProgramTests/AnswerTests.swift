@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Linux
 import TestAddresses
 import Testing
@@ -10,6 +11,7 @@ import TransferProtocol
         ("status&status=404", TransferEnd.Outcome.failed, "http-status"),
         ("status&status=500", .retry, "http-status"), ("status&status=204", .failed, "http-status"),
         ("status&status=304", .failed, "http-status"), ("loop", .failed, "redirects"),
+        ("refuse", .failed, "http-status"),
         ("to&url=file:///etc/passwd", .failed, "scheme"), ("to&url=ftp://127.0.0.1/", .failed, "scheme"),
         ("to&url=http://me@127.0.0.1/", .failed, "redirects"), ("to&url=gopher://x/", .failed, "scheme"),
         ("gzip", .failed, "encoding"), ("garbage", .failed, "scheme"), ("reset", .retry, "connection"),
@@ -167,5 +169,35 @@ import TransferProtocol
         #expect(isBetween)
         try bench.say(.rate(nil))
         #expect(try bench.run(bench.download(2, server + "/a")).outcome == .done)
+    }
+
+    @Test func `what can wait is sent with less effort than all else`() throws {
+        guard Users.isRoot else {
+            print("skip: only root sees the sockets of a process that cannot be dumped")
+            return
+        }
+        let bench = try Bench()
+        let server = try bench.lyingServer()
+        try bench.serve("a", bytes: 1000)
+        for (id, isDiscretionary) in [(Int64(1), true), (2, false)] {
+            var order = bench.download(id, server + "/a?mode=gate&n=\(id)")
+            order.isDiscretionary = isDiscretionary
+            try bench.say(.start(order))
+            try bench.hear { report in if case .head(id, _, _) = report { true } else { nil } }
+            let program = try #require(bench.program)
+            // Of the connection to the server: what is left of all descriptors that have a class of traffic.
+            let classes = try File.list("/proc/\(program.pid)/fd").compactMap { Int32($0) }.compactMap { fd -> Int32? in
+                guard let copy = try? Pidfd.copy(program.pidfd.raw, fd),
+                    (try? SocketFacts(copy.raw))?.family == .internet
+                else { return nil }
+                var value: Int32 = -1
+                var size = socklen_t(MemoryLayout<Int32>.size)
+                return getsockopt(copy.raw, Int32(IPPROTO_IP), IP_TOS, &value, &size) == 0 ? value : nil
+            }
+            #expect(classes == [isDiscretionary ? 4 : 0])
+            try bench.say(.discard(id: id))
+            try bench.say(.hello)
+            try bench.hear { report in if case .here(let ids) = report { ids.isEmpty ? true : nil } else { nil } }
+        }
     }
 }

@@ -9,7 +9,7 @@ import TransferProtocol
     @Test func `nginx gives the rest of a file`() throws {
         let bench = try Bench(["--stall", "2"])
         // Old enough for Last-Modified, though nginx has strong tags.
-        let bytes = try bench.serve("a", bytes: 3_000_000)
+        let bytes = try bench.serve("a", bytes: 1_500_000)
         let nginx = try bench.nginx(rate: "400k")
         try bench.say(.start(bench.download(1, nginx.plain + "/a")))
         try bench.hear { report in
@@ -19,7 +19,7 @@ import TransferProtocol
         try bench.say(.hello)
         try bench.hear { report in if case .here(let ids) = report { ids.isEmpty ? true : nil } else { nil } }
         let size = Int64(try File.status(bench.parts + "/1.part").size)
-        #expect(size > 0 && size < 3_000_000)
+        #expect(size > 0 && size < 1_500_000)
         var order = bench.download(1, nginx.plain + "/a")
         order.validator = bench.head(of: 1)?.validator
         let end = try bench.run(order)
@@ -30,7 +30,7 @@ import TransferProtocol
 
     @Test func `a server that is stopped is left after a while`() throws {
         let bench = try Bench(["--stall", "1"])
-        try bench.serve("a", bytes: 3_000_000)
+        try bench.serve("a", bytes: 1_500_000)
         let nginx = try bench.nginx(rate: "400k")
         try bench.say(.start(bench.download(1, nginx.plain + "/a")))
         try bench.hear { report in
@@ -132,6 +132,7 @@ import TransferProtocol
         order = bench.download(3, server + "/a")
         order.validator = bench.head(of: 1)?.validator
         let whole = try bench.run(order)
-        #expect(whole.outcome == .done && whole.status == 416, "\(whole)")
+        // Its 416 does not say how long the file is.
+        #expect(whole.outcome == .done && whole.status == 200, "\(whole)")
     }
 }

@@ -3,6 +3,7 @@
 import Foundation
 import Linux
 import TestAddresses
+import Testing
 
 /// nginx and lighttpd with files of `Bench.served`, without rights and in no folder but the bench's.
 extension Bench {
@@ -49,7 +50,7 @@ extension Bench {
         ]
         let server = try Server(words, log: directory + "/nginx.log")
         add(server)
-        try eventually("nginx") { (try? Sockets.connectTCP(address: TestAddress.host, port: plain)) != nil }
+        try eventually("nginx") { Self.isListening(plain) && Self.isListening(secure) }
         return (
             "http://\(TestAddress.host):\(plain)", "https://localhost:\(secure)", directory + "/ca.crt", server
         )
@@ -65,6 +66,8 @@ extension Bench {
             server.port = \(port)
             server.document-root = "\(served)"
             server.errorlog = "\(directory)/lighttpd-error.log"
+            # Without a type it gives no tag.
+            mimetype.assign = ( "" => "application/octet-stream" )
             server.feature-flags = ( "server.graceful-shutdown-timeout" => 1 )
             """
         )
@@ -74,8 +77,19 @@ extension Bench {
                 log: directory + "/lighttpd.log"
             )
         )
-        try eventually("lighttpd") { (try? Sockets.connectTCP(address: TestAddress.host, port: port)) != nil }
+        try eventually("lighttpd") { Self.isListening(port) }
         return "http://\(TestAddress.host):\(port)"
+    }
+
+    /// Whether something listens at a port of this process's.
+    private static func isListening(_ port: UInt16) -> Bool {
+        let digits = String(port, radix: 16, uppercase: true)
+        let end = ":" + String(repeating: "0", count: 4 - digits.count) + digits
+        // 0: 0100007F:1F90 00000000:0000 0A …
+        return (try? File.readString("/proc/net/tcp", limit: 1 << 26))?.split(separator: "\n").contains { line in
+            let words = line.split(separator: " ")
+            return words.count > 3 && words[1].hasSuffix(end) && words[3] == "0A"
+        } ?? false
     }
 
     private func makeCertificate() throws {

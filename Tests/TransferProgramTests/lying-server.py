@@ -247,6 +247,11 @@ class Handler(socketserver.BaseRequestHandler):
         self.head(query["status"], *fields, length=5)
         self.body(b"sorry")
 
+    def do_refuse(self, name, query, count):
+        """Says no, and resets the connection in the middle of the body."""
+        self.head(403, length=1 << 20)
+        raise Gone
+
     def do_to(self, name, query, count):
         """Leads to `url`, by `status`; @OTHER stands for another address of this server."""
         self.read_body()
