@@ -211,9 +211,11 @@ final class TransferService {
         }
     }
 
-    /// Goes on with a body that was held back.
+    /// Goes on with a body that was held back. Not in a callback of libcurl.
     func resume(_ transfer: Transfer) {
         guard let request = transfer.request else { return }
-        curl_easy_pause(request.handle, CURLPAUSE_CONT)
+        // What libcurl held back is written at once. If that fails, only this result says so.
+        let code = curl_easy_pause(request.handle, CURLPAUSE_CONT)
+        if code != CURLE_OK { done(request.handle, Int(code.rawValue)) }
     }
 }
