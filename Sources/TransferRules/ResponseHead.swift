@@ -11,6 +11,9 @@ public struct ResponseHead: Hashable, Sendable {
 
     /// 0 before the first line.
     public private(set) var status = 0
+    /// Whether the empty line came that ends the head of a final answer. libcurl reports success for a connection that is
+    /// closed before, and then the head, and the file, are not what the server meant.
+    public private(set) var isComplete = false
     /// Bytes of all lines, of earlier heads too.
     public private(set) var size = 0
     private var values: [String: String] = [:]
@@ -34,9 +37,16 @@ public struct ResponseHead: Hashable, Sendable {
         if text.starts(with: "HTTP/".utf8) {
             values = [:]
             status = 0
+            isComplete = false
             guard let space = text.firstIndex(of: 0x20) else { return }
             let digits = Bytes.trimmed(text[space...]).prefix { $0 != 0x20 }
             if digits.count == 3, let number = Bytes.count(digits), number >= 100 { status = Int(number) }
+            return
+        }
+        // What comes after the empty line are trailers.
+        if isComplete { return }
+        if text.isEmpty {
+            isComplete = status >= 200
             return
         }
         guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return }

@@ -149,6 +149,11 @@ final class TransferService {
             end(transfer, failure)
             return
         }
+        if code == 0 && !request.head.isComplete {
+            drop(transfer)
+            end(transfer, DiskError(.retry, "connection", "the connection was closed in the head of the answer").end)
+            return
+        }
         guard let verdict, wasJudged else {
             let hadNoLogin = transfer.login == nil && transfer.order.credentials?.user != nil
             let isLogin = request.wasRefusedByProxy

@@ -138,6 +138,23 @@ class Handler(socketserver.BaseRequestHandler):
         cut = random.randrange(len(data) + 1) if random.random() < 0.7 else None
         self.serve(data, query, cut=cut)
 
+    def do_every(self, name, query, count):
+        """The whole answer, head included, is cut after `at` bytes."""
+        self.read_body()
+        data = self.content(name) if self.method == "GET" else b""
+        answer = b"HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: %d\r\n\r\n" % len(data) + data
+        if "informed" in query:
+            answer = b"HTTP/1.1 103 Early Hints\r\n\r\n" + answer
+        self.body(answer, int(query["at"]))
+
+    def do_held(self, name, query, count):
+        """One chunk, and no end of it until the client goes."""
+        data = self.content(name)
+        self.head(200, "Transfer-Encoding: chunked")
+        self.request.sendall(b"%x\r\n" % len(data) + data + b"\r\n")
+        self.request.recv(1)
+        raise Gone
+
     def do_norange(self, name, query, count):
         self.fields.pop("range", None)
         self.do_once(name, query, count)
