@@ -208,7 +208,8 @@ package final class Supervisor: Room {
         for warning in configuration.warnings { log.warning(warning.description) }
         // In this order they hear of what apps go through.
         let observers: [any LifecycleObserver] = [
-            Announcements(engine, recorder), launcher, persistence, shares, snapshots, savedStates, memoryWatch, lockWatch, appSockets,
+            Announcements(engine, recorder), launcher, persistence, shares, snapshots, savedStates, memoryWatch,
+            lockWatch, appSockets,
             service,
             interruptions, mailboxes, settings, wakes, dataFolders, transfers,
         ]
