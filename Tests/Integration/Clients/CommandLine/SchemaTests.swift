@@ -104,7 +104,7 @@ import Varlink
             run "app can-open" can-open notes
             run "app transfer get" transfer get --no-events http://127.0.0.1:9/a b
             run "app transfer list" transfer list
-            id=$(sed -n 's/.*"id": *\([0-9]*\).*/\1/p' "@D/out/app transfer get" | head -n 1)
+            id=$(sed -nE 's/.*"id": *([0-9]+).*/\\1/p' "@D/out/app transfer get" | head -n 1)
             run "app transfer cancel" transfer cancel "$id"
             run "app transfer wait" transfer wait
             "$torpor" --json open notes:1 >"@D/out/open"
