@@ -389,8 +389,8 @@ let package = Package(
         .testTarget(
             name: "ClientsIntegrationTests",
             dependencies: [
-                "DaemonHarness", "KernelFiles", "Linux", "MockLogind", "PolicyLibraries", "ScriptedServer", "TorporAPI",
-                "Varlink", "conformance-app", "swift-notes",
+                "DaemonHarness", "KernelFiles", "Linux", "MockLogind", "PolicyLibraries", "ScriptedServer",
+                "TestAddresses", "TorporAPI", "Varlink", "conformance-app", "swift-notes",
             ],
             path: "Tests/Integration/Clients",
             exclude: [

@@ -1531,6 +1531,24 @@ int torpor_app_cancel_transfer(torpor_app *app, int64_t id)
     return call_and_wait(app, &call, CALL_MS, NULL);
 }
 
+int torpor_app_answer_login(torpor_app *app, int64_t id, const char *user, const char *password)
+{
+    if (app->path == NULL)
+        return no_transfers(app);
+    struct text call = start_call("AnswerLogin");
+    put(&call, "\"id\":");
+    put_int(&call, id);
+    if (user == NULL) {
+        put(&call, ",\"cancel\":true");
+    } else {
+        put(&call, ",\"user\":");
+        put_string(&call, user);
+        put(&call, ",\"password\":");
+        put_string(&call, password != NULL ? password : "");
+    }
+    return call_and_wait(app, &call, CALL_MS, NULL);
+}
+
 /* ---- State ------------------------------------------------------------------------------------------------------- */
 
 static int no_supervisor(torpor_app *app)
@@ -1719,6 +1737,24 @@ torpor_mail torpor_message_mail(const torpor_message *message)
         torpor_json_int(torpor_json_get(parameters, "last_at"), 0),
     };
     return mail;
+}
+
+torpor_transfer torpor_message_transfer(const torpor_message *message)
+{
+    const torpor_json *parameters = message->parameters;
+    torpor_transfer transfer = {
+        torpor_json_int(torpor_json_get(parameters, "transfer"), 0),
+        text_of(parameters, "session"),
+        text_of(parameters, "url"),
+        text_of(parameters, "path"),
+        torpor_json_int(torpor_json_get(parameters, "bytes"), 0),
+        torpor_json_int(torpor_json_get(parameters, "status"), -1),
+        text_of(parameters, "sha256"),
+        text_of(parameters, "error"),
+        text_of(parameters, "realm"),
+        text_of(parameters, "scheme"),
+    };
+    return transfer;
 }
 
 const char *torpor_message_changed(const torpor_message *message, size_t index)

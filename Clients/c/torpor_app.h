@@ -133,6 +133,20 @@ typedef struct torpor_mail {
     int64_t last_at;
 } torpor_mail;
 
+/* A download or upload, of which the message tells. */
+typedef struct torpor_transfer {
+    int64_t id;          /* As torpor_app_start_transfer gave it; 0 in handle_events_for_background_transfer. */
+    const char *session; /* What it belongs with. */
+    const char *url;     /* From where, or to where. */
+    const char *path;    /* The file, from the root of the file system. */
+    int64_t bytes;       /* Of the file that are there, or were sent. */
+    int64_t status;      /* Of the server's last answer, -1 without one. */
+    const char *sha256;  /* Of a file that was downloaded, 64 hexadecimal digits. */
+    const char *error;   /* A sentence; NULL where the transfer is done. */
+    const char *realm;   /* transfer_needs_login: what of the server the login is for. */
+    const char *scheme;  /* transfer_needs_login: how the server wants it, such as "basic". */
+} torpor_transfer;
+
 /* What became of the clock. */
 typedef struct torpor_time_change {
     bool clock_was_set;
@@ -164,6 +178,8 @@ torpor_task torpor_message_task(const torpor_message *message);
 torpor_level torpor_message_level(const torpor_message *message);
 /* did_receive_event and all below it in torpor_delegate, but for `other`. */
 torpor_mail torpor_message_mail(const torpor_message *message);
+/* handle_events_for_background_transfer, transfer_did_finish, transfer_needs_login. */
+torpor_transfer torpor_message_transfer(const torpor_message *message);
 /* settings_did_change, identity_did_change: the settings' names, from 0 up to NULL. None where a file changed. */
 const char *torpor_message_changed(const torpor_message *message, size_t index);
 /* restore_state: where the archive is. settings_did_change, identity_did_change: the file that changed. */
@@ -196,10 +212,10 @@ typedef struct torpor_delegate {
     torpor_handler *significant_time_change;    /* torpor_message_time_change */
     torpor_handler *protected_data_will_become_unavailable; /* The session was locked. */
     torpor_handler *protected_data_did_become_available;    /* It was unlocked. */
-    /* Of transfers; the payload of torpor_message_mail has what belongs to them. */
-    torpor_handler *handle_events_for_background_transfer; /* All of a session is over: session */
-    torpor_handler *transfer_did_finish;        /* transfer, session, url, path, bytes, status, sha256, error */
-    torpor_handler *transfer_needs_login;       /* transfer, session, url, realm, scheme */
+    /* All transfers of a session are over, or one waits for a login: what became of them follows. */
+    torpor_handler *handle_events_for_background_transfer; /* torpor_message_transfer: session */
+    torpor_handler *transfer_did_finish;        /* torpor_message_transfer */
+    torpor_handler *transfer_needs_login;       /* torpor_message_transfer; torpor_app_answer_login */
     /* Every message that has no function above, or NULL there. */
     torpor_handler *other;
     /* Before the first message, and again when the supervisor was replaced: how the app is (app, incarnation, state,
@@ -274,6 +290,8 @@ int64_t torpor_app_start_transfer(torpor_app *app, const char *direction, const 
                                   const char *session, unsigned flags);
 /* Ends a transfer; the app is not told of its end. */
 int torpor_app_cancel_transfer(torpor_app *app, int64_t id);
+/* Answers transfer_needs_login by user and password; a user of NULL has the transfer fail. */
+int torpor_app_answer_login(torpor_app *app, int64_t id, const char *user, const char *password);
 
 /* ---- State ------------------------------------------------------------------------------------------------------- */
 

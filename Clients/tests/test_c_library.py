@@ -139,6 +139,12 @@ class CLibraryTests(SupervisedTestCase):
             ("significantTimeChange", {"payload": {"clock": True, "time_zone": "Europe/Berlin", "utc_offset_s": 3600,
                                                    "day": "2026-11-23"}}, ["clock 1 Europe/Berlin 3600 2026-11-23"]),
             ("significantTimeChange", {}, ["clock 0 - -1 -"]),
+            ("handleEventsForBackgroundTransfer", {"session": "mine"}, ["transfer 0 mine - - 0 -1", "end - - - -"]),
+            ("transferDidFinish", {"transfer": 1 << 40, "session": "mine", "url": "http://h/a", "path": "/s/a",
+                                   "bytes": 7, "status": 200, "sha256": "00", "error": None},
+             ["transfer 1099511627776 mine http://h/a /s/a 7 200", "end 00 - - -"]),
+            ("transferNeedsLogin", {"transfer": 2, "session": 4, "url": "http://h/a", "realm": "the garden",
+                                    "scheme": "basic"}, ["transfer 2 - http://h/a - 0 -1", "end - - the garden basic"]),
             ("didReceiveEvent", {"id": 7, "topic": "jobs", "key": "k", "payload": "x", "sender": "web", "count": 2,
                                  "first_at": 1, "last_at": 2}, ["mail 7 jobs k web 2 1 2", "payload x"]),
             ("didReceiveRemoteNotification", {"payload": {}}, ["mail 0 - - - 1 0 0", "payload -"]),
@@ -247,6 +253,11 @@ class CLibraryTests(SupervisedTestCase):
             upload,
             {"id": 2, "direction": "upload", "url": "http://h/b", "file": "b", "session": "mine", "discretionary": True,
              "events": False},
+        )
+        self.assertEqual(probe.do("login 1"), "answered 0 ")
+        self.assertEqual(probe.do("no-login 1"), "answered 0 ")
+        self.assertEqual(
+            self.supervisor.logins, [(1, {"user": "me", "password": 'tu"lip'}), (1, {"cancel": True})]
         )
         self.assertEqual(probe.do("cancel 2"), "cancelled 0 ")
         self.assertEqual(list(self.supervisor.transfers), [1])

@@ -84,11 +84,18 @@ extension TorporApp {
         _ session: String,
         _ isDiscretionary: Bool
     ) async throws(AppError) -> Int64 {
-        guard isSupervised else { throw Self.nobody }
         var request = request
         request.session = session
         request.isDiscretionary = isDiscretionary
-        request.token = .random()
+        return try await startTransfer(request)
+    }
+
+    /// Has a file transferred as `request` says, with header fields, a POST or a priority, otherwise as
+    /// ``download(_:to:session:sha256:isDiscretionary:)``. Without a token of its own it gets one.
+    public func startTransfer(_ request: StartTransferRequest) async throws(AppError) -> Int64 {
+        guard isSupervised else { throw Self.nobody }
+        var request = request
+        request.token = request.token ?? .random()
         return try await call(.startTransfer(request))["id"]?.intValue ?? 0
     }
 
@@ -99,17 +106,32 @@ extension TorporApp {
         return (reply["transfers"]?.arrayValue ?? []).compactMap { try? TransferInfo(json: $0) }
     }
 
-    /// Ends a transfer, of which the app is not told any more.
+    /// Ends a transfer; the app is not told of its end.
     public func cancelTransfer(_ id: Int64) async throws(AppError) {
         guard isSupervised else { throw Self.nobody }
         _ = try await call(.cancelTransfer(id: id))
     }
 
-    /// Says to a server who the app is; nil for both has the transfer fail.
+    /// Answers `transferNeedsLogin` by user and password; nil for the user has the transfer fail.
     public func answerLogin(_ id: Int64, user: String?, password: String?) async throws(AppError) {
-        guard isSupervised else { throw Self.nobody }
         var request = AnswerLoginRequest(id: id)
-        (request.user, request.password, request.cancel) = (user, password, user == nil)
+        if let user {
+            (request.user, request.password) = (user, password ?? "")
+        } else {
+            request.cancel = true
+        }
+        try await answerLogin(request)
+    }
+
+    /// Answers `transferNeedsLogin` by the value of an Authorization field, such as `Bearer …`.
+    public func answerLogin(_ id: Int64, header: String) async throws(AppError) {
+        var request = AnswerLoginRequest(id: id)
+        request.header = header
+        try await answerLogin(request)
+    }
+
+    private func answerLogin(_ request: AnswerLoginRequest) async throws(AppError) {
+        guard isSupervised else { throw Self.nobody }
         _ = try await call(.answerLogin(request))
     }
 }

@@ -57,6 +57,13 @@ static void tell_parts(const torpor_message *message)
         say("clock %d %s %d %s", change.clock_was_set, shown(change.time_zone),
             change.utc_offset_s == TORPOR_SAME_OFFSET ? -1 : (int)change.utc_offset_s, shown(change.day));
     }
+    if (strstr(name, "ransfer") != NULL) {
+        torpor_transfer transfer = torpor_message_transfer(message);
+        say("transfer %lld %s %s %s %lld %lld", (long long)transfer.id, shown(transfer.session), shown(transfer.url),
+            shown(transfer.path), (long long)transfer.bytes, (long long)transfer.status);
+        say("end %s %s %s %s", shown(transfer.sha256), shown(transfer.error), shown(transfer.realm),
+            shown(transfer.scheme));
+    }
     if (strncmp(name, "didReceive", 10) == 0) {
         torpor_mail mail = torpor_message_mail(message);
         say("mail %lld %s %s %s %lld %lld %lld", (long long)mail.id, shown(mail.topic), shown(mail.key),
@@ -185,6 +192,10 @@ static bool obey(torpor_app *app, char *line)
                                                        TORPOR_TRANSFER_DISCRETIONARY | TORPOR_TRANSFER_SILENT));
     else if (strcmp(line, "cancel") == 0)
         report(app, "cancelled", torpor_app_cancel_transfer(app, atoll(rest)));
+    else if (strcmp(line, "login") == 0)
+        report(app, "answered", torpor_app_answer_login(app, atoll(rest), "me", "tu\"lip"));
+    else if (strcmp(line, "no-login") == 0)
+        report(app, "answered", torpor_app_answer_login(app, atoll(rest), NULL, NULL));
     else if (strcmp(line, "discard") == 0)
         report(app, "discarded", torpor_app_discard_state(app));
     else if (strcmp(line, "notify") == 0)
@@ -228,6 +239,7 @@ int main(int count, char **arguments)
     }
     torpor_delegate delegate = {.open_url = hear, .other = hear, .attached = attached, .problem = problem};
     delegate.did_receive_event = delegate.settings_did_change = delegate.did_receive_memory_warning = hear;
+    delegate.transfer_did_finish = delegate.transfer_needs_login = hear;
     if (bare)
         delegate = (torpor_delegate){.attached = attached, .problem = problem};
     torpor_app *app = torpor_app_open(&delegate, NULL, flags);

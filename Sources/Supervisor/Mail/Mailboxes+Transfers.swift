@@ -28,6 +28,17 @@ extension Mailboxes {
         (boxes[app.id]?.items ?? []).filter { $0.draft.topic == TransferMail.topic }
     }
 
+    /// How much may wait where mail about transfers does not count; nil where there is none.
+    func limitsBesideTransfers(of app: AppRuntime) -> Mailbox.Limits? {
+        let mail = transferMail(of: app)
+        guard !mail.isEmpty else { return nil }
+        var limits = Self.limits(of: app)
+        limits.count += mail.count
+        let (bytes, isTooMuch) = limits.bytes.addingReportingOverflow(mail.reduce(0) { $0 + $1.size })
+        limits.bytes = isTooMuch ? .max : bytes
+        return limits
+    }
+
     /// The app is told no more of a transfer.
     package func forgetTransfer(_ transfer: Int64, _ app: AppRuntime) {
         for mail in transferMail(of: app) where TransferMail.transfer(in: mail) == transfer && !mail.isInFlight {

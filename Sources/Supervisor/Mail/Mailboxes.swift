@@ -59,16 +59,6 @@ package final class Mailboxes: Room, LifecycleObserver {
         )
     }
 
-    /// How much there may be with what is bounded elsewhere.
-    private func limits(of app: AppRuntime) -> Mailbox.Limits {
-        var limits = Self.limits(of: app)
-        for mail in transferMail(of: app) {
-            limits.count += 1
-            limits.bytes = limits.bytes == .max ? .max : limits.bytes + mail.size
-        }
-        return limits
-    }
-
     // MARK: In
 
     /// Takes something in; it is told as soon as the app runs.
@@ -83,8 +73,15 @@ package final class Mailboxes: Room, LifecycleObserver {
         let now = Clock.realtimeMicroseconds()
         // Later than every number before it, also when the clock was set back.
         let id = max(lastID + 1, now, recorder.events.sequence)
-        let limits = limits ?? self.limits(of: app)
-        let change = try boxes[app.id, default: Mailbox()].add(draft, id: id, at: now, limits: limits)
+        let change: Mailbox.Change
+        do throws(Mailbox.Refusal) {
+            let limits = limits ?? Self.limits(of: app)
+            change = try boxes[app.id, default: Mailbox()].add(draft, id: id, at: now, limits: limits)
+        } catch {
+            dropIfEmpty(app)
+            guard limits == nil, let limits = limitsBesideTransfers(of: app) else { throw error }
+            change = try boxes[app.id, default: Mailbox()].add(draft, id: id, at: now, limits: limits)
+        }
         lastID = id
         switch change {
         case .added(let mail): host.store.save(StoredMail(mail, of: app.name), isNew: true)

@@ -129,14 +129,46 @@ static torpor_result time_change(torpor_app *app, torpor_message *message, void 
 
 static torpor_result mail(torpor_app *app, torpor_message *message, void *context)
 {
-    (void)app;
     (void)context;
     torpor_mail mail = torpor_message_mail(message);
     const char *payload = torpor_json_string(mail.payload, NULL);
     char text[128];
     snprintf(text, sizeof text, "%s%s%s", mail.topic, payload != NULL ? " " : "", payload != NULL ? payload : "");
     record(message->name, text);
+    if (strcmp(mail.topic, "fetch") == 0) {
+        char url[256];
+        snprintf(url, sizeof url, "%s%s", getenv("CONFORMANCE_SERVER"), payload);
+        return torpor_app_start_transfer(app, "download", url, payload, "files", 0) > 0 ? TORPOR_DONE : TORPOR_FAILED;
+    }
     return strcmp(mail.topic, "left") == 0 ? TORPOR_UNHANDLED : TORPOR_DONE;
+}
+
+static torpor_result session_over(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)app;
+    (void)context;
+    record(message->name, torpor_message_transfer(message).session);
+    return TORPOR_DONE;
+}
+
+static torpor_result transferred(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)app;
+    (void)context;
+    torpor_transfer transfer = torpor_message_transfer(message);
+    const char *slash = transfer.path != NULL ? strrchr(transfer.path, '/') : NULL;
+    char text[128];
+    snprintf(text, sizeof text, "%s %s", slash != NULL ? slash + 1 : "", transfer.error != NULL ? "failed" : "done");
+    record(message->name, text);
+    return TORPOR_DONE;
+}
+
+static torpor_result log_in(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)context;
+    torpor_transfer transfer = torpor_message_transfer(message);
+    record(message->name, transfer.realm);
+    return torpor_app_answer_login(app, transfer.id, "me", "tulip") == 0 ? TORPOR_DONE : TORPOR_FAILED;
 }
 
 static torpor_result terminate(torpor_app *app, torpor_message *message, void *context)
@@ -180,6 +212,9 @@ int main(void)
         .did_receive_event = mail,
         .did_receive_notification = mail,
         .did_receive_remote_notification = mail,
+        .handle_events_for_background_transfer = session_over,
+        .transfer_did_finish = transferred,
+        .transfer_needs_login = log_in,
         .will_terminate = terminate,
         .other = other,
         .problem = problem,

@@ -61,7 +61,22 @@ class Recorder(torpor.Delegate):
 
     def did_receive_event(self, message: torpor.Message) -> Any:
         record(message.name, message.topic or "", message.payload)
+        if message.topic == "fetch":
+            return self.fetch(message)
         return torpor.UNHANDLED if message.topic == "left" else None
+
+    def handle_events_for_background_transfer(self, message: torpor.Message) -> None:
+        record(message.name, message.session or "")
+
+    def transfer_did_finish(self, message: torpor.Message) -> None:
+        record(message.name, os.path.basename(message.path or ""), "failed" if message.error else "done")
+
+    def transfer_needs_login(self, message: torpor.Message) -> Any:
+        record(message.name, message.parameters["realm"])
+        return message.app.answer_login(message.transfer, "me", "tulip")
+
+    def fetch(self, message: torpor.Message) -> Any:
+        raise NotImplementedError
 
     def did_receive_notification(self, message: torpor.Message) -> None:
         record(message.name, message.topic or "")
@@ -91,6 +106,9 @@ class Threads(Recorder):
         assert self.task.expired
         self.task.end()
 
+    def fetch(self, message: torpor.Message) -> None:
+        message.app.download(os.environ["CONFORMANCE_SERVER"] + message.payload, message.payload, "files")
+
 
 class Asyncio(Recorder):
     async def will_resign_active(self, message: torpor.Message) -> None:
@@ -114,6 +132,9 @@ class Asyncio(Recorder):
                 await asyncio.sleep(1000)
         except torpor.TaskExpired:
             pass
+
+    async def fetch(self, message: torpor.Message) -> None:
+        await message.app.download(os.environ["CONFORMANCE_SERVER"] + message.payload, message.payload, "files")
 
     def task_expiring(self, message: torpor.Message) -> None:
         record(message.name, message.parameters["name"])

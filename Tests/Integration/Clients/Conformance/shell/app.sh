@@ -51,7 +51,22 @@ significantTimeChange)
     ;;
 didReceiveEvent | didReceiveRemoteNotification)
     record "$TORPOR_MESSAGE" "$TORPOR_MESSAGE_TOPIC" "$TORPOR_MESSAGE_PAYLOAD"
-    if [ "$TORPOR_MESSAGE_TOPIC" = left ]; then echo unhandled >&3; fi
+    case $TORPOR_MESSAGE_TOPIC in
+    left) echo unhandled >&3 ;;
+    fetch)
+        file=$TORPOR_MESSAGE_PAYLOAD
+        "$TORPOR" app transfer get --session files "$CONFORMANCE_SERVER$file" "$file" >/dev/null || exit 1
+        ;;
+    esac
+    ;;
+handleEventsForBackgroundTransfer) record "$TORPOR_MESSAGE" "$TORPOR_MESSAGE_SESSION" ;;
+transferDidFinish)
+    if [ -n "${TORPOR_MESSAGE_ERROR-}" ]; then end=failed; else end=done; fi
+    record "$TORPOR_MESSAGE" "$(basename "$TORPOR_MESSAGE_PATH")" $end
+    ;;
+transferNeedsLogin)
+    record "$TORPOR_MESSAGE" "$TORPOR_MESSAGE_REALM"
+    printf tulip | "$TORPOR" app transfer login --user me "$TORPOR_MESSAGE_TRANSFER"
     ;;
 didReceiveNotification) record "$TORPOR_MESSAGE" "$TORPOR_MESSAGE_TOPIC" ;;
 willTerminate) record "$TORPOR_MESSAGE" "$TORPOR_MESSAGE_REASON" ;;

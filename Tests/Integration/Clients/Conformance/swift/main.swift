@@ -86,7 +86,12 @@ actor Recorder: AppDelegate {
     func protectedDataDidBecomeAvailable(_ app: TorporApp) async throws { record("protectedDataDidBecomeAvailable") }
 
     func didReceiveEvent(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {
-        record("didReceiveEvent \(mail.topic) \(mail.payload.stringValue ?? "")")
+        let payload = mail.payload.stringValue ?? ""
+        record("didReceiveEvent \(mail.topic) \(payload)")
+        if mail.topic == "fetch" {
+            let server = ThisProcess.environment("CONFORMANCE_SERVER") ?? ""
+            _ = try await app.download(server + payload, to: payload, session: "files")
+        }
         return mail.topic == "left" ? .unhandled : .done
     }
 
@@ -98,6 +103,19 @@ actor Recorder: AppDelegate {
     func didReceiveRemoteNotification(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {
         record("didReceiveRemoteNotification \(mail.topic) \(mail.payload.stringValue ?? "")")
         return .done
+    }
+
+    func handleEventsForBackgroundTransfer(_ app: TorporApp, session: String) async throws {
+        record("handleEventsForBackgroundTransfer " + session)
+    }
+
+    func transferDidFinish(_ app: TorporApp, transfer: FinishedTransfer) async throws {
+        record("transferDidFinish \(Self.lastPart(of: transfer.path)) " + (transfer.error == nil ? "done" : "failed"))
+    }
+
+    func transferNeedsLogin(_ app: TorporApp, login: TransferLogin) async throws {
+        record("transferNeedsLogin " + (login.realm ?? ""))
+        try await app.answerLogin(login.id, user: "me", password: "tulip")
     }
 
     func willTerminate(_ app: TorporApp, reason: String) async throws { record("willTerminate " + reason) }
