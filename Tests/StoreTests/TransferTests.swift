@@ -97,7 +97,7 @@ struct StoredTransferTests {
             var part = bytes
             for index in length..<part.count { part[index] = 0 }
             try File.write(path + ".cut", part)
-            let items = StoreJournal(try File.open(path + ".cut", .readWrite)).items()
+            let items = try #require(StoreJournal(try File.open(path + ".cut", .readWrite))).items()
             #expect(items.first == .change(.transfer(transfer(1))), "\(length) bytes")
             seen.insert(items.count)
         }
