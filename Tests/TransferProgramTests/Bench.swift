@@ -43,6 +43,8 @@ final class Bench {
     deinit {
         program = nil
         for server in servers { server.end() }
+        // A small disk of PrivateMounts, where there is one: MNT_DETACH.
+        umount2(directory + "/disk", 2)
         try? FileManager.default.removeItem(atPath: directory)
     }
 

@@ -97,22 +97,9 @@ import TransferProtocol
         try bench.serve("a", bytes: 10)
         let nginx = try bench.nginx()
         try bench.start(["--read", nginx.authority])
-        let config = try File.readString(bench.directory + "/nginx.conf")
-        try File.write(
-            bench.directory + "/nginx.conf",
-            config.replacing("location /dav/", with: "location /down { return 302 \(nginx.plain)/a; }\nlocation /dav/")
-        )
-        kill(nginx.server.pid, SIGHUP)
         var order = bench.download(1, nginx.secure + "/down")
         order.authority = nginx.authority
-        var end = try bench.run(order)
-        // The old worker answers until the new one is there.
-        try bench.eventually("the new configuration") {
-            if end.status != 404 { return true }
-            order.id += 1
-            end = (try? bench.run(order)) ?? end
-            return false
-        }
+        let end = try bench.run(order)
         #expect(end.outcome == .failed && end.reason == "scheme", "\(end)")
     }
 

@@ -7,8 +7,8 @@ import Testing
 
 /// nginx and lighttpd with files of `Bench.served`, without rights and in no folder but the bench's.
 extension Bench {
-    /// Starts nginx: `/` are files, `/dav/` takes them, `/vault/` wants the login me:secret, at `plain` and, with a
-    /// certificate of an authority of its own (`authority`), at `secure`, for the name localhost only.
+    /// Starts nginx: `/` are files, `/dav/` takes them, `/vault/` wants the login me:secret, `/down` leads to http, at
+    /// `plain` and, with a certificate of an authority of its own (`authority`), at `secure`, for the name localhost only.
     func nginx(rate: String = "0") throws -> (plain: String, secure: String, authority: String, server: Server) {
         let (plain, secure) = (try TestAddress.port(), try TestAddress.port())
         try makeCertificate()
@@ -40,6 +40,7 @@ extension Bench {
                     ssl_certificate_key \(directory)/server.key;
                     root \(served);
                     location /dav/ { dav_methods PUT; create_full_put_path on; }
+                    location = /down { return 302 http://\(TestAddress.host):\(plain)/a; }
                     location /vault/ { auth_basic "the vault"; auth_basic_user_file \(directory)/logins; }
                 }
             }
