@@ -121,6 +121,33 @@ struct TransferTests {
         }
     }
 
+    @Test(
+        "What transfers is of the app's user, and reaches what that may",
+        .enabled(if: Users.isRoot, "only root has apps of other users")
+    )
+    func user() throws {
+        try TransferScene.run(app: "user = \"nobody\"\ndata_folders = true") { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            let slow = try scene.get("slow")
+            try scene.waitForHalf(slow)
+            let helper = try #require(scene.helpers.first)
+            let app = try #require(try daemon.status("web").summary.pid)
+            let owners = try [helper, app].map { try ProcFS.statusField($0, "Uid") }
+            #expect(owners[0] == owners[1] && owners[0]?.hasPrefix("0") == false, "\(owners)")
+            let data = daemon.directory + "/s/data/web/documents"
+            try daemon.ask(
+                "d.call('StartTransfer', direction='download', url='\(scene.base)two', file='\(data)/a/two')"
+            )
+            try scene.go()
+            try scene.expectDone("slow")
+            try daemon.eventually("the other is there") { try scene.told().count == 2 }
+            #expect(try scene.told().allSatisfy { $0["error"]?.isNull == true }, "\(try scene.told())")
+            #expect(try File.status(data + "/a/two").uid == File.status(data).uid)
+            #expect(try File.status(daemon.directory + "/s/transfers/web").mode & 0o777 == 0o700)
+        }
+    }
+
     @Test("A file is uploaded, and one that has changed meanwhile is not taken for it") func uploads() throws {
         try TransferScene.run { scene in
             let daemon = scene.daemon
@@ -150,11 +177,7 @@ struct TransferTests {
             #expect(try scene.infos.first?.cause == "login")
             try daemon.ask("d.call('AnswerLogin', id=\(id), user='me', password='rose')")
             _ = try daemon.waitForMessage("transferNeedsLogin", count: 2)
-            try daemon.done(.suspend, "web")
-            let other = try {
-                try daemon.done(.resume, "web")
-                return try scene.get("login2", ", session='two'")
-            }()
+            let other = try scene.get("login2", ", session='two'")
             _ = try daemon.waitForMessage("transferNeedsLogin", count: 3)
             try daemon.ask("d.call('AnswerLogin', id=\(id), user='me', password='tulip')")
             try scene.expectDone("login")
