@@ -61,7 +61,7 @@ didReceiveEvent | didReceiveRemoteNotification)
     ;;
 handleEventsForBackgroundTransfer) record "$TORPOR_MESSAGE" "$TORPOR_MESSAGE_SESSION" ;;
 transferDidFinish)
-    if [ -n "${TORPOR_MESSAGE_ERROR-}" ]; then end=failed; else end=done; fi
+    if [ -n "${TORPOR_MESSAGE_ERROR-}" ]; then end=failed; else end="done"; fi
     record "$TORPOR_MESSAGE" "$(basename "$TORPOR_MESSAGE_PATH")" $end
     ;;
 transferNeedsLogin)
