@@ -142,7 +142,8 @@ struct TransferTests {
             try scene.go()
             try scene.expectDone("slow")
             try daemon.eventually("the other is there") { try scene.told().count == 2 }
-            #expect(try scene.told().allSatisfy { $0["error"]?.isNull == true }, "\(try scene.told())")
+            let told = try scene.told()
+            #expect(told.allSatisfy { $0["error"]?.isNull == true }, "\(told)")
             #expect(try File.status(data + "/a/two").uid == File.status(data).uid)
             #expect(try File.status(daemon.directory + "/s/transfers/web").mode & 0o777 == 0o700)
         }
