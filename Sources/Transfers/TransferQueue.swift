@@ -50,6 +50,8 @@ public struct TransferQueue: Sendable {
     private var transfers: [Int64: Transfer] = [:]
     private var ofApp: [String: Set<Int64>] = [:]
     private var sessions: [String: [String: Int]] = [:]
+    /// The sessions of which one wanted events.
+    private var heard: [String: Set<String>] = [:]
     private var lanes: [String: [Lane: Heap<Place>]] = [:]
     private var stamps: [Int64: UInt64] = [:]
     private var lastStamp: UInt64 = 0
@@ -93,6 +95,9 @@ public struct TransferQueue: Sendable {
     /// How many of a session of an app are not over.
     public func count(of session: String, _ app: String) -> Int { sessions[app]?[session] ?? 0 }
 
+    /// Whether the end of a session brings the app back: one of those that belong to it, or did, wants that.
+    public func wantsEvents(of session: String, _ app: String) -> Bool { heard[app]?.contains(session) ?? false }
+
     // MARK: Changes
 
     /// Takes one in.
@@ -100,6 +105,7 @@ public struct TransferQueue: Sendable {
         transfers[transfer.id] = transfer
         ofApp[transfer.app, default: []].insert(transfer.id)
         sessions[transfer.app, default: [:]][transfer.session, default: 0] += 1
+        if transfer.events { heard[transfer.app, default: []].insert(transfer.session) }
         if let at = transfer.expiresAt { alarms.insert(Alarm(at: at, id: transfer.id)) }
         place(transfer)
     }
@@ -131,9 +137,11 @@ public struct TransferQueue: Sendable {
         ofApp[transfer.app]?.remove(id)
         let left = count(of: transfer.session, transfer.app) - 1
         sessions[transfer.app]?[transfer.session] = left == 0 ? nil : left
+        if left == 0 { heard[transfer.app]?.remove(transfer.session) }
         if ofApp[transfer.app]?.isEmpty ?? false {
             ofApp[transfer.app] = nil
             sessions[transfer.app] = nil
+            heard[transfer.app] = nil
             lanes[transfer.app] = nil
             turns[transfer.app] = nil
         }

@@ -128,6 +128,15 @@ import Varlink
         queue.remove(3)
         #expect(queue.count(of: "x", "a") == 1 && queue.count(of: "y", "a") == 0)
         #expect(queue.transfers(of: "a").map(\.id) == [2])
+        var silent = Self.transfer(4, session: "x")
+        silent.events = false
+        queue.add(silent)
+        queue.remove(2)
+        #expect(queue.wantsEvents(of: "x", "a"), "one that is over wanted them")
+        queue.remove(4)
+        #expect(!queue.wantsEvents(of: "x", "a"))
+        queue.add(silent)
+        #expect(!queue.wantsEvents(of: "x", "a"))
     }
 
     @Test("What an event costs does not grow with how many wait") func many() {

@@ -185,7 +185,7 @@ extension AppTransfers {
         let mail = supervisor.mailboxes
         mail.forgetTransfer(id, app)
         let isLast = queue.count(of: transfer.session, transfer.app) == 1
-        let wakes = isLast && transfer.events && sleeps(app)
+        let wakes = isLast && queue.wantsEvents(of: transfer.session, transfer.app) && sleeps(app)
         let folders = folders(of: app)
         let root = folders.indices.contains(transfer.order.root) ? folders[transfer.order.root] : folders[0]
         let ended = TransferMail.ended(
