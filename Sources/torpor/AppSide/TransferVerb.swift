@@ -24,8 +24,8 @@ struct TransferVerb: ParsableCommand {
         ]
     )
     .examples(
-        "torpor app transfer get https://files.example.org/episode-12.mp3 episodes/12.mp3",
-        "torpor app transfer put backup.tar https://dav.example.org/backup.tar",
+        "torpor app transfer get https://files.example.org/12.mp3 new/12.mp3",
+        "torpor app transfer put backup.tar https://dav.example.org/a.tar",
         "torpor app transfer wait --session episodes"
     )
 }
@@ -126,8 +126,8 @@ struct TransferPut: ParsableCommand {
         abstract: "Has a file uploaded; prints the transfer's number."
     )
     .examples(
-        "torpor app transfer put backup.tar https://dav.example.org/backup.tar",
-        "torpor app transfer put --method POST --retry report.json https://api.example.org/reports"
+        "torpor app transfer put backup.tar https://dav.example.org/a.tar",
+        "torpor app transfer put --method POST r.json https://a.example.org/r"
     )
 
     @Argument(help: "The file, below the app's state directory or in a data folder.", completion: .file())

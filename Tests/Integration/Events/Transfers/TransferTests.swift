@@ -128,6 +128,8 @@ struct TransferTests {
     func user() throws {
         try TransferScene.run(app: "user = \"nobody\"\ndata_folders = true") { scene in
             let daemon = scene.daemon
+            // Where the app writes down what it hears.
+            chmod(daemon.directory, 0o777)
             try daemon.done(.start, "web")
             let slow = try scene.get("slow")
             try scene.waitForHalf(slow)
