@@ -57,7 +57,13 @@ import Varlink
             try daemon.done(.suspend, "web")
             // What a policy was asked is recorded until there is something of it.
             let trace = daemon.directory + "/day.trace"
-            try Self.check(["events --record", trace, "--for", "200ms"], daemon)
+            try daemon.eventually("a policy was asked meanwhile") {
+                try? FileManager.default.removeItem(atPath: trace)
+                let words = ["events", "--record", trace, "--for", "200ms", "--json", "--socket", daemon.socket]
+                let (_, output) = try Spawn.run([Built.path("torpor")] + words)
+                return try JSON.parse(output)["rounds"]?.intValue ?? 0 > 0
+            }
+            try Self.check(["events --record", trace + ".second", "--for", "200ms"], daemon)
             let policy = Built.path("libServerPolicy.so")
             let configuration = daemon.directory + "/torpor.toml"
             for words in [
