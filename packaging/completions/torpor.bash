@@ -175,13 +175,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
+    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings unhandled data health metrics start stop restart foreground open background suspend resume interrupt hold force-quit signal post reset wait init import check apply policy doctor upgrade app help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings unhandled transfers data health metrics start stop restart foreground open background suspend resume interrupt hold force-quit signal post reset wait init import check apply policy doctor upgrade app help' -- "${cur}"))
         ;;
     esac
 }
@@ -606,6 +606,36 @@ _torpor_unhandled() {
     case "${positional_number}" in
     *)
         __torpor_add_completions -W "$(__torpor_custom_complete ---completion unhandled -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_transfers() {
+    repeating_flags=()
+    non_repeating_flags=(--follow -f --cancel-all --json --verbose -v --version -h --help)
+    repeating_options=(--cancel)
+    non_repeating_options=(--session --socket)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--session')
+        return
+        ;;
+    '--cancel')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion transfers -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -1417,13 +1447,13 @@ _torpor_app() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    delegate|task|state|subscribe|can-open)
+    delegate|task|state|subscribe|can-open|transfer)
         # Offer subcommand argument completions
         "_torpor_app_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'delegate task state subscribe can-open' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'delegate task state subscribe can-open transfer' -- "${cur}"))
         ;;
     esac
 }
@@ -1438,7 +1468,7 @@ _torpor_app_delegate() {
     # Offer option value completions
     case "${prev}" in
     '--on')
-        __torpor_add_completions -W 'willFinishLaunching='$'\n''restoreState='$'\n''didFinishLaunching='$'\n''openURL='$'\n''didBecomeActive='$'\n''willResignActive='$'\n''didEnterBackground='$'\n''willEnterForeground='$'\n''resumed='$'\n''willTerminate='$'\n''didReceiveMemoryWarning='$'\n''taskExpiring='$'\n''settingsDidChange='$'\n''identityDidChange='$'\n''significantTimeChange='$'\n''performFetch='$'\n''didReceiveEvent='$'\n''didReceiveNotification='$'\n''didReceiveRemoteNotification='$'\n''protectedDataWillBecomeUnavailable='$'\n''protectedDataDidBecomeAvailable='
+        __torpor_add_completions -W 'willFinishLaunching='$'\n''restoreState='$'\n''didFinishLaunching='$'\n''openURL='$'\n''didBecomeActive='$'\n''willResignActive='$'\n''didEnterBackground='$'\n''willEnterForeground='$'\n''resumed='$'\n''willTerminate='$'\n''didReceiveMemoryWarning='$'\n''taskExpiring='$'\n''settingsDidChange='$'\n''identityDidChange='$'\n''significantTimeChange='$'\n''performFetch='$'\n''didReceiveEvent='$'\n''didReceiveNotification='$'\n''didReceiveRemoteNotification='$'\n''protectedDataWillBecomeUnavailable='$'\n''protectedDataDidBecomeAvailable='$'\n''handleEventsForBackgroundTransfer='$'\n''transferDidFinish='$'\n''transferNeedsLogin='
         return
         ;;
     esac
@@ -1606,6 +1636,138 @@ _torpor_app_can-open() {
     repeating_options=()
     non_repeating_options=()
     __torpor_offer_flags_options 1
+}
+
+_torpor_app_transfer() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    get|put|list|cancel|login|wait)
+        # Offer subcommand argument completions
+        "_torpor_app_transfer_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'get put list cancel login wait' -- "${cur}"))
+        ;;
+    esac
+}
+
+_torpor_app_transfer_get() {
+    repeating_flags=()
+    non_repeating_flags=(--discretionary --no-events --wait --json --version -h --help)
+    repeating_options=(-H --header)
+    non_repeating_options=(--sha256 --session --priority)
+    __torpor_offer_flags_options 2
+
+    # Offer option value completions
+    case "${prev}" in
+    '--sha256')
+        return
+        ;;
+    '--session')
+        return
+        ;;
+    '-H'|'--header')
+        return
+        ;;
+    '--priority')
+        return
+        ;;
+    esac
+}
+
+_torpor_app_transfer_put() {
+    repeating_flags=()
+    non_repeating_flags=(--retry --discretionary --no-events --wait --json --version -h --help)
+    repeating_options=(-H --header)
+    non_repeating_options=(--method --session --priority)
+    __torpor_offer_flags_options 2
+
+    # Offer option value completions
+    case "${prev}" in
+    '--method')
+        return
+        ;;
+    '--session')
+        return
+        ;;
+    '-H'|'--header')
+        return
+        ;;
+    '--priority')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_app_transfer_list() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--session)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--session')
+        return
+        ;;
+    esac
+}
+
+_torpor_app_transfer_cancel() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 1
+}
+
+_torpor_app_transfer_login() {
+    repeating_flags=()
+    non_repeating_flags=(--header --cancel --json --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--user)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--user')
+        return
+        ;;
+    esac
+}
+
+_torpor_app_transfer_wait() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--session)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--session')
+        return
+        ;;
+    esac
 }
 
 _torpor_help() {

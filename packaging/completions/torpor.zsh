@@ -64,6 +64,7 @@ _torpor() {
             'mailbox:Shows what waits to be told to an app.'
             'settings:Shows or changes the settings of an app.'
             'unhandled:Shows messages that no app handled, or that ended the app that was told them.'
+            'transfers:Shows or cancels what is downloaded and uploaded for apps while they sleep.'
             'data:Shows what the data folders of apps take, or removes what is in them.'
             'health:Says whether all is well, for probes; 1 if it is not.'
             'metrics:Shows everything in numbers, for Prometheus and others.'
@@ -96,7 +97,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
+        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -376,6 +377,25 @@ _torpor_unhandled() {
         '*--drop[Keep that of this number no longer.]:id:'
         '--drop-all[Keep none of the apps any longer.]'
         '--utc[Show and read times in UTC, and not in the local time zone.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_transfers() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion transfers -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--session[Show only the transfers of this session.]:name:'
+        '(--follow -f)'{--follow,-f}'[Show them again each second; with --json, a line for each that changed.]'
+        '*--cancel[Cancel the transfer of this number.]:id:'
+        '--cancel-all[Cancel all transfers of the apps.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
@@ -947,12 +967,13 @@ _torpor_app() {
             'state:The app'\''s saved state, for the scripts of an app.'
             'subscribe:Has an app take what is posted to it of a topic, for the scripts of an app.'
             'can-open:Tells whether another app opens URLs of a scheme.'
+            'transfer:Downloads and uploads that go on while the app sleeps, for the scripts of an app.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
     arg)
         case "${words[1]}" in
-        delegate|task|state|subscribe|can-open)
+        delegate|task|state|subscribe|can-open|transfer)
             "_torpor_app_${words[1]}" && ret=0
             ;;
         esac
@@ -964,7 +985,7 @@ _torpor_app() {
 
 _torpor_app_delegate() {
     local -i ret=1
-    local -ar ___on=('willFinishLaunching=' 'restoreState=' 'didFinishLaunching=' 'openURL=' 'didBecomeActive=' 'willResignActive=' 'didEnterBackground=' 'willEnterForeground=' 'resumed=' 'willTerminate=' 'didReceiveMemoryWarning=' 'taskExpiring=' 'settingsDidChange=' 'identityDidChange=' 'significantTimeChange=' 'performFetch=' 'didReceiveEvent=' 'didReceiveNotification=' 'didReceiveRemoteNotification=' 'protectedDataWillBecomeUnavailable=' 'protectedDataDidBecomeAvailable=')
+    local -ar ___on=('willFinishLaunching=' 'restoreState=' 'didFinishLaunching=' 'openURL=' 'didBecomeActive=' 'willResignActive=' 'didEnterBackground=' 'willEnterForeground=' 'resumed=' 'willTerminate=' 'didReceiveMemoryWarning=' 'taskExpiring=' 'settingsDidChange=' 'identityDidChange=' 'significantTimeChange=' 'performFetch=' 'didReceiveEvent=' 'didReceiveNotification=' 'didReceiveRemoteNotification=' 'protectedDataWillBecomeUnavailable=' 'protectedDataDidBecomeAvailable=' 'handleEventsForBackgroundTransfer=' 'transferDidFinish=' 'transferNeedsLogin=')
     local -ar arg_specs=(
         '*--on[A command for a message; * for those that have none.]:message=command:{__torpor_complete "${___on[@]}"}'
         '--answers[Read the answers from standard input.]'
@@ -1167,6 +1188,137 @@ _torpor_app_can-open() {
     local -i ret=1
     local -ar arg_specs=(
         ':scheme:'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_app_transfer() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+        '(-): :->command'
+        '(-)*:: :->arg'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+    case "${state}" in
+    command)
+        local -ar subcommands=(
+            'get:Has a file downloaded; prints the transfer'\''s number.'
+            'put:Has a file uploaded; prints the transfer'\''s number.'
+            'list:Shows the app'\''s transfers.'
+            'cancel:Cancels a transfer, and removes what is there of the file.'
+            'login:Answers a server that asks a transfer for a login; the password is read from standard input.'
+            'wait:Returns when no transfer of the app, or of a session, is under way; exits 1 if one failed.'
+        )
+        _describe -V subcommand subcommands && ret=0
+        ;;
+    arg)
+        case "${words[1]}" in
+        get|put|list|cancel|login|wait)
+            "_torpor_app_transfer_${words[1]}" && ret=0
+            ;;
+        esac
+        ;;
+    esac
+
+    return "${ret}"
+}
+
+_torpor_app_transfer_get() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':url:'
+        ':file:'
+        '--sha256[The sum that the file must have.]:hex:'
+        '--session[The name of the transfers that belong together.]:name:'
+        '*'{-H,--header}'[Send this header field.]:name\: value:'
+        '--discretionary[Wait for a good moment\: memory, battery, load and the time of the day.]'
+        '--no-events[Do not wake or launch the app when the session is over.]'
+        '--priority[Come before the app'\''s transfers with a lower one.]:number:'
+        '--wait[Return when the transfer is over; exit 1 if it failed.]'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_app_transfer_put() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':file:_files'
+        ':url:'
+        '--method[PUT or POST.]:method:'
+        '--retry[Try a POST again, though the server may have taken it already.]'
+        '--session[The name of the transfers that belong together.]:name:'
+        '*'{-H,--header}'[Send this header field.]:name\: value:'
+        '--discretionary[Wait for a good moment\: memory, battery, load and the time of the day.]'
+        '--no-events[Do not wake or launch the app when the session is over.]'
+        '--priority[Come before the app'\''s transfers with a lower one.]:number:'
+        '--wait[Return when the transfer is over; exit 1 if it failed.]'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_app_transfer_list() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--session[Only those of this session.]:name:'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_app_transfer_cancel() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':id:'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_app_transfer_login() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':id:'
+        '--user[The name at the server.]:user:'
+        '--header[Read a whole Authorization field from standard input instead.]'
+        '--cancel[Give up\: the transfer fails.]'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_app_transfer_wait() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--session[Only those of this session.]:name:'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
