@@ -103,6 +103,9 @@ struct TransferGet: ParsableCommand {
     @OptionGroup var output: OutputOptions
 
     package func run() throws {
+        guard WebAddress(url) != nil else {
+            throw ValidationError("\(Terminal.harmless(url)) is no URL of http or https")
+        }
         guard let name = file ?? Self.lastPart(url) else {
             throw ValidationError("\(Terminal.harmless(url)) has no name of a file: write one behind it")
         }

@@ -122,10 +122,11 @@ enum TransferPage {
             default: nil
             }
         let arrow = item.direction == "upload" ? "to " : ""
+        let why = item.state == "running" || item.state == "queued" ? "" : item.error.map { ": \($0)" } ?? ""
         return [
             .init("\(item.id)"), .init(item.session), .init(item.cause ?? item.state, colour),
             .init(progress(item)), .init(item.rate.map { Times.memory(bytes: $0) + "/s" } ?? "-"),
-            .init(eta(item)), .init(arrow + item.url),
+            .init(eta(item)), .init(arrow + item.url + why),
         ]
     }
 
