@@ -319,6 +319,10 @@ class Handler(socketserver.BaseRequestHandler):
         """Refuses before it has all."""
         self.read_body(limit=1000)
         self.head(413, "Connection: close", length=0)
+        self.request.shutdown(socket.SHUT_WR)
+        # With bytes unread a close would reset the connection, and take the answer along before it is read.
+        while self.request.recv(1 << 16):
+            pass
         raise Gone
 
     def do_slowput(self, name, query, count):
