@@ -327,6 +327,8 @@ struct TransferTests {
             let daemon = scene.daemon
             try daemon.done(.start, "web")
             var names: [String] = []
+            // What was told in the moment before torpord and the journal that its keeper holds are lost is told once more.
+            var mayRepeat = false
             for round in 0..<rounds {
                 for part in 0..<3 {
                     let name = "cut\(round).\(part)"
@@ -337,14 +339,17 @@ struct TransferTests {
                 switch Int.random(in: 0..<4, using: &random) {
                 case 0: try daemon.lose(.killed)
                 case 1: try daemon.lose(.keeper)
-                case 2: try daemon.lose(.both)
+                case 2:
+                    mayRepeat = true
+                    try daemon.lose(.both)
                 default: for helper in scene.helpers { kill(helper, SIGKILL) }
                 }
             }
             for name in names { try scene.expectDone(name) }
             try daemon.eventually("nothing is kept") { try scene.infos.isEmpty && scene.parts.isEmpty }
             let told = try scene.told().compactMap { $0["path"]?.stringValue }
-            #expect(told.count == names.count, "each is told once: \(told.count) of \(names.count)")
+            #expect(Set(told).count == names.count)
+            #expect(mayRepeat || told.count == names.count, "each is told once: \(told.count) of \(names.count)")
         }
     }
 }
