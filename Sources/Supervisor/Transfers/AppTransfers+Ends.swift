@@ -39,7 +39,7 @@ extension AppTransfers {
             queue.update(id) { $0.order.source = source }
             heard[id] = (now, 0)
             goOn(id, of: name)
-        case .progress(let id, let bytes, let total):
+        case .progress(let id, let bytes, _):
             guard isRunning(id, of: name) else { return }
             let bytes = bound(bytes)
             let before = heard[id]
@@ -47,7 +47,6 @@ extension AppTransfers {
             queue.update(id) { transfer in
                 transfer.bytes = bytes
                 if let before, bytes > before.bytes { transfer.failures = 0 }
-                if let total, transfer.order.direction == .upload { transfer.order.source?.size = bound(total) }
                 guard let before, now > before.at else { return }
                 let seconds = (now - before.at).inSeconds
                 transfer.rate = max(0, Int64(Double(bytes - before.bytes) / seconds))

@@ -47,6 +47,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     private static let idleTime = Duration.seconds(2)
     /// So often it is looked whether what waits for a good moment may begin.
     private static let look = Duration.seconds(60)
+    /// Nothing is waited for longer by a clock that may be set; else a transfer that waits for days wakes nobody.
+    private static let longestWait = Duration.seconds(600)
 
     package init(_ supervisor: Supervisor) {
         self.supervisor = supervisor
@@ -180,12 +182,11 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             begin(next)
         }
         var wait = queue.nextAlarm.map { Duration.microseconds(max(0, $0 - Clock.realtimeMicroseconds())) }
-        if obstacles.values.contains(false) || queue.running.contains(where: \.order.isDiscretionary) {
-            wait = min(wait ?? Self.look, Self.look)
-        }
+        let waitsForMoment = obstacles.values.contains(false) || queue.running.contains(where: \.order.isDiscretionary)
+        if waitsForMoment { wait = min(wait ?? Self.look, Self.look) }
         if timer == nil { timer = try? loop.timer { [weak self] in self?.timeHasCome() } }
         // Of the wall's clock, which may be set: it is looked again, at the latest, after a while.
-        if let wait { timer?.arm(after: min(wait, Self.look)) } else { timer?.cancel() }
+        if let wait { timer?.arm(after: min(wait, Self.longestWait)) } else { timer?.cancel() }
     }
 
     private func timeHasCome() {
