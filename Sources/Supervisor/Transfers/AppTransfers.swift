@@ -47,8 +47,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     private static let idleTime = Duration.seconds(2)
     /// So often it is looked whether what waits for a good moment may begin.
     private static let look = Duration.seconds(60)
-    /// Nothing is waited for longer by a clock that may be set; else a transfer that waits for days wakes nobody.
-    private static let longestWait = Duration.seconds(600)
+    /// Nothing is waited for longer at once: the clock may be set meanwhile.
+    private static let longestWait = Duration.seconds(20)
 
     package init(_ supervisor: Supervisor) {
         self.supervisor = supervisor
