@@ -42,6 +42,9 @@ public struct AppTag: Hashable, Sendable {
     /// The incarnation.
     public let incarnation: UInt32
 
+    /// The number of no run, under which the keeper launches what works for an app beside it and outlives torpord.
+    public static let companion: UInt32 = 0
+
     /// A tag.
     public init(app: String, incarnation: UInt32) {
         self.app = app

@@ -69,7 +69,7 @@ public struct OrphanRecord: Hashable, Sendable {
 public struct OrphanedProcess {
     /// The name of the app.
     public let app: String
-    /// Which run of the app, counted from 1.
+    /// Which run of the app, counted from 1; ``AppTag/companion`` for a process that is none.
     public let incarnation: UInt32
     /// The number of the process.
     public let pid: Int32

@@ -8,7 +8,7 @@ public import Linux
 public struct LaunchPlan {
     /// The app, 1 to 63 bytes.
     public var app: String
-    /// Which run of the app it will be.
+    /// Which run of the app it will be; ``AppTag/companion`` for one that is none.
     public var incarnation: UInt32
     /// The program: found on PATH already, absolute.
     public var executable: String

@@ -4,8 +4,9 @@ public import Varlink
 
 /// What torpor-transfer says to torpord. It runs as the app's user: nothing that it says is believed of another app's.
 public enum TransferReport: Hashable, Sendable {
-    /// The answer to `hello`: the transfers that it has, running, waiting for `go`, or ended and not acknowledged.
-    case here(ids: [Int64])
+    /// The answer to `hello`: the transfers that it has, running, waiting for `go`, or ended and not acknowledged. All but
+    /// progress is said again after it.
+    case here(ids: [Int64], version: Int64 = TransferProtocol.version)
     /// A server's answer to a download that begins, or begins anew: its body is written once `go` came. What was in the
     /// part goes then, unless `offset` is its length.
     case head(id: Int64, validator: TransferValidator, offset: Int64)
@@ -26,7 +27,8 @@ public enum TransferReport: Hashable, Sendable {
                 ids: try fields.list("ids") { json throws(FieldError) in
                     guard let id = json.intValue else { throw FieldError(field: "ids", problem: "must have integers") }
                     return id
-                }
+                },
+                version: try fields.int("version")
             )
         case "head":
             self = .head(
@@ -51,7 +53,8 @@ public enum TransferReport: Hashable, Sendable {
     /// Its object.
     public var json: JSON {
         switch self {
-        case .here(let ids): ["report": "here", "ids": .array(ids.map { .int($0) })]
+        case .here(let ids, let version):
+            ["report": "here", "ids": .array(ids.map { .int($0) }), "version": .int(version)]
         case .head(let id, let validator, let offset):
             ["report": "head", "id": .int(id), "validator": validator.json, "offset": .int(offset)]
         case .source(let id, let source): ["report": "source", "id": .int(id), "source": source.json]
@@ -60,6 +63,12 @@ public enum TransferReport: Hashable, Sendable {
         case .ended(let id, let end): ["report": "ended", "id": .int(id), "end": end.json]
         }
     }
+}
+
+/// What torpord and torpor-transfer agree upon.
+public enum TransferProtocol {
+    /// Another one is another language: a torpord that finds such a process has it replaced.
+    public static let version: Int64 = 1
 }
 
 /// How a transfer ended in torpor-transfer.

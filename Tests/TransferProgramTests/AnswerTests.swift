@@ -197,7 +197,7 @@ import TransferProtocol
             #expect(classes == [isDiscretionary ? 4 : 0])
             try bench.say(.discard(id: id))
             try bench.say(.hello)
-            try bench.hear { report in if case .here(let ids) = report { ids.isEmpty ? true : nil } else { nil } }
+            try bench.hear { report in if case .here(let ids, _) = report { ids.isEmpty ? true : nil } else { nil } }
         }
     }
 }

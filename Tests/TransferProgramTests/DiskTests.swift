@@ -111,7 +111,7 @@ import Varlink
             }
             try bench.say(isKept ? .stop(id: id) : .discard(id: id))
             try bench.say(.hello)
-            let ids = try bench.hear { report in if case .here(let ids) = report { ids } else { nil } }
+            let ids = try bench.hear { report in if case .here(let ids, _) = report { ids } else { nil } }
             #expect(ids.isEmpty)
         }
         try bench.eventually("the second part's removal") { (try? File.list(bench.parts)) == ["1.part"] }

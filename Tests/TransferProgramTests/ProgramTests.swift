@@ -88,7 +88,7 @@ import TransferProtocol
         try bench.say(.start(bench.download(count + 1, server + "/a")))
         #expect(try bench.end(of: count + 1).outcome == .done)
         try bench.say(.hello)
-        let ids = try bench.hear { report in if case .here(let ids) = report { ids } else { nil } }
+        let ids = try bench.hear { report in if case .here(let ids, _) = report { ids } else { nil } }
         #expect(ids.count == Int(count) + 1)
     }
 

@@ -17,7 +17,7 @@ import TransferProtocol
         }
         try bench.say(.stop(id: 1))
         try bench.say(.hello)
-        try bench.hear { report in if case .here(let ids) = report { ids.isEmpty ? true : nil } else { nil } }
+        try bench.hear { report in if case .here(let ids, _) = report { ids.isEmpty ? true : nil } else { nil } }
         let size = Int64(try File.status(bench.parts + "/1.part").size)
         #expect(size > 0 && size < 1_500_000)
         var order = bench.download(1, nginx.plain + "/a")

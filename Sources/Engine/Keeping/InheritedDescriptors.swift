@@ -63,6 +63,8 @@ package enum DescriptorName {
     package static func notify(_ app: String) -> String { "app/\(app)/notify" }
     package static func channel(_ app: String) -> String { "app/\(app)/app" }
     package static func output(_ app: String) -> String { "app/\(app)/output" }
+    /// By which torpord and the process that transfers for the app speak.
+    package static func transfers(_ app: String) -> String { "app/\(app)/transfers" }
     /// The main process, for a keeper that did not launch it.
     package static func process(_ app: String) -> String { "app/\(app)/process" }
     /// All of an app's stored descriptors.

@@ -298,6 +298,7 @@ package final class Supervisor: Room {
             keeper.handOver(replacingKeeper: handsOver == .withKeeper)
             return keeper.finishSending()
         }
+        transfers.endHelpers()
         if shutdown.isLeaving {
             for app in apps { app.capture?.close() }
             keeper.sayBye(status: 0, keepingParked: true)

@@ -65,11 +65,12 @@ final class Takeover: ShellRoom {
                 if !ours.isEmpty { strays[tag] = ours }
             }
             // Commands do not outlive their torpord: those that are still wanted are run again.
-            for helper in found.helpers {
+            for helper in found.helpers where !supervisor.transfers.hasFound(helper.pid) {
                 guard let pidfd = try? helper.open() else { continue }
                 try? Pidfd.sendSignal(pidfd.raw, Signal.kill)
             }
         }
+        takeCompanions(&left)
         if left.isEmpty { seekStrays() }
         var unfinished: [(app: AppRuntime, incarnation: UInt32, rest: Unfinished)] = []
         var fresh: [AppRuntime] = []
@@ -134,6 +135,16 @@ final class Takeover: ShellRoom {
             note(.tookOver, text: "\(text) in \(time / 1000).\(time / 100 % 10) ms")
         }
         return fresh
+    }
+
+    /// What works for an app beside it is no run of the app: the room that launched it goes on with it. That of an app which
+    /// the configuration does not have any more is ended with the rest.
+    private func takeCompanions(_ left: inout [AppTag: OrphanedProcess]) {
+        for (tag, process) in left where tag.incarnation == AppTag.companion {
+            guard let id = coordinator.id(of: tag.app) else { continue }
+            left[tag] = nil
+            supervisor.transfers.found(process, of: apps[id])
+        }
     }
 
     // MARK: Machines and processes

@@ -20,7 +20,7 @@ extension AppTransfers {
     /// Takes what the process of an app says: of others' transfers it can say nothing.
     func take(_ report: TransferReport, of name: String) {
         switch report {
-        case .here: break
+        case .here(let ids, let version): goOn(with: ids, version, of: name)
         case .head(let id, let validator, let offset):
             guard isRunning(id, of: name), bound(offset) == offset, validator.condition?.utf8.count ?? 0 <= 4096 else {
                 return

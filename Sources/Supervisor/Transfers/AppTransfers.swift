@@ -26,9 +26,11 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     /// What an earlier torpord had is known.
     private(set) var isLoaded = false
     private var afterLoad: [() -> Void] = []
-    private(set) var helpers: [String: TransferHelper] = [:]
+    var helpers: [String: TransferHelper] = [:]
     /// What is found for a start; commands wait.
-    private(set) var starting: Set<String> = []
+    var starting: Set<String> = []
+    /// Processes of an earlier torpord, until the transfers are known.
+    var found: [String: FoundHelper] = [:]
     /// When a helper has had nothing to do for so long, it goes.
     private var idle: [String: TimerSource] = [:]
     private var timer: TimerSource?
@@ -84,6 +86,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
         // Of those that were force-quit in the last moment of an earlier torpord.
         touched(Array(apps))
+        adoptHelpers()
         sweepAllParts()
         for body in afterLoad { body() }
         afterLoad = []
@@ -171,6 +174,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                 coordinator.id(of: name).map { machine(apps[$0]).state }.map { $0 == .active || $0 == .inactive }
                     ?? false
             } mayRun: { name, isDiscretionary in
+                // What it does already is not known yet.
+                if found[name] != nil || helpers[name]?.isUnheard ?? false { return false }
                 guard isDiscretionary else { return true }
                 if let known = obstacles[name] { return known }
                 if weakness == nil { weakness = .some(supervisor.wakes.timers.weakness()) }
@@ -260,6 +265,27 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     private func startHelper(of app: AppRuntime) {
         let name = app.name
         guard starting.insert(name).inserted else { return }
+        findFacts(for: app) { [weak self, weak app] facts in
+            guard let self, let app else { return }
+            self.starting.remove(name)
+            guard !self.isEnding, self.coordinator.id(of: name) != nil else { return }
+            guard !self.queue.running(of: name).isEmpty else { return self.sweepParts(of: name) }
+            do throws(LaunchError) {
+                let facts = try facts.get()
+                self.supervisor.launcher.adopt(facts.account, of: app)
+                try self.launch(app, self.parts(of: name), facts)
+            } catch {
+                self.lost(name, "cannot be started: \(error)")
+            }
+        }
+    }
+
+    /// Finds beside the loop what a process of an app needs, and makes its folder.
+    func findFacts(
+        for app: AppRuntime,
+        _ completion: @escaping (Result<TransferHelper.Facts, LaunchError>) -> Void
+    ) {
+        let name = app.name
         let place = parts(of: name)
         let known = queue.ids(of: name)
         let (names, rule, state) = (
@@ -283,18 +309,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             } catch {
                 return .failure(error)
             }
-        } _: { [weak self, weak app] facts in
-            guard let self, let app else { return }
-            self.starting.remove(name)
-            guard !self.isEnding, self.coordinator.id(of: name) != nil else { return }
-            guard !self.queue.running(of: name).isEmpty else { return self.sweepParts(of: name) }
-            do throws(LaunchError) {
-                let facts = try facts.get()
-                self.supervisor.launcher.adopt(facts.account, of: app)
-                try self.launch(app, place, facts)
-            } catch {
-                self.lost(name, "cannot be started: \(error)")
-            }
+        } _: { facts in
+            completion(facts)
         }
     }
 
@@ -306,16 +322,15 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         let manner = manner(of: app)
         var plan = LaunchPlan(
             app: name,
-            incarnation: machine(app).incarnation,
+            incarnation: AppTag.companion,
             executable: program,
-            arguments: ["torpor-transfer", "--parts", place.path] + manner.arguments,
+            arguments: Self.arguments(place, manner),
             environment: LaunchEnvironment.inherited.entries(adding: [
                 AppTag.helperVariable: "1", "TORPOR_MANAGER_SOCKET": supervisor.runtime.socket, "TORPOR_APP": name,
-                "TORPOR_INCARNATION": "\(machine(app).incarnation)",
+                "TORPOR_INCARNATION": "\(AppTag.companion)",
             ])
         )
         plan.directory = "/"
-        plan.isHelper = true
         plan.nice = 5
         plan.oomScoreAdjust = min(
             max(app.specification.profile(in: .background).oomScoreAdjust, ProcessTree.inheritedOOMScore),
@@ -328,10 +343,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             manner,
             minimumFree: facts.minimumFree,
             supervisor,
-            TransferHelper.Callbacks(
-                report: { [weak self] report in self?.take(report, of: name) },
-                ended: { [weak self] why in self?.lost(name, why) }
-            )
+            callbacks(of: name)
         )
         helpers[name] = helper
         shareRate()
@@ -340,8 +352,19 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
     }
 
+    static func arguments(_ place: DataPlace, _ manner: TransferHelper.Manner) -> [String] {
+        ["torpor-transfer", "--parts", place.path] + manner.arguments
+    }
+
+    func callbacks(of name: String) -> TransferHelper.Callbacks {
+        TransferHelper.Callbacks(
+            report: { [weak self] report in self?.take(report, of: name) },
+            ended: { [weak self] why in self?.lost(name, why) }
+        )
+    }
+
     /// As whom, and with what to read and write, the process of an app is to run.
-    private func manner(of app: AppRuntime) -> TransferHelper.Manner {
+    func manner(of app: AppRuntime) -> TransferHelper.Manner {
         var arguments: [String] = []
         for folder in folders(of: app) { arguments += ["--root", folder] }
         for path in Set(app.specification.transfers.authorities.values).sorted() { arguments += ["--read", path] }
@@ -357,7 +380,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     }
 
     /// The process of an app is gone, or none could be started: what it had is tried again.
-    private func lost(_ name: String, _ why: String?) {
+    func lost(_ name: String, _ why: String?) {
         helpers[name] = nil
         idle[name]?.cancel()
         idle[name] = nil
@@ -385,6 +408,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     }
 
     func endHelper(of name: String) {
+        if let found = found.removeValue(forKey: name) { found.end() }
         helpers.removeValue(forKey: name)?.dismiss()
         idle.removeValue(forKey: name)?.cancel()
         shareRate()
@@ -395,18 +419,26 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
 
     /// Has the process of an app go when it has nothing to do for a while.
     func restIfIdle(_ name: String) {
-        guard helpers[name] != nil, queue.running(of: name).isEmpty else { return }
+        guard hasNothingToDo(name) else { return }
         if idle[name] == nil { idle[name] = try? loop.timer { [weak self] in self?.goIfIdle(name) } }
         idle[name]?.arm(after: Self.idleTime)
     }
 
+    private func hasNothingToDo(_ name: String) -> Bool {
+        guard let helper = helpers[name] else { return false }
+        // What one does that was not heard of yet is among what there is.
+        return helper.isUnheard ? queue.count(of: name) == 0 : queue.running(of: name).isEmpty
+    }
+
     private func goIfIdle(_ name: String) {
-        guard queue.running(of: name).isEmpty else { return }
+        guard hasNothingToDo(name) else { return }
         endHelper(of: name)
+        // It may have been stopped before it heard of what is over.
+        sweepParts(of: name)
     }
 
     /// Gives each process its part of what all may have together.
-    private func shareRate() {
+    func shareRate() {
         guard let rate = supervisor.configuration.supervisor.transfers.rate, !helpers.isEmpty else { return }
         let part = max(1, Int64(clamping: rate) / Int64(helpers.count))
         for helper in helpers.values { helper.send(.rate(part)) }

@@ -8,8 +8,8 @@ import Processes
 import TransferProtocol
 import Varlink
 
-/// The process that transfers for one app (torpor-transfer): it runs as the app's user, and ends with torpord, as commands
-/// that run for apps do. It is there while the app has a transfer that runs, and a little longer.
+/// The process that transfers for one app (torpor-transfer): it runs as the app's user, beside the app. It is there while the
+/// app has a transfer that runs, and a little longer; it outlives torpord, for which the keeper holds the socket to it.
 ///
 /// What it says may be the app's own invention: it is bounded, and nonsense ends it.
 final class TransferHelper {
@@ -56,6 +56,13 @@ final class TransferHelper {
     let manner: Manner
     /// Bytes that its downloads leave free.
     let minimumFree: Int64
+    /// It is an earlier torpord's, and has not said yet what it does.
+    private(set) var isUnheard = false
+    private var patience: TimerSource?
+    private let heldName: String
+
+    /// Longer than that no process that works takes to say what it does.
+    private static let longestSilence = Duration.seconds(20)
 
     /// The number of the process; nil until it is launched.
     private(set) var pid: Int32?
@@ -74,17 +81,18 @@ final class TransferHelper {
         self.minimumFree = minimumFree
         self.supervisor = supervisor
         self.callbacks = callbacks
+        heldName = DescriptorName.transfers(app)
         let theirs: Descriptor
         do throws(Errno) {
             let (ours, other) = try Sockets.pair(.stream)
-            try Descriptor.setNonBlocking(ours.raw)
-            source = try supervisor.loop.watch(ours.raw, .readable) { [weak self] events in self?.happened(events) }
-            socket = ours
+            try listen(to: ours)
             theirs = other
         } catch {
             supervisor.loop.later { [weak self] in self?.end("cannot be started: \(error)") }
             return
         }
+        // Before the launch: a torpord that finds the process finds it too.
+        if let socket { supervisor.hold(heldName, [socket.raw], replacing: true) }
         var plan = plan
         plan.passed = [theirs.raw]
         supervisor.keeper.launch(plan) { [weak self, weak supervisor] result in
@@ -106,7 +114,50 @@ final class TransferHelper {
         send(.hello)
     }
 
-    deinit { stop() }
+    /// Goes on with one that an earlier torpord launched. What it does it says first (`here`): nothing else is heard before.
+    init(
+        adopting process: Launched,
+        _ socket: Descriptor?,
+        of app: String,
+        _ manner: Manner,
+        minimumFree: Int64,
+        _ supervisor: Supervisor,
+        _ callbacks: Callbacks
+    ) {
+        self.app = app
+        self.manner = manner
+        self.minimumFree = minimumFree
+        self.supervisor = supervisor
+        self.callbacks = callbacks
+        heldName = DescriptorName.transfers(app)
+        pid = process.pid
+        pidfd = process.pidfd
+        isUnheard = true
+        supervisor.launcher.helpers[process.pid] = { [weak self] status in self?.end("ended (\(Self.words(status)))") }
+        guard let socket else {
+            replace()
+            return
+        }
+        do throws(Errno) {
+            try listen(to: socket)
+            patience = try supervisor.loop.timer { [weak self] in self?.end("does not answer") }
+            patience?.arm(after: Self.longestSilence)
+        } catch {
+            supervisor.loop.later { [weak self] in self?.end("cannot be heard: \(error)") }
+            return
+        }
+        // The earlier torpord may have died within a message.
+        outgoing = [0]
+        send(.hello)
+    }
+
+    deinit { source?.cancel() }
+
+    private func listen(to ours: Descriptor) throws(Errno) {
+        try Descriptor.setNonBlocking(ours.raw)
+        source = try supervisor.loop.watch(ours.raw, .readable) { [weak self] events in self?.happened(events) }
+        socket = ours
+    }
 
     private static func words(_ status: ExitStatus) -> String {
         switch status {
@@ -181,7 +232,14 @@ final class TransferHelper {
             do {
                 report = try TransferReport(json: JSON.parse(message))
             } catch {
+                // The first may be the rest of one that an earlier torpord has begun to read.
+                if isUnheard { continue }
                 return end("says nonsense: \(error)")
+            }
+            if isUnheard {
+                guard case .here = report else { continue }
+                isUnheard = false
+                patience = nil
             }
             callbacks.report(report)
         }
@@ -204,6 +262,8 @@ final class TransferHelper {
     private func stop() {
         source?.cancel()
         source = nil
+        patience = nil
+        if socket != nil { supervisor.release(heldName) }
         socket = nil
         if let pidfd { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
         pidfd = nil

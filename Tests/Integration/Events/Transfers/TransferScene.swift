@@ -11,7 +11,7 @@ import Varlink
 /// A web server that gives a file of a mebibyte under any name, with ranges, and writes down what it was asked: an app of the
 /// same supervisor. What a name begins with says what is odd about it.
 enum TransferServer {
-    /// `slow…`: the first half, then nothing until there is a file `go`. `busy…`: 503 the first time. `login…`: Basic, tulip.
+    /// `slow…`: the first half, then nothing until there is a file `go`; of an upload, nothing is read until then. `busy…`: 503 the first time. `login…`: Basic, tulip.
     /// `cut…`: the connection ends somewhere, again and again. `gone…`: 404.
     static let program = #"""
         import base64, http.server, os, random, socketserver, sys, threading, time
@@ -81,8 +81,14 @@ enum TransferServer {
                 self.wfile.write(DATA[start:])
 
             def do_PUT(self):
+                slow = self.path.startswith("/slow")
+                if slow:
+                    self.note()
+                    while not os.path.exists(HERE + "/go"):
+                        time.sleep(0.005)
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                self.note()
+                if not slow:
+                    self.note()
                 with open(HERE + "/put" + self.path.replace("/", "."), "wb") as file:
                     file.write(body)
                 self.say(201)

@@ -67,8 +67,8 @@ struct TransferTests {
     }
 
     @Test(
-        "It goes on where it was when torpord, its keeper or what transfers is lost",
-        arguments: [nil, Loss.killed, .keeper, .both, .upgraded]
+        "It goes on where it was when torpord's keeper or what transfers is lost",
+        arguments: [nil, Loss.keeper, .both]
     )
     func lost(loss: Loss?) throws {
         try TransferScene.run(losing: true) { scene in
@@ -88,6 +88,69 @@ struct TransferTests {
             try scene.expectDone("slow")
             try daemon.eventually("nothing is kept of it") { try scene.infos.isEmpty && scene.parts.isEmpty }
             #expect(try scene.told().count == 1)
+        }
+    }
+
+    @Test("What transfers outlives torpord: nothing is asked for twice", arguments: [Loss.killed, .upgraded], [true, false])
+    func outlives(loss: Loss, isUpload: Bool) throws {
+        try TransferScene.run(losing: true) { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            try TransferServer.data.write(to: URL(fileURLWithPath: scene.state + "/out"))
+            if isUpload {
+                try daemon.ask(
+                    "d.call('StartTransfer', direction='upload', url='\(scene.base)slow', file='\(scene.state)/out')"
+                )
+                try daemon.eventually("it is sent") { scene.requests == ["PUT /slow -"] }
+            } else {
+                try scene.waitForHalf(try scene.get("slow"))
+            }
+            let before = scene.helpers
+            try #require(before.count == 1)
+            // Between the loss and the next torpord the server goes on, or afterwards.
+            let goesOnBefore = Bool.random()
+            if goesOnBefore { try scene.go() }
+            try daemon.lose(loss)
+            if !goesOnBefore {
+                try daemon.eventually("the next one knows it") { try scene.infos.first?.state == "running" }
+                #expect(scene.helpers == before, "it is another process")
+                try scene.go()
+            }
+            if isUpload {
+                try daemon.eventually("it is told") { try scene.told().count == 1 }
+                #expect(try scene.told()[0]["error"]?.isNull == true && scene.told()[0]["status"] == 201)
+                let file = URL(fileURLWithPath: daemon.directory + "/put.slow")
+                #expect(try Data(contentsOf: file) == TransferServer.data)
+            } else {
+                try scene.expectDone("slow")
+            }
+            #expect(scene.requests.count == 1, "\(scene.requests)")
+            try daemon.eventually("nothing is kept of it") { try scene.infos.isEmpty && scene.parts.isEmpty }
+            try daemon.eventually("its process goes when it has nothing to do") { scene.helpers.isEmpty }
+            #expect(try scene.told().count == 1)
+        }
+    }
+
+    @Test("A process that is found and does not answer holds up nothing for good", arguments: [true, false])
+    func found(isQuit: Bool) throws {
+        try TransferScene.run(losing: true) { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            try scene.waitForHalf(try scene.get("slow"))
+            let before = try #require(scene.helpers.first)
+            // It is stopped: it could not say that it is there.
+            kill(before, SIGSTOP)
+            try daemon.lose(.killed)
+            if isQuit {
+                try daemon.done(.kill, "web")
+                try daemon.eventually("it has nothing to do any more") { scene.helpers.isEmpty }
+                try daemon.eventually("nothing is kept of it") { try scene.infos.isEmpty && scene.parts.isEmpty }
+            } else {
+                kill(before, SIGKILL)
+                try daemon.eventually("another one goes on") { scene.requests.count == 2 }
+                try scene.go()
+                try scene.expectDone("slow")
+            }
         }
     }
 
