@@ -244,7 +244,7 @@ let package = Package(
         .target(name: "TorporPolicyKit", dependencies: ["TorporPolicyABI"]),
         .target(name: "TransferProtocol", dependencies: ["Varlink", "WireText"]),
         .target(name: "TransferRules", dependencies: ["TransferProtocol", "WireText"]),
-        .target(name: "Transfers", dependencies: ["TransferProtocol", "Varlink"]),
+        .target(name: "Transfers", dependencies: ["Schedules", "TransferProtocol", "Varlink"]),
         .target(name: "Varlink", dependencies: ["Linux", "WireText"]),
         .target(name: "VarlinkServer", dependencies: ["EventLoop", "Linux", "Varlink", "WireText"]),
         .target(name: "Web", dependencies: ["Bearer", "TorporAPI", "Varlink", "WireText"]),
@@ -499,7 +499,7 @@ let package = Package(
             exclude: ["lying-server.py"]
         ),
         .testTarget(name: "TransferProtocolTests", dependencies: ["TransferProtocol", "Varlink"]),
-        .testTarget(name: "TransfersTests", dependencies: ["TransferProtocol", "Transfers", "Varlink"]),
+        .testTarget(name: "TransfersTests", dependencies: ["Schedules", "TransferProtocol", "Transfers", "Varlink"]),
         .testTarget(name: "TransferRulesTests", dependencies: ["TransferProtocol", "TransferRules"]),
         .testTarget(name: "VMTests", dependencies: ["TestMachine"]),
         .testTarget(

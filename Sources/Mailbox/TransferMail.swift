@@ -12,6 +12,7 @@ public enum TransferMail {
     /// - Parameters:
     ///   - status: of the server's last answer.
     ///   - error: a sentence; nil where the file is there.
+    ///   - token: of the request that it came of; 0 where that had none. It is in the key, and told nobody.
     public static func ended(
         as message: String,
         transfer: Int64,
@@ -22,14 +23,15 @@ public enum TransferMail {
         bytes: Int64,
         status: Int64?,
         sha256: String?,
-        error: String?
+        error: String?,
+        token: UInt64 = 0
     ) -> MailDraft {
         let payload: JSON = [
             "transfer": .int(transfer), "session": .string(session), "direction": .string(direction),
             "url": .string(url), "path": .string(path), "bytes": .int(bytes), "status": .optional(status),
             "sha256": .optional(sha256), "error": .optional(error),
         ]
-        return draft(message, payload, key: "\(transfer)")
+        return draft(message, payload, key: token == 0 ? "\(transfer)" : "\(transfer) \(token)")
     }
 
     /// All transfers of a session are over, or one of them waits for a login: it comes before what says so.
@@ -69,5 +71,13 @@ public enum TransferMail {
     /// The number of the transfer that mail is about; nil for other mail.
     public static func transfer(in mail: Mail) -> Int64? {
         mail.draft.topic == topic ? mail.draft.payload["transfer"]?.intValue : nil
+    }
+
+    /// The token of the request that the transfer came of; 0 where it had none, or the mail is not about an end.
+    public static func token(in mail: Mail) -> UInt64 {
+        guard mail.draft.topic == topic, let key = mail.draft.key,
+            let blank = key.utf8.firstIndex(of: UInt8(ascii: " "))
+        else { return 0 }
+        return UInt64(key[key.index(after: blank)...]) ?? 0
     }
 }

@@ -69,6 +69,9 @@ public struct TransferOrder: Hashable, Sendable {
     public var sha256: String?
     /// What the server said of the file whose part is there: without it a download begins from 0.
     public var validator: TransferValidator?
+    /// What the server said of the file that is there already: only another one is downloaded. A download ends without one
+    /// (status 304) where the server still has that.
+    public var unless: String?
     /// What a file was that is sent once more: if it is another now, the transfer fails.
     public var source: TransferSource?
     /// The most bytes that a download may have.
@@ -113,6 +116,7 @@ public struct TransferOrder: Hashable, Sendable {
         headers = try fields.list("headers") { json throws(FieldError) in try TransferHeader(json: json) }
         sha256 = try fields.optionalString("sha256")
         validator = try fields["validator"].map { json throws(FieldError) in try TransferValidator(json: json) }
+        unless = try fields.optionalString("unless")
         source = try fields["source"].map { json throws(FieldError) in try TransferSource(json: json) }
         sizeLimit = try fields.optionalInt("size_limit")
         minimumFree = try fields.optionalInt("min_free") ?? 0
@@ -128,7 +132,7 @@ public struct TransferOrder: Hashable, Sendable {
             "file": .string(file), "method": .string(method), "headers": .array(headers.map(\.json)),
             "sha256": .optional(sha256), "validator": validator?.json ?? .null, "source": source?.json ?? .null,
             "size_limit": .optional(sizeLimit), "min_free": .int(minimumFree), "discretionary": .bool(isDiscretionary),
-            "credentials": credentials?.json ?? .null, "authority": .optional(authority),
+            "credentials": credentials?.json ?? .null, "authority": .optional(authority), "unless": .optional(unless),
         ]
     }
 }
@@ -168,21 +172,30 @@ public struct TransferValidator: Hashable, Sendable {
     public var condition: String?
     /// The whole file's length in bytes, where the server said it.
     public var total: Int64?
+    /// For If-None-Match or If-Modified-Since: an ETag, also a weak one, or else the Last-Modified; nil where there is neither.
+    public var version: String?
 
     /// Makes one.
-    public init(condition: String?, total: Int64?) {
+    public init(condition: String?, total: Int64?, version: String? = nil) {
         self.condition = condition
         self.total = total
+        self.version = version
     }
 
     /// Reads it from its object.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
-        self.init(condition: try fields.optionalString("condition"), total: try fields.optionalInt("total"))
+        self.init(
+            condition: try fields.optionalString("condition"),
+            total: try fields.optionalInt("total"),
+            version: try fields.optionalString("version")
+        )
     }
 
     /// Its object.
-    public var json: JSON { ["condition": .optional(condition), "total": .optional(total)] }
+    public var json: JSON {
+        ["condition": .optional(condition), "total": .optional(total), "version": .optional(version)]
+    }
 }
 
 /// What a file that is sent was when it was opened first.

@@ -93,6 +93,17 @@ public struct ResponseHead: Hashable, Sendable {
         return text
     }
 
+    /// For If-None-Match or If-Modified-Since: an ETag, also a weak one, or else the Last-Modified; nil where there is neither.
+    public var version: String? {
+        if let tag = values["etag"], Self.isTag(tag) { return tag }
+        return values["last-modified"].flatMap { HTTPDate.seconds($0) == nil ? nil : $0 }
+    }
+
+    /// Whether what ``version`` gave is an ETag.
+    public static func isTag(_ version: String) -> Bool {
+        version.utf8.starts(with: "W/".utf8) ? isStrong(String(version.dropFirst(2))) : isStrong(version)
+    }
+
     static func isStrong(_ tag: String) -> Bool {
         let bytes = tag.utf8
         guard (3...1024).contains(bytes.count), bytes.first == UInt8(ascii: "\""), bytes.last == UInt8(ascii: "\"")

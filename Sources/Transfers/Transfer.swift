@@ -8,6 +8,18 @@ public struct Transfer: Hashable, Sendable {
     /// Why a transfer does not run now. The raw values are those of the interface.
     public enum Cause: String, Hashable, Sendable, CaseIterable {
         case retry, power, memory, load, space, window, login
+        /// A subscription that was looked at.
+        case interval
+    }
+
+    /// What it has to wait for.
+    public enum Kind: Hashable, Sendable {
+        /// Nothing but its turn.
+        case prompt
+        /// A good moment.
+        case discretionary
+        /// The same, and an app that may be woken.
+        case feed
     }
 
     /// Where it stands.
@@ -56,6 +68,8 @@ public struct Transfer: Hashable, Sendable {
     public var realm: String?
     /// How it wants it.
     public var scheme: String?
+    /// Of a subscription, which is a transfer without end.
+    public var feed: TransferFeed?
     /// Bytes a second at last, while it runs; not kept.
     public var rate: Int64?
 
@@ -90,6 +104,7 @@ public struct Transfer: Hashable, Sendable {
         error = try fields.optionalString("error")
         realm = try fields.optionalString("realm")
         scheme = try fields.optionalString("scheme")
+        feed = try fields["feed"].map { json throws(FieldError) in try TransferFeed(json: json) }
         guard let word = try fields.optionalString("cause") else { return }
         guard let cause = Cause(rawValue: word) else { throw FieldError(field: "cause", problem: "is unknown") }
         state = .waiting(cause, until: try fields.optionalInt("until"))
@@ -107,6 +122,7 @@ public struct Transfer: Hashable, Sendable {
             "reason": .optional(reason), "error": .optional(error), "realm": .optional(realm),
             "scheme": .optional(scheme),
         ]
+        if let feed { object["feed"] = feed.json }
         if case .waiting(let cause, let until) = state {
             object["cause"] = .string(cause.rawValue)
             object["until"] = .optional(until)
@@ -115,7 +131,10 @@ public struct Transfer: Hashable, Sendable {
     }
 
     /// Whether what came of it is there when it goes on another time.
-    public var canGoOnLater: Bool { order.direction == .download && order.validator?.condition != nil }
+    public var canGoOnLater: Bool { order.direction == .download && order.validator?.condition != nil && feed == nil }
+
+    /// What it has to wait for.
+    public var kind: Kind { feed != nil ? .feed : order.isDiscretionary ? .discretionary : .prompt }
 
     /// The server that it is from or to, by which those that run are counted.
     public var server: String { WebAddress(order.url)?.server ?? "" }

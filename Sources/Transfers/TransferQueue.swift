@@ -26,7 +26,7 @@ public struct TransferQueue: Sendable {
     private struct Lane: Hashable {
         let app: String
         let server: String
-        let isDiscretionary: Bool
+        let kind: Transfer.Kind
     }
 
     private struct Place: Comparable {
@@ -49,6 +49,7 @@ public struct TransferQueue: Sendable {
 
     private var transfers: [Int64: Transfer] = [:]
     private var ofApp: [String: Set<Int64>] = [:]
+    private var feedsOfApp: [String: Set<Int64>] = [:]
     private var sessions: [String: [String: Int]] = [:]
     /// The sessions of which one wanted events.
     private var heard: [String: Set<String>] = [:]
@@ -83,6 +84,12 @@ public struct TransferQueue: Sendable {
     /// The numbers of those of an app.
     public func ids(of app: String) -> Set<Int64> { ofApp[app] ?? [] }
 
+    /// The numbers of an app's subscriptions, in the order in which they came.
+    public func feeds(of app: String) -> [Int64] { (feedsOfApp[app] ?? []).sorted() }
+
+    /// How many an app has asked for: all but its subscriptions.
+    public func countAsked(of app: String) -> Int { count(of: app) - (feedsOfApp[app]?.count ?? 0) }
+
     /// How many an app has.
     public func count(of app: String) -> Int { ofApp[app]?.count ?? 0 }
 
@@ -104,6 +111,7 @@ public struct TransferQueue: Sendable {
     public mutating func add(_ transfer: Transfer) {
         transfers[transfer.id] = transfer
         ofApp[transfer.app, default: []].insert(transfer.id)
+        if transfer.feed != nil { feedsOfApp[transfer.app, default: []].insert(transfer.id) }
         sessions[transfer.app, default: [:]][transfer.session, default: 0] += 1
         if transfer.events { heard[transfer.app, default: []].insert(transfer.session) }
         if let at = transfer.expiresAt { alarms.insert(Alarm(at: at, id: transfer.id)) }
@@ -135,11 +143,13 @@ public struct TransferQueue: Sendable {
         guard let transfer = transfers.removeValue(forKey: id) else { return nil }
         leave(transfer)
         ofApp[transfer.app]?.remove(id)
+        feedsOfApp[transfer.app]?.remove(id)
         let left = count(of: transfer.session, transfer.app) - 1
         sessions[transfer.app]?[transfer.session] = left == 0 ? nil : left
         if left == 0 { heard[transfer.app]?.remove(transfer.session) }
         if ofApp[transfer.app]?.isEmpty ?? false {
             ofApp[transfer.app] = nil
+            feedsOfApp[transfer.app] = nil
             sessions[transfer.app] = nil
             heard[transfer.app] = nil
             lanes[transfer.app] = nil
@@ -164,7 +174,7 @@ public struct TransferQueue: Sendable {
             let lane = Lane(
                 app: transfer.app,
                 server: transfer.server,
-                isDiscretionary: transfer.order.isDiscretionary
+                kind: transfer.kind
             )
             lanes[transfer.app, default: [:]][lane, default: Heap()].insert(
                 Place(priority: transfer.priority, id: transfer.id, stamp: lastStamp)
@@ -192,11 +202,11 @@ public struct TransferQueue: Sendable {
     ///
     /// - Parameters:
     ///   - isInForeground: whether an app is.
-    ///   - mayRun: whether a transfer of an app may run now, by whether it is discretionary.
+    ///   - mayRun: whether a transfer of an app and of that kind may run now.
     public mutating func next(
         _ limits: Limits,
         isInForeground: (String) -> Bool,
-        mayRun: (_ app: String, _ isDiscretionary: Bool) -> Bool
+        mayRun: (_ app: String, _ kind: Transfer.Kind) -> Bool
     ) -> Transfer? {
         guard runningIDs.count < limits.connections else { return nil }
         let order = lanes.keys.map { (isBehind: !isInForeground($0), turn: turns[$0, default: 0], app: $0) }
@@ -213,7 +223,7 @@ public struct TransferQueue: Sendable {
         return nil
     }
 
-    private mutating func first(of app: String, _ limits: Limits, _ mayRun: (String, Bool) -> Bool) -> Int64? {
+    private mutating func first(of app: String, _ limits: Limits, _ mayRun: (String, Transfer.Kind) -> Bool) -> Int64? {
         var best: Place?
         for lane in Array((lanes[app] ?? [:]).keys) {
             while let place = lanes[app]?[lane]?.first, stamps[place.id] != place.stamp {
@@ -223,7 +233,7 @@ public struct TransferQueue: Sendable {
                 lanes[app]?[lane] = nil
                 continue
             }
-            guard runningOfServer[lane.server, default: 0] < limits.perServer, mayRun(app, lane.isDiscretionary) else {
+            guard runningOfServer[lane.server, default: 0] < limits.perServer, mayRun(app, lane.kind) else {
                 continue
             }
             if best.map({ place < $0 }) ?? true { best = place }

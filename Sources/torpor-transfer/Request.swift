@@ -107,6 +107,10 @@ final class Request {
             fields.append(TransferHeader(name: "If-Range", value: condition))
             set(CURLOPT_RANGE, "\(transfer.offset)-")
         }
+        if let version = order.unless, order.direction == .download {
+            let name = ResponseHead.isTag(version) ? "If-None-Match" : "If-Modified-Since"
+            fields.append(TransferHeader(name: name, value: version))
+        }
         set(CURLOPT_USERAGENT, Self.version)
         for field in fields {
             // libcurl takes "Name:" for "leave it out", and "Name;" for one without a value.

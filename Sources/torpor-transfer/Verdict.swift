@@ -34,6 +34,11 @@ extension Transfer {
         guard order.direction == .download else {
             return isSuccess ? .taken : .ended(.of(head, bytes: bytes, now: Self.now))
         }
+        if head.status == 304, order.unless != nil {
+            var end = TransferEnd(.done, bytes: 0)
+            end.status = 304
+            return .ended(end)
+        }
         let use = BodyUse.of(head, offset: offset, validator: order.validator)
         switch use {
         case .status: return .ended(.of(head, bytes: bytes, now: Self.now))
@@ -55,10 +60,14 @@ extension Transfer {
         switch use {
         case .append(let total):
             start = offset
-            validator = TransferValidator(condition: order.validator?.condition, total: total)
+            validator = TransferValidator(
+                condition: order.validator?.condition,
+                total: total,
+                version: order.validator?.version
+            )
         case .restart(let total):
             start = 0
-            validator = TransferValidator(condition: head.condition, total: total)
+            validator = TransferValidator(condition: head.condition, total: total, version: head.version)
         case .complete, .askForAll, .status: return .askForAll
         }
         if let limit = order.sizeLimit, let total = validator.total, total > limit {

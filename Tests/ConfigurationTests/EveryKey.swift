@@ -77,6 +77,10 @@ extension LoaderTests {
         "success_exit_status": "[3, \"SIGHUP\"]",
         "supplementary_groups": "[\"44\"]", "suspend_deadline": "\"3s\"", "suspend_with": "\"freezer\"",
         "tags": "[\"t\"]", "title": "{ default = \"T\", pt_BR = \"U\" }", "icon": "\"i.svg\"", "task_budget": "\"1h\"",
+        "subscriptions": """
+        [{ name = "news", url = "https://example.org/feed.xml", every = "2h" }, \
+        { name = "b", url = "http://b.example" }]
+        """,
         "task_time": "\"20s\"",
         "timers": """
         [{ calendar = ["Mon..Fri 8:00", "daily"], accuracy = "1s", random_delay = "2s", persistent = true }, \
@@ -116,6 +120,11 @@ extension LoaderTests {
         app.opening.files = ["text/plain", "*.md"]
         app.opening.hosts = ["notes.example.org"]
         app.opening.schemes = ["notes", "x+y"]
+        var news = SubscriptionSpecification()
+        (news.name, news.url, news.every) = ("news", "https://example.org/feed.xml", .seconds(7_200))
+        var other = SubscriptionSpecification()
+        (other.name, other.url) = ("b", "http://b.example")
+        app.subscriptions = [news, other]
         app.transfers.allow = [WebPattern("https://*.example.org/pub/*")!]
         app.transfers.limit = 7
         app.transfers.sizeLimit = nil

@@ -61,6 +61,7 @@ struct ManualTests {
             + ReadyReader.keys.map { "ready." + $0 }
             + TopicRule.keys.map { "topics.TOPIC." + $0.name }
             + TransferReader.app.map { "transfers." + $0.name }
+            + SubscriptionReader.keys.map { "subscriptions." + $0.name }
             + WakeStormReader.keys.map { "wake_storm." + $0.name }
             + TableReader.profile.map { "resources.STATE." + $0.name }
             + SocketReader.names.map { "sockets." + $0 }

@@ -73,6 +73,23 @@ import TransferProtocol
         #expect(messages.contains { $0.contains(words) }, "\(messages)")
     }
 
+    @Test(
+        "A subscription has a name and a URL",
+        arguments: [
+            ("{ url = \"http://h/\" }", "name is missing"), ("{ name = \"a\" }", "url is missing"),
+            ("{ name = \"a/b\", url = \"http://h/\" }", "a name has from 1"),
+            ("{ name = \"a\", url = \"ftp://h/\" }", "no URL of http or https"),
+            ("{ name = \"a\", url = \"http://me@h/\" }", "no URL of http or https"),
+            ("{ name = \"a\", url = \"http://h/ b\" }", "no URL of http or https"),
+            ("{ name = \"a\", url = \"http://h/\", every = \"1ms\" }", "at least"), ("7", "expected a table"),
+            ("{ name = \"a\", url = \"http://h/\" }, { name = \"a\", url = \"http://i/\" }", "a"),
+        ]
+    )
+    func subscriptions(entry: String, words: String) {
+        let messages = complaints(app: "subscriptions = [\(entry)]\n")
+        #expect(messages.contains { $0.contains(words) }, "\(messages)")
+    }
+
     @Test("A host's credentials are a setting of type secret") func credentials() throws {
         let text = """
             [apps.web]

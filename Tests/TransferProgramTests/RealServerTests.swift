@@ -28,6 +28,31 @@ import TransferProtocol
         #expect(try File.read(bench.root + "/file-1", limit: 1 << 23) == bytes)
     }
 
+    @Test func `what nginx still has is not fetched again`() throws {
+        let bench = try Bench()
+        let bytes = try bench.serve("a", bytes: 5000)
+        let nginx = try bench.nginx()
+        var order = bench.download(1, nginx.plain + "/a")
+        #expect(try bench.run(order).status == 200)
+        let version = try #require(bench.head(of: 1)?.validator.version)
+        for known in [version, "Thu, 01 Jan 2099 00:00:00 GMT"] {
+            order.id += 1
+            order.unless = known
+            let end = try bench.run(order)
+            #expect(end.outcome == .done && end.status == 304 && end.bytes == 0 && end.sha256 == nil, "\(end)")
+        }
+        #expect(try File.read(bench.root + "/file-1") == bytes)
+        let other = try bench.serve("a", bytes: 6000)
+        order.id += 1
+        order.unless = version
+        let end = try bench.run(order)
+        #expect(
+            end.outcome == .done && end.status == 200 && end.bytes == 6000 && end.sha256?.utf8.count == 64,
+            "\(end)"
+        )
+        #expect(try File.read(bench.root + "/file-1") == other)
+    }
+
     @Test func `a server that is stopped is left after a while`() throws {
         let bench = try Bench(["--stall", "1"])
         try bench.serve("a", bytes: 1_500_000)

@@ -102,6 +102,10 @@ func head(_ lines: String...) -> ResponseHead {
         #expect(head("HTTP/1.1 200", "ETag: \"a\"b\"").condition == nil)
         #expect(head("HTTP/1.1 200", "ETag: \"" + String(repeating: "a", count: 2000) + "\"").condition == nil)
         let old = "Sun, 06 Nov 1994 08:49:37 GMT"
+        #expect(head("HTTP/1.1 200", "ETag: W/\"a\"").version == "W/\"a\"" && ResponseHead.isTag("W/\"a\""))
+        #expect(head("HTTP/1.1 200", "ETag: \"a\"", "Last-Modified: \(old)").version == "\"a\"")
+        #expect(head("HTTP/1.1 200", "ETag: a", "Last-Modified: \(old)").version == old && !ResponseHead.isTag(old))
+        #expect(head("HTTP/1.1 200", "Last-Modified: yesterday").version == nil)
         #expect(head("HTTP/1.1 200", "ETag: W/\"a\"", "Last-Modified: \(old)", date).condition == old)
         #expect(head("HTTP/1.1 200", "Last-Modified: Sun, 06 Nov 1994 08:49:38 GMT", date).condition == nil)
         #expect(head("HTTP/1.1 200", "Last-Modified: \(old)").condition == nil)

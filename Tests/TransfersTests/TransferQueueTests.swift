@@ -29,7 +29,7 @@ import Varlink
         _ queue: inout TransferQueue,
         _ limits: TransferQueue.Limits = limits,
         foreground: Set<String> = [],
-        mayRun: (String, Bool) -> Bool = { _, _ in true }
+        mayRun: (String, Transfer.Kind) -> Bool = { _, _ in true }
     ) -> [Int64] {
         var begun: [Int64] = []
         while let next = queue.next(limits, isInForeground: { foreground.contains($0) }, mayRun: mayRun) {
@@ -76,7 +76,7 @@ import Varlink
         var queue = TransferQueue()
         queue.add(Self.transfer(1, isDiscretionary: true))
         queue.add(Self.transfer(2))
-        #expect(Self.begin(&queue) { !$1 } == [2])
+        #expect(Self.begin(&queue) { $1 == .prompt } == [2])
         #expect(queue[1]?.state == .queued)
         #expect(Self.begin(&queue) == [1])
     }

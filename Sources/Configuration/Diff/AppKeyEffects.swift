@@ -264,6 +264,7 @@ enum AppKeyEffects {
         .value("may_open", \.opening.mayOpen, .live),
         .value("open_command", \.opening.command, .live),
         .table("transfers", \.transfers, .live, TransferReader.members(of:)),
+        .value("subscriptions", \.subscriptions, .live),
         .table("wake_storm", \.wakeStorm, .live, WakeStormReader.members(of:)),
     ]
 

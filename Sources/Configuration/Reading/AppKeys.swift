@@ -166,6 +166,7 @@ enum AppKeys {
         AppKey("transfers") { context, node, draft in
             Read.table(context, node, TransferReader.app, into: &draft.specification.transfers)
         },
+        .value("subscriptions", \.specification.subscriptions, SubscriptionReader.subscriptions),
         AppKey("wake_storm") { context, node, draft in
             Read.table(context, node, WakeStormReader.keys, into: &draft.specification.wakeStorm)
         },

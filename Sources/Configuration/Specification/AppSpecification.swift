@@ -196,6 +196,8 @@ public struct AppEvents: Sendable, Hashable {
     public var mailAttempts = 3
     /// What is transferred for it while it sleeps.
     public var transfers = TransferSpecification()
+    /// What is looked at for it on the network while it sleeps.
+    public var subscriptions: [SubscriptionSpecification] = []
     /// What it opens, and may have other apps open.
     public var opening = OpeningSpecification()
     /// How often events may wake it.

@@ -88,7 +88,7 @@ enum TimerReader {
         return timer
     }
 
-    private static func name(_ context: Context, _ node: Node) -> String? {
+    static func name(_ context: Context, _ node: Node) -> String? {
         guard let name = Read.text(context, node) else { return nil }
         guard name.utf8.count <= AppName.longest, name.utf8.allSatisfy({ $0.isNameByte || $0 == UInt8(ascii: ".") })
         else {

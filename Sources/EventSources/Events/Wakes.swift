@@ -205,7 +205,7 @@ package final class Wakes: Room, LifecycleObserver {
     /// Something happened for an app. Where its mailbox has no place for it, the app is woken all the same, so that it
     /// makes some.
     @discardableResult
-    func tell(_ event: WakeEvent, for app: AppRuntime) -> WakeOutcome {
+    package func tell(_ event: WakeEvent, for app: AppRuntime) -> WakeOutcome {
         do throws(Mailbox.Refusal) {
             return try happened(event, for: app)
         } catch {

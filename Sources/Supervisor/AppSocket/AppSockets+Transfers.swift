@@ -19,7 +19,7 @@ extension AppSockets {
             }
         case .transfers(let session):
             transfers.whenLoaded {
-                reply.send(["transfers": .array(transfers.infos(of: [app], session: session).map(\.json))])
+                reply.send(["transfers": .array(transfers.infos(of: [app], session: session, withFeeds: false).map(\.json))])
             }
         case .cancelTransfer(let id):
             transfers.whenLoaded {

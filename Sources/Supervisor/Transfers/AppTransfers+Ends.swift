@@ -28,7 +28,8 @@ extension AppTransfers {
             queue.update(id) {
                 $0.order.validator = TransferValidator(
                     condition: validator.condition,
-                    total: validator.total.map(bound)
+                    total: validator.total.map(bound),
+                    version: validator.version.flatMap { $0.utf8.count <= 4096 ? $0 : nil }
                 )
                 $0.bytes = offset
             }
@@ -91,7 +92,11 @@ extension AppTransfers {
     private func settle(_ id: Int64, _ outcome: TransferEnd.Outcome, of name: String) {
         // It is tried again, and may be before a disk that is slow or full says anything. The process takes no order for one
         // whose end was not acknowledged, and nothing of this end has to be durable.
-        guard queue[id] == nil else { return helpers[name]?.send(.acknowledge(id: id)) ?? () }
+        if let transfer = queue[id] {
+            // Each time a subscription is looked at, it begins from the start.
+            helpers[name]?.send(transfer.feed == nil ? .acknowledge(id: id) : .discard(id: id))
+            return
+        }
         supervisor.store.sync { [weak self] problem in
             guard problem == nil else { return }
             // What it has of a file that did not become one goes.
@@ -110,6 +115,7 @@ extension AppTransfers {
         guard let transfer = queue[id] else { return }
         let wall = Clock.realtimeMicroseconds()
         let error = transfer.error ?? "it failed"
+        if transfer.feed != nil { return looked(end, at: id) }
         switch end.outcome {
         case .done:
             let sum = end.sha256.flatMap { Self.isSHA256($0) ? $0 : nil }
@@ -182,22 +188,22 @@ extension AppTransfers {
         guard let transfer = queue[id] else { return }
         guard let app = coordinator.id(of: transfer.app).map({ apps[$0] }) else { return drop(id) }
         let mail = supervisor.mailboxes
-        mail.forgetTransfer(id, app)
+        // That it waits for a login may be told still; the first try that ends well cannot have asked for one.
+        if transfer.attempts > 1 || transfer.state != .running { mail.forgetTransfer(id, app) }
         let isLast = queue.count(of: transfer.session, transfer.app) == 1
         let wakes = isLast && queue.wantsEvents(of: transfer.session, transfer.app) && sleeps(app)
-        let folders = folders(of: app)
-        let root = folders.indices.contains(transfer.order.root) ? folders[transfer.order.root] : folders[0]
         let ended = TransferMail.ended(
             as: Message.transferDidFinish.rawValue,
             transfer: id,
             session: transfer.session,
             direction: transfer.order.direction.rawValue,
             url: transfer.order.url,
-            path: root + "/" + transfer.order.file,
+            path: path(transfer, app),
             bytes: result.bytes,
             status: result.status,
             sha256: result.sha256,
-            error: result.error
+            error: result.error,
+            token: transfer.token
         )
         // In this order: what there is of it when torpord is killed in between is told again, and not lost.
         if wakes { mail.tellTransfer(sessionOver(transfer), wakes: false, app) }

@@ -81,7 +81,7 @@ extension AppTransfers {
         let ended = supervisor.mailboxes.transferMail(of: app).count {
             $0.draft.message == Message.transferDidFinish.rawValue
         }
-        guard queue.count(of: app.name) + ended < rules.limit else {
+        guard queue.countAsked(of: app.name) + ended < rules.limit else {
             throw .failed(
                 "\(app.name) has \(rules.limit) transfers, as many as transfers.limit lets it have: those count that ended and "
                     + "that it has not answered for"
@@ -152,38 +152,45 @@ extension AppTransfers {
     // MARK: What there is
 
     /// How many of an app are not over.
-    package func count(of app: AppRuntime) -> Int { queue.count(of: app.name) }
+    package func count(of app: AppRuntime) -> Int { queue.countAsked(of: app.name) }
 
-    /// The transfers of some apps, those included that are over and that their apps have not answered for; in the order in
-    /// which they were asked for.
-    package func infos(of chosen: [AppRuntime], session: String?) -> [TransferInfo] {
+    /// The transfers of some apps, those included that are over and that their apps have not answered for, and their
+    /// subscriptions where these are wanted; in the order in which they were asked for.
+    package func infos(of chosen: [AppRuntime], session: String?, withFeeds: Bool = true) -> [TransferInfo] {
         var infos: [TransferInfo] = []
         let weakness = supervisor.wakes.timers.weakness()
         for app in chosen {
             let obstacle = obstacle(app, weakness: weakness)
-            infos += queue.transfers(of: app.name).map { info($0, app, obstacle) }
+            let transfers = queue.transfers(of: app.name).filter { withFeeds || $0.feed == nil }
+            infos += transfers.map { info($0, app, obstacle) }
             infos += supervisor.mailboxes.transferMail(of: app).compactMap { TransferInfo($0, app.name) }
         }
         if let session { infos.removeAll { !$0.session.utf8.elementsEqual(session.utf8) } }
         return infos.sorted { $0.id < $1.id }
     }
 
-    private func info(_ transfer: Transfer, _ app: AppRuntime, _ obstacle: Transfer.Cause?) -> TransferInfo {
+    /// The file that a transfer is to become, or is sent from.
+    func path(_ transfer: Transfer, _ app: AppRuntime) -> String {
+        if transfer.feed != nil { return feedsPlace(of: app.name).path + "/" + transfer.order.file }
         let folders = folders(of: app)
         let root = folders.indices.contains(transfer.order.root) ? folders[transfer.order.root] : folders[0]
+        return root + "/" + transfer.order.file
+    }
+
+    private func info(_ transfer: Transfer, _ app: AppRuntime, _ obstacle: Transfer.Cause?) -> TransferInfo {
         var info = TransferInfo(
             id: transfer.id,
             app: app.name,
             session: transfer.session,
             direction: transfer.order.direction.rawValue,
             url: transfer.order.url,
-            file: root + "/" + transfer.order.file,
+            file: path(transfer, app),
             state: "queued",
             createdAt: transfer.createdAt
         )
         switch transfer.state {
         case .queued:
-            guard transfer.order.isDiscretionary, let obstacle else { break }
+            guard transfer.kind != .prompt, let obstacle else { break }
             (info.state, info.cause) = ("waiting", obstacle.rawValue)
         case .running:
             info.state = "running"
@@ -204,7 +211,7 @@ extension AppTransfers {
 
     /// Ends a transfer for its app, which is told no more of it; forgets one that is over.
     package func cancel(_ id: Int64, of app: AppRuntime, _ completion: @escaping (TransferProblem?) -> Void) {
-        let isOurs = queue[id]?.app == app.name
+        let isOurs = queue[id].map { $0.app == app.name && $0.feed == nil } ?? false
         let isTold = supervisor.mailboxes.transferMail(of: app).contains { TransferMail.transfer(in: $0) == id }
         guard isOurs || isTold else {
             return completion(.invalid(FieldError(field: "id", problem: "is that of no transfer of \(app.name)")))
@@ -224,11 +231,19 @@ extension AppTransfers {
         by person: String,
         _ completion: @escaping (Result<[Int64], TransferProblem>) -> Void
     ) {
+        if let feed = ids.lazy.compactMap({ self.queue[$0]?.feed }).first {
+            let problem = "\(feed.name) is a subscription: take it from subscriptions in the configuration"
+            return completion(.failure(.failed(problem)))
+        }
         if let missing = ids.first(where: { queue[$0] == nil }) {
             let problem = "\(missing) is no transfer that is under way: ‘torpor transfers’ shows what is"
             return completion(.failure(.failed(problem)))
         }
-        let all = Set(ids).sorted() + chosen.flatMap { queue.transfers(of: $0.name).map(\.id) }
+        let all =
+            Set(ids).sorted()
+            + chosen.flatMap { app in
+                queue.transfers(of: app.name).filter { $0.feed == nil }.map(\.id)
+            }
         for id in all {
             guard let transfer = queue[id] else { continue }
             finish(id, TransferResult(of: transfer, reason: "cancelled", error: "it was cancelled by \(person)"))

@@ -41,6 +41,11 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     var tokens = TransferTokens()
     /// Of each that runs, what it had when it was heard of last.
     var heard: [Int64: (at: Duration, bytes: Int64)] = [:]
+    /// Apps whose subscriptions are not looked at: no event would launch them.
+    private var heldBack: Set<String> = []
+    /// By which the wall's clock is heard being set.
+    private var clockWatch: ClockWatch?
+    private var clockSource: IOSource?
     /// Starts that failed in a row, by app.
     private var failedStarts: [String: Int64] = [:]
     /// Makes folders, removes parts.
@@ -49,8 +54,6 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     private static let idleTime = Duration.seconds(2)
     /// So often it is looked whether what waits for a good moment may begin.
     private static let look = Duration.seconds(60)
-    /// Nothing is waited for longer at once: the clock may be set meanwhile.
-    private static let longestWait = Duration.seconds(20)
 
     package init(_ supervisor: Supervisor) {
         self.supervisor = supervisor
@@ -68,6 +71,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             for mail in supervisor.mailboxes.transferMail(of: app) {
                 guard let id = TransferMail.transfer(in: mail) else { continue }
                 lastID = max(lastID, id)
+                // What asks again for one that is over meanwhile gets that one.
+                tokens.note(TransferMail.token(in: mail), of: app.name, is: id)
                 if mail.draft.message == Message.transferDidFinish.rawValue { over.insert(id) }
             }
         }
@@ -84,6 +89,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             }
             queue.add(transfer)
         }
+        matchFeeds()
         // Of those that were force-quit in the last moment of an earlier torpord.
         touched(Array(apps))
         adoptHelpers()
@@ -119,8 +125,9 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     /// means no app.
     package func touched(_ apps: [AppRuntime]) {
         guard isLoaded, queue.count > 0, !supervisor.recovery.isShuttingDown else { return }
+        if apps.contains(where: { heldBack.contains($0.name) && machine($0).blocksWaking == nil }) { schedule() }
         for app in apps where machine(app).isForceQuit {
-            let ids = queue.ids(of: app.name)
+            let ids = queue.ids(of: app.name).subtracting(queue.feeds(of: app.name))
             guard !ids.isEmpty else { continue }
             let isAlone = helpers[app.name] == nil
             for id in ids.sorted() { drop(id, keepsPart: isAlone) }
@@ -135,8 +142,11 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         endHelper(of: app.name)
         failedStarts[app.name] = nil
         tokens.forget(app.name)
-        let place = parts(of: app.name)
-        disk.ask({ if File.exists(place.path) { _ = try? place.purge([], TreeWork()) } }, { _ in })
+        let places = [parts(of: app.name), feedsPlace(of: app.name)]
+        disk.ask(
+            { for place in places where File.exists(place.path) { _ = try? place.purge([], TreeWork()) } },
+            { _ in }
+        )
     }
 
     // MARK: What runs
@@ -168,15 +178,20 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
         var weakness: MachineWeakness??
         var obstacles: [String: Bool] = [:]
+        heldBack = []
         let limits = limits
         while true {
             let next = queue.next(limits) { name in
                 coordinator.id(of: name).map { machine(apps[$0]).state }.map { $0 == .active || $0 == .inactive }
                     ?? false
-            } mayRun: { name, isDiscretionary in
+            } mayRun: { name, kind in
                 // What it does already is not known yet.
                 if found[name] != nil || helpers[name]?.isUnheard ?? false { return false }
-                guard isDiscretionary else { return true }
+                guard kind != .prompt else { return true }
+                if kind == .feed, coordinator.id(of: name).map({ machine(apps[$0]).blocksWaking != nil }) ?? true {
+                    heldBack.insert(name)
+                    return false
+                }
                 if let known = obstacles[name] { return known }
                 if weakness == nil { weakness = .some(supervisor.wakes.timers.weakness()) }
                 let may = coordinator.id(of: name).map { obstacle(apps[$0], weakness: weakness ?? nil) == nil } ?? false
@@ -190,8 +205,29 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         let waitsForMoment = obstacles.values.contains(false) || queue.running.contains(where: \.order.isDiscretionary)
         if waitsForMoment { wait = min(wait ?? Self.look, Self.look) }
         if timer == nil { timer = try? loop.timer { [weak self] in self?.timeHasCome() } }
-        // Of the wall's clock, which may be set: it is looked again, at the latest, after a while.
-        if let wait { timer?.arm(after: min(wait, Self.longestWait)) } else { timer?.cancel() }
+        guard let wait else {
+            timer?.cancel()
+            return
+        }
+        timer?.arm(after: wait)
+        followClock()
+    }
+
+    /// What is waited for is of the wall's clock, which may be set, and goes on while the machine sleeps and the loop's does not.
+    private func followClock() {
+        guard clockSource == nil, let made = try? ClockWatch() else { return }
+        clockSource = try? loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.clockWasSet() }
+        clockWatch = consume made
+    }
+
+    private func clockWasSet() {
+        do throws(Errno) {
+            try clockWatch?.again()
+        } catch {
+            clockSource = nil
+            clockWatch = nil
+        }
+        timeHasCome()
     }
 
     private func timeHasCome() {
@@ -250,6 +286,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             order.authority = rules.authorities[host]
             order.credentials = logins[transfer.id] ?? configured(rules.credentials[host], app)
         }
+        if let feed = transfer.feed { self.order(feed, &order, of: app) }
         return order
     }
 
@@ -287,6 +324,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     ) {
         let name = app.name
         let place = parts(of: name)
+        let feeds = app.specification.subscriptions.isEmpty ? nil : feedsPlace(of: name)
         let known = queue.ids(of: name)
         let (names, rule, state) = (
             Account.Names(app.specification), supervisor.configuration.supervisor.transfers.minFree,
@@ -298,6 +336,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                 let owner = DataPlace.Owner(account)
                 do throws(Errno) {
                     _ = try place.makeFolder(for: owner, TreeWork())
+                    if let feeds { _ = try feeds.makeFolder(for: owner, TreeWork()) }
                 } catch {
                     throw LaunchError("cannot make the folder \(place.path) for \(owner.name): \(error)")
                 }
@@ -367,6 +406,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     func manner(of app: AppRuntime) -> TransferHelper.Manner {
         var arguments: [String] = []
         for folder in folders(of: app) { arguments += ["--root", folder] }
+        // The last, so that it moves no other.
+        if !app.specification.subscriptions.isEmpty { arguments += ["--root", feedsPlace(of: app.name).path] }
         for path in Set(app.specification.transfers.authorities.values).sorted() { arguments += ["--read", path] }
         return TransferHelper.Manner(arguments: arguments, account: Account.Names(app.specification))
     }
@@ -450,6 +491,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             for helper in helpers.values { helper.send(.rate(nil)) }
         }
         shareRate()
+        matchFeeds()
         for (name, helper) in helpers {
             if let id = coordinator.id(of: name), helper.manner != manner(of: apps[id]) { helper.replace() }
         }

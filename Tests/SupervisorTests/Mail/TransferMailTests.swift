@@ -45,6 +45,29 @@ import Varlink
 
     private func names(_ mail: FakeMail) -> [String] { mail.boxes.waiting(for: mail.web).map(\.draft.message) }
 
+    @Test("The token of its request is known by its mail, and told nobody") func tokens() {
+        func mail(_ token: UInt64) -> MailDraft {
+            TransferMail.ended(
+                as: "transferDidFinish",
+                transfer: 7,
+                session: "s",
+                direction: "download",
+                url: "http://example.org/",
+                path: "/f",
+                bytes: 1,
+                status: 200,
+                sha256: nil,
+                error: nil,
+                token: token
+            )
+        }
+        for token in [0, 1, UInt64.max] {
+            let mail = Mail(id: 1, draft: mail(token), firstAt: 0, lastAt: 0)
+            #expect(TransferMail.token(in: mail) == token && TransferMail.transfer(in: mail) == 7)
+        }
+        #expect(mail(1).payload == mail(2).payload)
+    }
+
     @Test("That a session is over is told first, the ends in their order, and both before anything that came later")
     func order() throws {
         let mail = try FakeMail()

@@ -166,9 +166,16 @@ struct TransferScene {
     /// Waits until the app was told that a file is there, and looks whether it is.
     func expectDone(_ name: String, at location: SourceLocation = #_sourceLocation) throws {
         var end: JSON?
-        try daemon.eventually("\(name) is told", at: location) {
-            end = try told().first { $0["path"]?.stringValue == state + "/" + name }
-            return end != nil
+        do {
+            try daemon.eventually("\(name) is told", at: location) {
+                end = try told().first { $0["path"]?.stringValue == state + "/" + name }
+                return end != nil
+            }
+        } catch {
+            // What is known of it instead.
+            let requests = requests.filter { $0.contains("/\(name) ") }
+            Issue.record("\(try infos) by \(helpers); \(parts); \(requests)", sourceLocation: location)
+            throw error
         }
         #expect(end?["error"]?.isNull == true, "\(end as Any)", sourceLocation: location)
         #expect(end?["bytes"]?.intValue == 1 << 20, sourceLocation: location)

@@ -91,7 +91,11 @@ struct TransferTests {
         }
     }
 
-    @Test("What transfers outlives torpord: nothing is asked for twice", arguments: [Loss.killed, .upgraded], [true, false])
+    @Test(
+        "What transfers outlives torpord: nothing is asked for twice",
+        arguments: [Loss.killed, .upgraded],
+        [true, false]
+    )
     func outlives(loss: Loss, isUpload: Bool) throws {
         try TransferScene.run(losing: true) { scene in
             let daemon = scene.daemon

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TransferProtocol
+
+/// An entry of `subscriptions`: something on the network that is looked at for the app while it sleeps.
+public struct SubscriptionSpecification: Sendable, Hashable {
+    /// What it is called among the app's subscriptions; the name of its file too.
+    public var name = ""
+    /// Of http or https.
+    public var url = ""
+    /// It is looked at no more often; less often while there is nothing new.
+    public var every = Duration.seconds(3_600)
+
+    /// One without name and URL.
+    public init() {}
+}
+
+extension SubscriptionSpecification: Written {
+    var written: String? { "\(name): \(url), every \(Quantity.text(every))" }
+}
+
+/// Reads `subscriptions`.
+enum SubscriptionReader {
+    static let keys: [Key<SubscriptionSpecification>] = [
+        .value("name", \.name, TimerReader.name),
+        .value("url", \.url, url),
+        .value("every", \.every, TimerReader.interval),
+    ]
+
+    /// So many an app may have.
+    private static let most = 64
+
+    static func subscriptions(_ context: Context, _ node: Node) -> [SubscriptionSpecification]? {
+        guard let found = Read.elements(context, node, of: "tables", subscription) else { return nil }
+        guard found.count <= most else {
+            context.error("has \(found.count) entries: at most \(most) go", at: node.position)
+            return nil
+        }
+        return Read.unique(context, node, found, by: \.name)
+    }
+
+    private static func subscription(_ context: Context, _ node: Node) -> SubscriptionSpecification? {
+        guard case .table = node.value else {
+            return context.expected("a table such as { name = \"news\", url = \"https://example.org/feed.xml\" }", node)
+        }
+        var subscription = SubscriptionSpecification()
+        let given = Read.table(context, node, keys, into: &subscription)
+        for key in ["name", "url"] where given[key] == nil { context.error("\(key) is missing", at: node.position) }
+        return subscription
+    }
+
+    private static func url(_ context: Context, _ node: Node) -> String? {
+        guard let text = Read.text(context, node) else { return nil }
+        guard WebAddress(text) != nil, text.utf8.count <= 8192, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
+            context.error(
+                "\(quoted(text)) is no URL of http or https, without a user in it: write it as "
+                    + "\"https://example.org/feed.xml\"",
+                at: node.position
+            )
+            return nil
+        }
+        return text
+    }
+}

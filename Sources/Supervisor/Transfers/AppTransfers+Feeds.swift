@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import EventLoop
+import EventSources
+import Lifecycle
+import Linux
+import Mailbox
+import Schedules
+import TransferProtocol
+import Transfers
+import Varlink
+
+/// Subscriptions: what is looked at on the network for apps while they sleep. Each is a transfer that never ends: it waits for
+/// its interval, is asked for on condition that there is something new, and tells its app only of that.
+extension AppTransfers {
+    /// Bytes that there may be of one.
+    private static let mostBytes: Int64 = 4 << 20
+
+    /// What a subscription is about: the topic of its messages, and its session where transfers are listed.
+    static func topic(ofFeed name: String) -> String { "torpor.feed:\(name)" }
+
+    /// Where what was found is, of an app.
+    func feedsPlace(of app: String) -> DataPlace { DataPlace(root: supervisor.runtime.state + "/feeds", app: app) }
+
+    /// Has what the configuration says, and nothing else.
+    func matchFeeds() {
+        guard isLoaded else { return }
+        for app in apps { matchFeeds(of: app) }
+    }
+
+    private func matchFeeds(of app: AppRuntime) {
+        var wanted = app.specification.subscriptions
+        for id in queue.feeds(of: app.name) {
+            guard let transfer = queue[id], var feed = transfer.feed else { continue }
+            guard let index = wanted.firstIndex(where: { $0.name.utf8.elementsEqual(feed.name.utf8) }) else {
+                drop(id)
+                continue
+            }
+            let subscription = wanted.remove(at: index)
+            let hasMoved = !transfer.order.url.utf8.elementsEqual(subscription.url.utf8)
+            guard hasMoved || feed.every != subscription.every else { continue }
+            feed.every = subscription.every
+            if hasMoved { feed.moved() }
+            // One that runs is asked for once more, elsewhere.
+            if transfer.state == .running { helpers[app.name]?.send(.stop(id: id)) }
+            queue.update(id) {
+                $0.feed = feed
+                $0.order.url = subscription.url
+            }
+            queue.set(id, waiting(feed))
+            save(id)
+        }
+        for subscription in wanted { subscribe(app, to: subscription) }
+    }
+
+    private func subscribe(_ app: AppRuntime, to subscription: SubscriptionSpecification) {
+        var order = TransferOrder(
+            id: nextID(),
+            direction: .download,
+            url: subscription.url,
+            root: 0,
+            file: subscription.name,
+            method: "GET"
+        )
+        order.isDiscretionary = true
+        var transfer = Transfer(
+            order: order,
+            app: app.name,
+            session: Self.topic(ofFeed: subscription.name),
+            createdAt: Clock.realtimeMicroseconds()
+        )
+        transfer.events = false
+        transfer.feed = TransferFeed(name: subscription.name, every: subscription.every)
+        queue.add(transfer)
+        save(transfer.id)
+    }
+
+    private func waiting(_ feed: TransferFeed) -> Transfer.State {
+        feed.due(now: supervisor.clocks).map { .waiting(.interval, until: $0) } ?? .queued
+    }
+
+    /// What torpor-transfer is told of one: only what is new is to come, and not much.
+    func order(_ feed: TransferFeed, _ order: inout TransferOrder, of app: AppRuntime) {
+        order.root = folders(of: app).count
+        order.validator = nil
+        order.unless = feed.version
+        order.sizeLimit = Self.mostBytes
+    }
+
+    /// It was looked at, or could not be.
+    func looked(_ end: TransferEnd, at id: Int64) {
+        guard let transfer = queue[id], var feed = transfer.feed,
+            let app = coordinator.id(of: transfer.app).map({ apps[$0] })
+        else { return }
+        let result: FetchResult
+        switch end.outcome {
+        case .done where end.status == 304: result = .noData
+        case .done:
+            result = end.sha256 == feed.sha256 ? .noData : .newData
+            feed.version = transfer.order.validator?.version
+            feed.sha256 = end.sha256
+        default:
+            result = .failed
+            if feed.failures == 0 {
+                let why = transfer.error ?? "it failed"
+                note(app, .transfer, text: "has a subscription that cannot be looked at: \(feed.name): \(why)")
+            }
+        }
+        feed.looked(result, now: supervisor.clocks)
+        queue.update(id) {
+            $0.feed = feed
+            $0.failures = 0
+            if result != .failed { ($0.reason, $0.error) = (nil, nil) }
+        }
+        // Before it is durable that this is known: a torpord that is killed in between is followed by one that tells it.
+        if result == .newData { tell(app, of: feed, transfer.order.url) }
+        queue.set(id, waiting(feed))
+        save(id)
+    }
+
+    private func tell(_ app: AppRuntime, of feed: TransferFeed, _ url: String) {
+        var mail: MailDraft?
+        if hears(app, .didReceiveEvent) {
+            mail = MailDraft(
+                topic: Self.topic(ofFeed: feed.name),
+                message: Message.didReceiveEvent.rawValue,
+                payload: [
+                    "path": .string(feedsPlace(of: app.name).path + "/" + feed.name), "url": .string(url),
+                ],
+                coalescing: .latest,
+                sender: "torpord"
+            )
+            mail?.wake = .background
+        }
+        supervisor.wakes.tell(
+            WakeEvent(.transfer, feed.name, "something new of its subscription \(feed.name)", mail: mail, at: loop.now),
+            for: app
+        )
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Schedules
+public import Varlink
+
+/// What a subscription makes of a transfer: it never ends, and is begun again and again, the less often the less new there is.
+public struct TransferFeed: Hashable, Sendable {
+    /// Its name among the app's subscriptions.
+    public let name: String
+    /// It is looked at no more often.
+    public var every: Duration
+    /// What was there last: an ETag or a Last-Modified; nil where the server said neither.
+    public var version: String?
+    /// SHA-256 of what was there last; nil before anything was.
+    public var sha256: String?
+    private var learned: FetchState.FetchHistory
+    private var lastWall: Int64?
+
+    /// One that nobody has looked at.
+    public init(name: String, every: Duration) {
+        (self.name, self.every) = (name, every)
+        learned = FetchState.FetchHistory(interval: every)
+    }
+
+    /// How often in a row it could not be looked at.
+    public var failures: Int { learned.failures }
+
+    private func state(_ now: ClockPair) -> FetchState {
+        FetchState(minimum: every, learned, lastWall: lastWall, now: now)
+    }
+
+    /// When it is to be looked at, microseconds since 1970; nil for at once.
+    public func due(now: ClockPair) -> Int64? {
+        lastWall.map { _ in now.wall(atRunning: state(now).due) }
+    }
+
+    /// It was looked at.
+    public mutating func looked(_ result: FetchResult, now: ClockPair) {
+        var state = state(now)
+        state.begin(now: now)
+        state.end(result)
+        learned = state.learned
+        lastWall = now.wall
+    }
+
+    /// It is at another place now: what was there says nothing of that.
+    public mutating func moved() { self = TransferFeed(name: name, every: every) }
+
+    /// Reads one that was kept.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        self.init(name: try fields.string("name"), every: .microseconds(try fields.int("every")))
+        version = try fields.optionalString("version")
+        sha256 = try fields.optionalString("sha256")
+        learned = FetchState.FetchHistory(interval: .microseconds(try fields.int("interval")))
+        learned.failures = Int(clamping: try fields.int("failures"))
+        lastWall = try fields.optionalInt("last")
+        for result in FetchResult.allCases { learned.counts[result] = try fields.optionalInt(result.rawValue) }
+    }
+
+    /// What is kept of it. Durations are microseconds.
+    public var json: JSON {
+        var object: JSONObject = [
+            "name": .string(name), "every": .int(Self.microseconds(every)), "version": .optional(version),
+            "sha256": .optional(sha256), "interval": .int(Self.microseconds(learned.interval)),
+            "failures": .int(Int64(learned.failures)), "last": .optional(lastWall),
+        ]
+        for (result, count) in learned.counts { object[result.rawValue] = .int(count) }
+        return .object(object)
+    }
+
+    private static func microseconds(_ duration: Duration) -> Int64 {
+        let parts = duration.components
+        return parts.seconds * 1_000_000 + parts.attoseconds / 1_000_000_000_000
+    }
+}
