@@ -56,8 +56,8 @@ let package = Package(
         .target(
             name: "Archives",
             dependencies: [
-                "Configuration", "Engine", "EventLoop", "Lifecycle", "Linux", "Processes", "TorporAPI", "Varlink",
-                "VarlinkServer", "WireText",
+                "Configuration", "Engine", "EventLoop", "HTTPAsking", "Lifecycle", "Linux", "Processes", "TorporAPI",
+                "Varlink", "VarlinkServer", "WireText",
             ]
         ),
         .target(name: "Bearer"),
@@ -165,6 +165,7 @@ let package = Package(
             name: "GatewayConfiguration",
             dependencies: ["Configuration", "WireText"]
         ),
+        .target(name: "HTTPAsking", dependencies: ["EventLoop", "Linux", "TransferRules"]),
         .target(name: "HTTPServing", dependencies: ["CMicrohttpd", "Linux", "Varlink", "WireText"]),
         .target(name: "Importing", dependencies: ["CYAML", "CalendarTime", "Configuration", "Varlink", "WireText"]),
         .target(name: "JetsamPolicy", dependencies: ["TorporPolicyKit"], path: "Plugins/Jetsam"),
@@ -226,9 +227,9 @@ let package = Package(
         .target(
             name: "Supervisor",
             dependencies: [
-                "Archives", "Configuration", "Engine", "EventLoop", "EventSources", "KeeperProtocol", "Lifecycle",
-                "Linux", "LoginManager", "Mailbox", "MemoryPressure", "Notify", "Output", "Policies", "PolicyHost",
-                "CalendarTime", "Processes", "Recovery", "Schedules", "ServiceManager", "Store", "TorporAPI",
+                "Archives", "Configuration", "Engine", "EventLoop", "EventSources", "HTTPAsking", "KeeperProtocol",
+                "Lifecycle", "Linux", "LoginManager", "Mailbox", "MemoryPressure", "Notify", "Output", "Policies",
+                "PolicyHost", "CalendarTime", "Processes", "Recovery", "Schedules", "ServiceManager", "Store", "TorporAPI",
                 "TorporPolicyABI", "TransferProtocol", "TransferRules", "Transfers", "Varlink", "VarlinkServer",
                 "WireText",
             ]

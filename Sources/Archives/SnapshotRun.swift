@@ -3,10 +3,10 @@
 package import Configuration
 package import Engine
 import EventLoop
+import HTTPAsking
 import Lifecycle
 import Linux
 import Processes
-import WireText
 
 /// Has a snapshot made as the configuration says: by a command, or a request to a server, whose answer it gathers. It ends
 /// with its last reference, and what it has started with it.
@@ -15,14 +15,10 @@ package final class SnapshotRun {
     typealias Outcome = Result<ArchiveContent, LaunchError>
 
     private static let mostBytes = Int(ArchiveFolder.largestSnapshot)
-    /// Behind a status line and headers no longer than that comes what was asked for.
-    private static let mostHead = 64 << 10
     /// Read at a time: others have their turn in between.
     private static let portion = 64 << 10
     /// The core's deadline comes first.
     private static let reserve = Duration.seconds(1)
-    /// So long a server has to close the connection after its answer.
-    private static let patience = Duration.milliseconds(250)
 
     private let loop: EventLoop
     private let queue: SnapshotQueue
@@ -30,17 +26,13 @@ package final class SnapshotRun {
     private var hasBegun = false
     private var isOver = false
     private var bytes: [UInt8] = []
-    /// Of a server's answer, once its head is there: where its body begins, and where it ends if the server has said so.
-    private var body: Int?
-    private var end: Int?
-    private var scanned = 0
-    private var isClosing = false
     private var timer: TimerSource?
     /// The app shows something new meanwhile.
     package var isOutdated = false
     private var descriptor: Descriptor?
     private var source: IOSource?
     private var command: Descriptor?
+    private var question: HTTPQuestion?
 
     /// - Parameter completion: called by the loop, once, and not after the last reference is gone.
     init(_ loop: EventLoop, _ queue: SnapshotQueue, _ completion: @escaping (Outcome) -> Void) {
@@ -74,7 +66,8 @@ package final class SnapshotRun {
             app.snapshotBegan = run.loop.now
             switch specification.source {
             case .command(let words): run.run(words, for: app, states)
-            case .http(let host, let port, let path): run.ask(host, port, path)
+            case .http(let host, let port, let path):
+                run.ask(HTTPQuestion.Place(host: host, port: port, path: path))
             case .file(let path): run.take(file: path, of: states.ownUsers(of: app))
             }
         }
@@ -101,6 +94,7 @@ package final class SnapshotRun {
         descriptor = nil
         if let command { Pidfd.killGroup(command.raw) }
         command = nil
+        question = nil
     }
 
     // MARK: A command
@@ -127,7 +121,7 @@ package final class SnapshotRun {
             switch result {
             case .success(.exited(0)):
                 // What is left of it is no more than a pipe has.
-                while self.read(name, most: Self.mostBytes) == .some {}
+                while self.read(name) == .some {}
                 self.finish(.success(.bytes(self.bytes)))
             case .success(.exited(let code)): self.fail("command \(name) failed with exit status \(code)")
             case .success(.signaled(let signal, _)): self.fail("command \(name) died of \(Signal.name(signal))")
@@ -138,18 +132,18 @@ package final class SnapshotRun {
 
     private func gather(_ name: String) {
         // The command may have closed its output and go on: its exit tells.
-        if read(name, most: Self.mostBytes) == .end { source?.cancel() }
+        if read(name) == .end { source?.cancel() }
     }
 
     /// What one read came to.
     private enum Portion { case some, none, end }
 
-    private func read(_ name: String, most: Int) -> Portion {
+    private func read(_ name: String) -> Portion {
         guard !isOver, let descriptor else { return .end }
         do throws(Errno) {
             guard let part = try Descriptor.read(descriptor.raw, maximum: Self.portion) else { return .none }
             bytes += part
-            if bytes.count > most { fail("\(name) gives more than \(Self.mostBytes >> 20) MiB") }
+            if bytes.count > Self.mostBytes { fail("\(name) gives more than \(Self.mostBytes >> 20) MiB") }
             return part.isEmpty ? .end : .some
         } catch {
             fail("\(name): \(error)")
@@ -159,86 +153,16 @@ package final class SnapshotRun {
 
     // MARK: A server
 
-    private func ask(_ host: String, _ port: UInt16, _ path: String) {
-        let place = "http://\(host):\(port)\(path)"
-        do throws(Errno) {
-            let address = host == "localhost" ? "127.0.0.1" : host
-            let socket = try Sockets.connectTCP(address: address, port: port)
-            // That torpord looked is no use of the app: nothing of the connection stays behind for those who count.
-            try Sockets.resetOnClose(socket.raw)
-            descriptor = socket
-            source = try loop.watch(socket.raw, .writable) { [weak self] _ in
-                guard let self, let socket = self.descriptor else { return }
-                if let error = Sockets.pendingError(socket.raw) { return self.fail("\(place): \(error)") }
-                self.request(host, port, path, place)
+    private func ask(_ place: HTTPQuestion.Place) {
+        question = HTTPQuestion(place, for: .body(most: Self.mostBytes), on: loop) { [weak self] result in
+            guard let self else { return }
+            switch result {
+            case .success(let answer) where (200..<300).contains(answer.status):
+                self.finish(.success(.bytes(answer.body)))
+            case .success(let answer): self.fail("\(place) answers \(answer.status)")
+            case .failure(let problem): self.fail("\(place)\(problem)")
             }
-        } catch {
-            fail("\(place): \(error)")
         }
-    }
-
-    private func request(_ host: String, _ port: UInt16, _ path: String, _ place: String) {
-        guard let descriptor else { return }
-        source?.cancel()
-        let head = "GET \(path) HTTP/1.0\r\nHost: \(host):\(port)\r\nUser-Agent: torpor\r\nConnection: close\r\n\r\n"
-        do throws(Errno) {
-            // A request this short fits into the buffer of a fresh connection.
-            _ = try Descriptor.write(descriptor.raw, Array(head.utf8))
-            source = try loop.watch(descriptor.raw, .readable, priority: .last) { [weak self] _ in
-                guard let self else { return }
-                switch self.read(place, most: Self.mostBytes + Self.mostHead) {
-                case .none: break
-                case .some: self.look(place)
-                case .end: self.take(place)
-                }
-            }
-        } catch {
-            fail("\(place): \(error)")
-        }
-    }
-
-    /// Looks how far the answer is.
-    private func look(_ place: String) {
-        guard !isOver else { return }
-        findBody()
-        guard let body else {
-            if bytes.count > Self.mostHead { fail("\(place) gives no answer of HTTP") }
-            return
-        }
-        guard let end, bytes.count >= end else {
-            if let end, end - body > Self.mostBytes { fail("\(place) gives more than \(Self.mostBytes >> 20) MiB") }
-            return
-        }
-        guard !isClosing else { return }
-        isClosing = true
-        // It closes the connection now, as it was asked to: the app is not to fall asleep with that before it.
-        timer = try? loop.timer { [weak self] in self?.take(place) }
-        timer?.arm(after: Self.patience)
-    }
-
-    private func findBody() {
-        let mark = Array("\r\n\r\n".utf8)
-        let last = min(bytes.count, Self.mostHead) - mark.count
-        guard body == nil, last >= scanned else { return }
-        body = (scanned...last).first { bytes[$0..<($0 + mark.count)].elementsEqual(mark) }.map { $0 + mark.count }
-        scanned = last + 1
-        guard let body else { return }
-        let head = String(wire: bytes[..<body]).lowercased().split(whereSeparator: \.isNewline)
-        let said = head.first { $0.hasPrefix("content-length:") }?.dropFirst(15).filter { $0 != " " && $0 != "\t" }
-        end = said.flatMap { Int($0) }.flatMap { $0 >= 0 && $0 <= Int.max - body ? $0 + body : nil }
-    }
-
-    /// The whole answer is there.
-    private func take(_ place: String) {
-        guard !isOver else { return }
-        let line = String(wire: bytes.prefix(12))
-        findBody()
-        guard line.hasPrefix("HTTP/1."), let status = Int(line.suffix(3)), let body else {
-            return fail("\(place) gives no answer of HTTP")
-        }
-        guard (200..<300).contains(status) else { return fail("\(place) answers \(status)") }
-        guard bytes.count >= end ?? body else { return fail("\(place) breaks off its answer") }
-        finish(.success(.bytes(Array(bytes[body..<(end ?? bytes.count)]))))
     }
 
     // MARK: A file

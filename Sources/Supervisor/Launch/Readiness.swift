@@ -3,11 +3,11 @@
 import Configuration
 import Engine
 import EventLoop
+import HTTPAsking
 import Lifecycle
 import Linux
 import Processes
 import SystemPackage
-import WireText
 
 /// Tries again and again whether an app is ready, and says so to the core; it ends with its last reference.
 final class ReadinessProbe {
@@ -18,7 +18,7 @@ final class ReadinessProbe {
     private var limit: TimerSource?
     private var socket: Descriptor?
     private var source: IOSource?
-    private var answer: [UInt8] = []
+    private var question: HTTPQuestion?
     private var command: Descriptor?
     /// Why the file could not be looked at: said once.
     private var said: Errno?
@@ -47,9 +47,9 @@ final class ReadinessProbe {
         limit?.arm(after: probe.timeout)
         switch probe.kind {
         case .file(let path): look(path, app, supervisor)
-        case .tcp(let host, let port): connect(host, port) { [weak self] in self?.succeeded() }
+        case .tcp(let host, let port): connect(host, port)
         case .http(let host, let port, let path):
-            connect(host, port) { [weak self] in self?.ask(host, port, path) }
+            ask(HTTPQuestion.Place(host: host, port: port, path: path), supervisor)
         case .command(let words): run(words, app, supervisor)
         }
     }
@@ -107,50 +107,36 @@ final class ReadinessProbe {
         source?.cancel()
         source = nil
         socket = nil
-        answer = []
+        question = nil
         if let command { try? Pidfd.sendSignal(command.raw, Signal.kill) }
         command = nil
     }
 
     // MARK: TCP and HTTP
 
-    private func connect(_ host: String, _ port: UInt16, _ connected: @escaping () -> Void) {
+    private func connect(_ host: String, _ port: UInt16) {
         do throws(Errno) {
             let address = host == "localhost" ? "127.0.0.1" : host
             let socket = try Sockets.connectTCP(address: address, port: port)
             self.socket = socket
             source = try supervisor?.loop.watch(socket.raw, .writable) { [weak self] _ in
                 guard let self, let socket = self.socket else { return }
-                guard Sockets.pendingError(socket.raw) == nil else { return self.failed() }
-                self.source?.cancel()
-                connected()
+                Sockets.pendingError(socket.raw) == nil ? self.succeeded() : self.failed()
             }
         } catch {
             failed()
         }
     }
 
-    private func ask(_ host: String, _ port: UInt16, _ path: String) {
-        guard let socket else { return failed() }
-        let request = "GET \(path) HTTP/1.0\r\nHost: \(host):\(port)\r\nUser-Agent: torpor\r\n\r\n"
-        do throws(Errno) {
-            // A request this short fits into the buffer of a fresh connection.
-            _ = try Descriptor.write(socket.raw, Array(request.utf8))
-            source = try supervisor?.loop.watch(socket.raw, .readable) { [weak self] _ in self?.readAnswer() }
-        } catch {
-            failed()
+    private func ask(_ place: HTTPQuestion.Place, _ supervisor: Supervisor) {
+        question = HTTPQuestion(place, for: .status, on: supervisor.loop) { [weak self] result in
+            guard let self else { return }
+            if case .success(let answer) = result, (200..<400).contains(answer.status) {
+                self.succeeded()
+            } else {
+                self.failed()
+            }
         }
-    }
-
-    private func readAnswer() {
-        guard let socket else { return }
-        guard let bytes = try? Descriptor.read(socket.raw, maximum: 256), !bytes.isEmpty else { return failed() }
-        answer += bytes
-        // "HTTP/1.1 200": twelve bytes tell.
-        guard answer.count >= 12 else { return }
-        let line = String(wire: answer.prefix(12))
-        guard line.hasPrefix("HTTP/1."), let status = Int(line.suffix(3)) else { return failed() }
-        (200..<400).contains(status) ? succeeded() : failed()
     }
 
     // MARK: Commands
