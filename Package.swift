@@ -229,7 +229,8 @@ let package = Package(
             dependencies: [
                 "Archives", "Configuration", "Engine", "EventLoop", "EventSources", "HTTPAsking", "KeeperProtocol",
                 "Lifecycle", "Linux", "LoginManager", "Mailbox", "MemoryPressure", "Notify", "Output", "Policies",
-                "PolicyHost", "CalendarTime", "Processes", "Recovery", "Schedules", "ServiceManager", "Store", "TorporAPI",
+                "PolicyHost", "CalendarTime", "Processes", "Recovery", "Schedules", "ServiceManager", "Store",
+                "TorporAPI",
                 "TorporPolicyABI", "TransferProtocol", "TransferRules", "Transfers", "Varlink", "VarlinkServer",
                 "WireText",
             ]

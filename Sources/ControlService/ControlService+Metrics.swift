@@ -17,23 +17,32 @@ extension ControlService {
         func each(_ metric: Metric, _ value: (AppRuntime) -> Int) -> MetricFamily {
             MetricFamily(metric, apps.map { MetricSample([MetricLabel("app", $0.name)], Double(value($0))) })
         }
+        func several(_ metric: Metric, _ label: String, _ values: (AppRuntime) -> [(String, Int)]) -> MetricFamily {
+            MetricFamily(
+                metric,
+                apps.flatMap { app in
+                    values(app).map { name, value in
+                        MetricSample([MetricLabel("app", app.name), MetricLabel(label, name)], Double(value))
+                    }
+                }
+            )
+        }
         return [
             each(.appMail) { supervisor.mailboxes.waiting(for: $0).count },
             each(.appUnhandled) { supervisor.mailboxes.unhandled.count(of: $0) },
             each(.appUnhandledDropped) { $0.unhandledDropped },
+            several(.appTransfers, "state") { supervisor.transfers.states(of: $0) },
+            several(.appTransfersEnded, "result") { app in
+                TransferCounters.Result.allCases.map { ($0.rawValue, app.transferCounters.ended[$0] ?? 0) }
+            },
+            several(.appTransferred, "direction") { app in
+                app.transferCounters.bytes.map { ($0.key, Int(clamping: $0.value)) }.sorted { $0.0 < $1.0 }
+            },
             each(.appLaunches) { Int($0.counters.launches) },
             each(.appWakes) { Int($0.counters.wakes) },
-            MetricFamily(
-                .appEndings,
-                apps.flatMap { app in
-                    app.counters.endings.map { ending in
-                        let labels = [
-                            MetricLabel("app", app.name), MetricLabel("reason", ending.reason.rawValue),
-                        ]
-                        return MetricSample(labels, Double(ending.count))
-                    }
-                }
-            ),
+            several(.appEndings, "reason") { app in
+                app.counters.endings.map { ($0.reason.rawValue, Int(clamping: $0.count)) }
+            },
         ]
     }
 

@@ -29,6 +29,9 @@ public enum Metric: String, CaseIterable, Sendable {
     case appMail = "torpor_app_mailbox_messages"
     case appUnhandled = "torpor_app_unhandled_messages"
     case appUnhandledDropped = "torpor_app_unhandled_dropped"
+    case appTransfers = "torpor_app_transfers"
+    case appTransfersEnded = "torpor_app_transfers_ended"
+    case appTransferred = "torpor_app_transferred_bytes"
     case appLaunches = "torpor_app_launches"
     case appRestarts = "torpor_app_restarts"
     case appEndings = "torpor_app_endings"
@@ -60,12 +63,13 @@ public enum Metric: String, CaseIterable, Sendable {
         switch self {
         case .supervisor: .info
         case .supervisorProcessor, .events, .transitions, .deadlinesMissed, .wakesHeldBack, .appProcessor, .appLaunches,
-            .appUnhandledDropped, .appRestarts, .appEndings, .appWakes, .memoryWaiting, .memorySteps, .policyAdvice,
+            .appUnhandledDropped, .appTransfersEnded, .appTransferred, .appRestarts, .appEndings, .appWakes,
+            .memoryWaiting, .memorySteps, .policyAdvice,
             .policyFailures,
             .policyStalls:
             .counter
         case .supervisorStart, .supervisorMemory, .supervisorDescriptors, .apps, .appFailed, .appMemory, .appUptime,
-            .appHolds, .appMail, .appUnhandled, .memoryTotal, .memoryAvailable, .swapTotal, .swapFree:
+            .appHolds, .appMail, .appUnhandled, .appTransfers, .memoryTotal, .memoryAvailable, .swapTotal, .swapFree:
             .gauge
         case .transitionDuration, .wakeLatency: .histogram
         case .appState, .memoryLevel, .policyState: .stateset
@@ -91,6 +95,9 @@ public enum Metric: String, CaseIterable, Sendable {
         case .appFailed, .appMemory, .appProcessor, .appUptime, .appHolds, .appMail, .appUnhandled,
             .appUnhandledDropped, .appLaunches, .appRestarts, .appWakes:
             ["app"]
+        case .appTransfers: ["app", "state"]
+        case .appTransfersEnded: ["app", "result"]
+        case .appTransferred: ["app", "direction"]
         case .appEndings: ["app", "reason"]
         case .memoryLevel: [rawValue]
         case .memoryWaiting: ["tasks"]
@@ -127,6 +134,9 @@ public enum Metric: String, CaseIterable, Sendable {
         case .appMail: "How many messages wait to be told to an app."
         case .appUnhandled: "How many messages to an app nobody handled."
         case .appUnhandledDropped: "How many of these went since there were too many."
+        case .appTransfers: "How many transfers of an app are queued, running and waiting, its subscriptions included."
+        case .appTransfersEnded: "How many transfers of an app are done, failed and were cancelled."
+        case .appTransferred: "What was downloaded and uploaded for an app, tries that failed included."
         case .appLaunches: "How often an app was launched."
         case .appRestarts: "How often an app was restarted since a person last started or reset it."
         case .appEndings: "How often, and why, an app ended."

@@ -74,6 +74,9 @@ public struct TransferOrder: Hashable, Sendable {
     public var unless: String?
     /// What a file was that is sent once more: if it is another now, the transfer fails.
     public var source: TransferSource?
+    /// The server may have taken the file in an earlier try whose end nobody knows, and is not to get it twice: unless that is
+    /// known after all, the transfer has failed.
+    public var isDoubtful = false
     /// The most bytes that a download may have.
     public var sizeLimit: Int64?
     /// Bytes that the destination's filesystem keeps free; below it a download ends with `space`.
@@ -118,6 +121,7 @@ public struct TransferOrder: Hashable, Sendable {
         validator = try fields["validator"].map { json throws(FieldError) in try TransferValidator(json: json) }
         unless = try fields.optionalString("unless")
         source = try fields["source"].map { json throws(FieldError) in try TransferSource(json: json) }
+        isDoubtful = try fields.optionalBool("doubtful") ?? false
         sizeLimit = try fields.optionalInt("size_limit")
         minimumFree = try fields.optionalInt("min_free") ?? 0
         isDiscretionary = try fields.optionalBool("discretionary") ?? false
@@ -133,6 +137,7 @@ public struct TransferOrder: Hashable, Sendable {
             "sha256": .optional(sha256), "validator": validator?.json ?? .null, "source": source?.json ?? .null,
             "size_limit": .optional(sizeLimit), "min_free": .int(minimumFree), "discretionary": .bool(isDiscretionary),
             "credentials": credentials?.json ?? .null, "authority": .optional(authority), "unless": .optional(unless),
+            "doubtful": .bool(isDoubtful),
         ]
     }
 }

@@ -30,6 +30,15 @@ public struct Transfer: Hashable, Sendable {
         case running
         /// It is queued again at that time; of a login, when that was answered.
         case waiting(Cause, until: Int64?)
+
+        /// As the interface has it.
+        public var word: String {
+            switch self {
+            case .queued: "queued"
+            case .running: "running"
+            case .waiting: "waiting"
+            }
+        }
     }
 
     /// What torpor-transfer is told, with what the server and the file said last.
@@ -52,6 +61,8 @@ public struct Transfer: Hashable, Sendable {
     public var token: UInt64 = 0
     /// Where it stands; one that runs is kept as queued.
     public var state = State.queued
+    /// A try whose end is not known may have sent it.
+    public var mayBeSent = false
     /// How often it was begun.
     public var attempts: Int64 = 0
     /// Tries since bytes came that failed.
@@ -104,6 +115,7 @@ public struct Transfer: Hashable, Sendable {
         error = try fields.optionalString("error")
         realm = try fields.optionalString("realm")
         scheme = try fields.optionalString("scheme")
+        mayBeSent = try fields.optionalBool("may_be_sent") ?? false
         feed = try fields["feed"].map { json throws(FieldError) in try TransferFeed(json: json) }
         guard let word = try fields.optionalString("cause") else { return }
         guard let cause = Cause(rawValue: word) else { throw FieldError(field: "cause", problem: "is unknown") }
@@ -122,6 +134,7 @@ public struct Transfer: Hashable, Sendable {
             "reason": .optional(reason), "error": .optional(error), "realm": .optional(realm),
             "scheme": .optional(scheme),
         ]
+        if mayBeSent { object["may_be_sent"] = .bool(true) }
         if let feed { object["feed"] = feed.json }
         if case .waiting(let cause, let until) = state {
             object["cause"] = .string(cause.rawValue)
@@ -142,6 +155,9 @@ public struct Transfer: Hashable, Sendable {
 
 /// How a transfer ended for good.
 public struct TransferResult: Hashable, Sendable {
+    /// The ``reason`` of one that a person cancelled.
+    public static let cancelled = "cancelled"
+
     /// Why it failed, a word; nil for one that is done.
     public var reason: String?
     /// Why it failed, a sentence; nil for one that is done.

@@ -37,6 +37,13 @@ struct DiskWork: Sendable {
             switch order.direction {
             case .upload:
                 if let earlier { return .ended(earlier) }
+                if order.isDoubtful {
+                    throw DiskError(
+                        .failed,
+                        "doubt",
+                        "it was under way when what sends it was lost: the server may have it"
+                    )
+                }
                 return .source(try openSource())
             case .download:
                 let isThere = try? parts.status(Places.part(order.id))

@@ -35,7 +35,14 @@ import TransferProtocol
         var order = bench.download(1, nginx.plain + "/a")
         #expect(try bench.run(order).status == 200)
         let version = try #require(bench.head(of: 1)?.validator.version)
-        for known in [version, "Thu, 01 Jan 2099 00:00:00 GMT"] {
+        // As nginx has it in Last-Modified.
+        let modified = try FileManager.default.attributesOfItem(atPath: bench.served + "/a")[.modificationDate] as? Date
+        let format = DateFormatter()
+        format.locale = Locale(identifier: "en_US_POSIX")
+        format.timeZone = TimeZone(secondsFromGMT: 0)
+        format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+        let date = format.string(from: try #require(modified))
+        for known in [version, date] {
             order.id += 1
             order.unless = known
             let end = try bench.run(order)

@@ -14,6 +14,8 @@ struct FoundHelper {
     let process: Launched
     /// By which it speaks; nil where that is lost.
     let socket: Descriptor?
+    /// It has ended meanwhile.
+    var hasEnded = false
     /// Nobody needs it.
     func end() { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
 }
@@ -33,9 +35,8 @@ extension AppTransfers {
     }
 
     private func foundEnded(_ pid: Int32, of name: String) {
-        guard found[name]?.process.pid == pid else { return }
-        found[name] = nil
-        schedule()
+        // Nothing begins for its app before it is known what it is: see `adopt`.
+        if found[name]?.process.pid == pid { found[name]?.hasEnded = true }
     }
 
     /// The transfers are known: each process goes on if it is what would be launched now, and is ended otherwise.
@@ -64,10 +65,9 @@ extension AppTransfers {
             } _: { [weak self, weak app] isFit in
                 guard let self, let app else { return }
                 self.starting.remove(name)
-                guard let found = self.found[name], found.process.pid == process.pid else { return }
-                self.found[name] = nil
+                guard let found = self.found.removeValue(forKey: name) else { return }
                 guard !self.isEnding else { return found.end() }
-                guard let facts = try? facts.get(), self.coordinator.id(of: name) != nil else {
+                guard !found.hasEnded, let facts = try? facts.get(), self.coordinator.id(of: name) != nil else {
                     found.end()
                     return self.schedule()
                 }

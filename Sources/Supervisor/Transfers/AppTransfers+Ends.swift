@@ -37,7 +37,8 @@ extension AppTransfers {
             goOn(id, of: name)
         case .source(let id, let source):
             guard isRunning(id, of: name) else { return }
-            queue.update(id) { $0.order.source = source }
+            // It is sent from now on.
+            queue.update(id) { ($0.order.source, $0.mayBeSent) = (source, true) }
             heard[id] = (now, 0)
             goOn(id, of: name)
         case .progress(let id, let bytes, _):
@@ -45,6 +46,7 @@ extension AppTransfers {
             let bytes = bound(bytes)
             let before = heard[id]
             heard[id] = (now, bytes)
+            if let transfer = queue[id] { count(bytes, of: transfer) }
             queue.update(id) { transfer in
                 transfer.bytes = bytes
                 if let before, bytes > before.bytes { transfer.failures = 0 }
@@ -106,7 +108,9 @@ extension AppTransfers {
 
     private func take(_ end: TransferEnd, of id: Int64) {
         heard[id] = nil
+        if let transfer = queue[id] { count(bound(end.bytes), of: transfer) }
         queue.update(id) { transfer in
+            transfer.mayBeSent = false
             transfer.bytes = bound(end.bytes)
             transfer.status = end.status.flatMap { (100...999).contains($0) ? $0 : nil }
             (transfer.reason, transfer.error) = (bound(end.reason), bound(end.message))
@@ -187,6 +191,9 @@ extension AppTransfers {
     func finish(_ id: Int64, _ result: TransferResult) {
         guard let transfer = queue[id] else { return }
         guard let app = coordinator.id(of: transfer.app).map({ apps[$0] }) else { return drop(id) }
+        app.transferCounters.count(
+            result.error == nil ? .done : result.reason == TransferResult.cancelled ? .cancelled : .failed
+        )
         let mail = supervisor.mailboxes
         // That it waits for a login may be told still; the first try that ends well cannot have asked for one.
         if transfer.attempts > 1 || transfer.state != .running { mail.forgetTransfer(id, app) }

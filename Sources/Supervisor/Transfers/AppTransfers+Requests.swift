@@ -216,7 +216,10 @@ extension AppTransfers {
         guard isOurs || isTold else {
             return completion(.invalid(FieldError(field: "id", problem: "is that of no transfer of \(app.name)")))
         }
-        if isOurs { drop(id) }
+        if isOurs {
+            app.transferCounters.count(.cancelled)
+            drop(id)
+        }
         supervisor.mailboxes.forgetTransfer(id, app)
         supervisor.store.sync { problem in
             completion(problem.map { .failed("it is cancelled, and that cannot be stored (\($0))") })
@@ -246,7 +249,10 @@ extension AppTransfers {
             }
         for id in all {
             guard let transfer = queue[id] else { continue }
-            finish(id, TransferResult(of: transfer, reason: "cancelled", error: "it was cancelled by \(person)"))
+            finish(
+                id,
+                TransferResult(of: transfer, reason: TransferResult.cancelled, error: "it was cancelled by \(person)")
+            )
             discardPart(of: transfer)
             restIfIdle(transfer.app)
         }

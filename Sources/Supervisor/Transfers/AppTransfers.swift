@@ -286,6 +286,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             order.authority = rules.authorities[host]
             order.credentials = logins[transfer.id] ?? configured(rules.credentials[host], app)
         }
+        order.isDoubtful = transfer.mayBeSent && order.method == "POST" && !transfer.retriesPost
         if let feed = transfer.feed { self.order(feed, &order, of: app) }
         return order
     }
@@ -429,9 +430,17 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         let ids = queue.running(of: name)
         shareRate()
         guard !ids.isEmpty else { return schedule() }
+        guard let why else {
+            // Another one is to have its place.
+            for id in ids {
+                heard[id] = nil
+                queue.set(id, .queued)
+            }
+            return schedule()
+        }
         let failures = failedStarts[name, default: 0] + 1
         failedStarts[name] = failures
-        if let why, let id = coordinator.id(of: name) {
+        if let id = coordinator.id(of: name) {
             note(apps[id], .transfer, text: "has its transfers tried again: torpor-transfer \(why)", level: .warning)
         }
         for id in ids {

@@ -92,7 +92,7 @@ package enum Delegates {
                 self.socket.connect(path or os.environ["TORPOR_APP_SOCKET"])
                 self.rest = b""
 
-            def send(self, method, more=False, **parameters):
+            def send(self, method, /, more=False, **parameters):
                 call = {"method": "io.torpor.App." + method, "parameters": parameters}
                 if more:
                     call["more"] = True
@@ -115,7 +115,7 @@ package enum Delegates {
                     raise Refused(reply["error"], reply.get("parameters") or {})
                 return reply.get("parameters") or {}
 
-            def call(self, method, **parameters):
+            def call(self, method, /, **parameters):
                 self.send(method, **parameters)
                 return self.receive()
 
@@ -161,7 +161,7 @@ package enum Delegates {
                             raise
                         time.sleep(0.01)
 
-            def call(self, method, **parameters):
+            def call(self, method, /, **parameters):
                 """A call, again when the supervisor was replaced meanwhile; what it gave and what it refused is recorded."""
                 line = "answers" if method == "Answer" else "calls"
                 with self.locks[line]:

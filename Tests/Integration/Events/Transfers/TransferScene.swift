@@ -80,6 +80,9 @@ enum TransferServer {
                         time.sleep(0.005)
                 self.wfile.write(DATA[start:])
 
+            def do_POST(self):
+                self.do_PUT()
+
             def do_PUT(self):
                 slow = self.path.startswith("/slow")
                 if slow:

@@ -230,6 +230,40 @@ struct TransferTests {
             try daemon.eventually("it is told") { try scene.told().count == 1 }
             #expect(try scene.told()[0]["error"]?.isNull == true && scene.told()[0]["status"] == 201)
             #expect(try Data(contentsOf: URL(fileURLWithPath: daemon.directory + "/put.in")) == TransferServer.data)
+            let (status, text) = try Spawn.run([Built.path("torpor"), "metrics", "--socket", daemon.socket])
+            let lines = text.split(separator: "\n")
+            for line in [
+                #"torpor_app_transfers_ended_total{app="web",result="done"} 1"#,
+                #"torpor_app_transfers{app="web",state="running"} 0"#,
+                #"torpor_app_transferred_bytes_total{app="web",direction="upload"} 1048576"#,
+            ] { #expect(status == 0 && lines.contains { $0 == line }, "\(line): \(text)") }
+        }
+    }
+
+    @Test("What may have been sent already is sent once more only where that was asked for", arguments: [true, false])
+    func doubt(retries: Bool) throws {
+        try TransferScene.run(losing: true) { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            try File.write(scene.state + "/out", "paid")
+            try daemon.ask(
+                "d.call('StartTransfer', direction='upload', method='POST', url='\(scene.base)slow', file='out', "
+                    + "retry=\(retries ? "True" : "False"))"
+            )
+            try daemon.eventually("it is sent") { scene.requests == ["POST /slow -"] }
+            for helper in scene.helpers { kill(helper, SIGKILL) }
+            if retries {
+                try daemon.eventually("it is sent again") { scene.requests.count == 2 }
+                try scene.go()
+            }
+            try daemon.eventually("it is told") { try scene.told().count == 1 }
+            let end = try scene.told()[0]
+            if retries {
+                #expect(end["error"]?.isNull == true && end["status"] == 201, "\(end)")
+            } else {
+                #expect(end["error"]?.stringValue?.contains("the server may have it") == true, "\(end)")
+                #expect(scene.requests.count == 1, "\(scene.requests)")
+            }
         }
     }
 
