@@ -140,7 +140,7 @@ final class TransferService {
         // A server that refuses may close the connection before all was read or sent. 401 and 407 may be what libcurl was
         // about to answer.
         let status = request.head.status
-        let isRefused = status >= 400 && status != 401 && status != 407
+        let isRefused = request.head.isComplete && status >= 400 && status != 401 && status != 407
         let verdict = request.failure == nil && (code == 0 || isRefused) ? request.judge() : request.verdict
         let wasJudged = request.verdict != nil
         defer { withExtendedLifetime(request) {} }

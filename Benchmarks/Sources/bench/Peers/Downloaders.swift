@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// A program that downloads, for the measurement of transfers alone: it supervises nothing.
+struct Downloader: Peer {
+    let name: String
+    let program: String
+    let version: String
+    /// What is called to have URLs in a folder; so many at a time.
+    let command: (_ list: [(url: String, file: String)], _ folder: String) throws -> [String]
+
+    var title: String {
+        let text = (try? Child.output([program, version])) ?? ""
+        return String(text.split(separator: "\n").first ?? "")
+    }
+    var missing: String? {
+        (try? Child.output([program, version])) == nil ? "\(program) is not installed" : nil
+    }
+    let conditions = "keeps nothing for a loss of power and computes no SHA-256"
+
+    func prepare(_ bench: Bench, _ load: Workload) throws -> Session { throw Trouble("\(name) supervises nothing") }
+
+    static var curl: Downloader {
+        Downloader(name: "curl", program: "curl", version: "--version") { list, folder in
+            let config = folder + "/curl.list"
+            try list.map { "url = \"\($0.url)\"\noutput = \"\(folder)/\($0.file)\"\n" }.joined()
+                .write(toFile: config, atomically: false, encoding: .utf8)
+            return [
+                "curl", "-s", "-Z", "--parallel-immediate", "--parallel-max", "\(min(300, list.count))", "-K", config,
+            ]
+        }
+    }
+
+    static var aria2: Downloader {
+        Downloader(name: "aria2", program: "aria2c", version: "--version") { list, folder in
+            let input = folder + "/aria2.list"
+            try list.map { "\($0.url)\n  out=\($0.file)\n" }.joined()
+                .write(toFile: input, atomically: false, encoding: .utf8)
+            return [
+                "aria2c", "-q", "-d", folder, "-i", input, "-j", "\(list.count)", "--file-allocation=none",
+                "--allow-overwrite=true", "--max-connection-per-server=1",
+            ]
+        }
+    }
+}
