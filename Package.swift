@@ -151,7 +151,8 @@ let package = Package(
                 "Importing",
                 "KeeperProtocol", "Lifecycle",
                 "Linux", "Location", "Mailbox", "Notify", "Policies", "Recovery", "Schedules", "Store", "Supervisor",
-                "TorporAPI", "TorporPolicyABI", "Varlink", "Web", "WireText",
+                "TorporAPI", "TorporPolicyABI", "TransferProtocol", "TransferRules", "Transfers", "Varlink", "Web",
+                "WireText",
             ],
             path: "Tests/Support/FuzzTargets"
         ),

@@ -485,6 +485,11 @@ int tlx_is_made_up(int fd) {
     return fs.f_type == FUSE_SUPER_MAGIC;
 }
 
+void tlx_begin_writing(int fd, off_t offset, off_t count)
+{
+    sync_file_range(fd, offset, count, SYNC_FILE_RANGE_WRITE);
+}
+
 int tlx_is_memory(const char *path)
 {
     struct statfs fs;

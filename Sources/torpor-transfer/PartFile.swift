@@ -10,6 +10,10 @@ final class PartFile: @unchecked Sendable {
     private let digest: Digest
     /// Bytes in it.
     private(set) var length: Int64
+    /// Up to there the kernel was told to write it to the disk.
+    private var begun: Int64 = 0
+    /// Bytes of which it is told at once.
+    private static let stretch: Int64 = 16 << 20
     /// Whether the digest is that of what is in it.
     private var isDigested: Bool
 
@@ -48,6 +52,7 @@ final class PartFile: @unchecked Sendable {
             try digestAll()
         }
         _ = try descriptor.withRaw { raw throws(Errno) in try File.seek(raw, to: length) }
+        begun = length
     }
 
     /// Writes behind what is in it.
@@ -56,6 +61,10 @@ final class PartFile: @unchecked Sendable {
         digest.update(UnsafeRawBufferPointer(rebasing: bytes[..<written]))
         length += Int64(written)
         if let failure { throw failure }
+        guard length - begun >= Self.stretch else { return }
+        // The last bytes are not to wait for all that came before them.
+        descriptor.withRaw { raw in File.beginWriting(raw, from: begun, count: length - begun) }
+        begun = length
     }
 
     /// Room on its filesystem, in bytes.

@@ -276,6 +276,8 @@ void tlx_store_release(uint32_t *to, uint32_t value);
 int tlx_is_made_up(int fd);
 /// Whether a path is on a tmpfs or ramfs: statfs is a function and a struct. 1, 0, or -1.
 int tlx_is_memory(const char *path);
+/// sync_file_range needs _GNU_SOURCE: begins to write so many bytes to the disk, and waits for nothing.
+void tlx_begin_writing(int fd, off_t offset, off_t count);
 /// memrchr needs _GNU_SOURCE.
 const void *tlx_memrchr(const void *bytes, int byte, size_t count);
 /// mallopt and malloc_trim are not in Swift's Glibc: one heap for all threads, large pieces always mapped for themselves,

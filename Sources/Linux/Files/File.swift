@@ -363,6 +363,12 @@ public enum File {
     /// Waits until the content is on the disk. It blocks: not for the loop's thread.
     public static func synchronise(_ descriptor: Int32) throws(Errno) { try call { fdatasync(descriptor) } }
 
+    /// Has the kernel begin to write so many bytes from `offset` on to the disk, so that there is less to wait for in
+    /// ``synchronise(_:)``. It promises nothing; where it is not supported, nothing happens.
+    public static func beginWriting(_ descriptor: Int32, from offset: Int64, count: Int64) {
+        tlx_begin_writing(descriptor, off_t(offset), off_t(count))
+    }
+
     /// Moves the position: from the start, or from the end; returns the new one.
     @discardableResult
     public static func seek(_ descriptor: Int32, to offset: Int64, fromEnd: Bool = false) throws(Errno) -> Int64 {

@@ -41,9 +41,11 @@ public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible 
     case policyLoad = "policy-load"
     case policyTrace = "policy-trace"
     case recoveryFile = "recovery-file"
+    case responseHead = "response-head"
     case storeJournal = "store-journal"
     case supervisorRecords = "supervisor-records"
     case timeZone = "time-zone"
+    case transferWire = "transfer-wire"
     case varlinkCalls = "varlink-calls"
     case varlinkFramer = "varlink-framer"
     case webRequests = "web-requests"
@@ -80,9 +82,11 @@ public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible 
         case .policyLoad: PolicyLoads.self
         case .policyTrace: PolicyTraces.self
         case .recoveryFile: RecoveryFiles.self
+        case .responseHead: ResponseHeads.self
         case .storeJournal: StoreJournals.self
         case .supervisorRecords: SupervisorRecords.self
         case .timeZone: TimeZoneFiles.self
+        case .transferWire: TransferWires.self
         case .varlinkCalls: VarlinkCalls.self
         case .varlinkFramer: VarlinkFramers.self
         case .webRequests: WebRequests.self

@@ -2,6 +2,7 @@
 
 import DaemonHarness
 import Foundation
+import KernelFiles
 import Linux
 import TestAddresses
 import Testing
@@ -78,7 +79,16 @@ import Varlink
         files["server.py"] = server
         files["content"] = "one"
         let scene = { (daemon: Daemon) in try body(Scene(daemon: daemon, others: others)) }
-        if losing { try withRecovery(toml, files: files, scene) } else { try withDaemon(toml, files: files, scene) }
+        // On a machine that is calm, whatever else runs on this one.
+        let kernel = try KernelFiles()
+        let environment = ["TORPOR_KERNEL_FILES": kernel.root]
+        try withExtendedLifetime(kernel) {
+            if losing {
+                try withRecovery(toml, files: files, environment: environment, scene)
+            } else {
+                try withDaemon(toml, files: files, environment: environment, scene)
+            }
+        }
     }
 
     private static func infos(_ daemon: Daemon) throws -> [TransferInfo] {
