@@ -79,6 +79,8 @@ public struct TransferOrder: Hashable, Sendable {
     public var isDoubtful = false
     /// The most bytes that a download may have.
     public var sizeLimit: Int64?
+    /// Seconds that each request may take; nil for as long as bytes come.
+    public var timeLimit: Int64?
     /// Bytes that the destination's filesystem keeps free; below it a download ends with `space`.
     public var minimumFree: Int64 = 0
     /// Lower effort than others' (DSCP LE of RFC 8622).
@@ -123,6 +125,7 @@ public struct TransferOrder: Hashable, Sendable {
         source = try fields["source"].map { json throws(FieldError) in try TransferSource(json: json) }
         isDoubtful = try fields.optionalBool("doubtful") ?? false
         sizeLimit = try fields.optionalInt("size_limit")
+        timeLimit = try fields.optionalInt("time_limit")
         minimumFree = try fields.optionalInt("min_free") ?? 0
         isDiscretionary = try fields.optionalBool("discretionary") ?? false
         credentials = try fields["credentials"].map { json throws(FieldError) in try TransferCredentials(json: json) }
@@ -137,6 +140,7 @@ public struct TransferOrder: Hashable, Sendable {
             "sha256": .optional(sha256), "validator": validator?.json ?? .null, "source": source?.json ?? .null,
             "size_limit": .optional(sizeLimit), "min_free": .int(minimumFree), "discretionary": .bool(isDiscretionary),
             "credentials": credentials?.json ?? .null, "authority": .optional(authority), "unless": .optional(unless),
+            "time_limit": .optional(timeLimit),
             "doubtful": .bool(isDoubtful),
         ]
     }

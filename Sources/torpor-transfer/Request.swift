@@ -60,6 +60,7 @@ final class Request {
         }
         set(CURLOPT_CONNECTTIMEOUT, service.options.stall)
         set(CURLOPT_LOW_SPEED_LIMIT, 1)
+        if let limit = order.timeLimit { set(CURLOPT_TIMEOUT, Int(clamping: max(1, limit))) }
         set(CURLOPT_LOW_SPEED_TIME, service.options.stall)
         set(CURLOPT_BUFFERSIZE, 256 << 10)
         if order.isDiscretionary { ccurl_set_lower_effort(handle) }

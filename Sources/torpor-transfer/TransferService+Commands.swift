@@ -32,7 +32,14 @@ extension TransferService {
 
     private func start(_ order: TransferOrder) {
         if let transfer = transfers[order.id] {
-            if transfer.removal != nil { transfer.successor = order }
+            if transfer.removal != nil {
+                transfer.successor = order
+            } else if let end = transfer.end {
+                // It was said already, and perhaps not heard.
+                channel.say(.ended(id: transfer.id, end))
+            } else if let pending = transfer.pending {
+                channel.say(pending)
+            }
             return
         }
         do throws(TransferRefusal) {

@@ -285,7 +285,7 @@ package final class Supervisor: Room {
 
     /// What is wrong now is wrong the next time too: the keeper ends as well, unless apps of an earlier torpord run.
     private func giveUp() {
-        guard keeper.leftOver.isEmpty else { return }
+        guard keeper.endsWithoutApps() else { return }
         place.cgroups?.removeAll()
         place.scope?.release()
         runtime.remove(apps: [])

@@ -84,7 +84,7 @@ package struct Startup {
     /// what was short was enough for an earlier torpord.
     package func giveUp(_ error: StartError? = nil) {
         if let error, error.mayPass, keeper.instance > 1 { return }
-        if keeper.leftOver.isEmpty { keeper.sayBye() }
+        if keeper.endsWithoutApps() { keeper.sayBye() }
     }
 }
 

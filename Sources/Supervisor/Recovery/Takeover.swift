@@ -140,10 +140,11 @@ final class Takeover: ShellRoom {
     /// What works for an app beside it is no run of the app: the room that launched it goes on with it. That of an app which
     /// the configuration does not have any more is ended with the rest.
     private func takeCompanions(_ left: inout [AppTag: OrphanedProcess]) {
-        for (tag, process) in left where tag.incarnation == AppTag.companion {
-            guard let id = coordinator.id(of: tag.app) else { continue }
-            left[tag] = nil
-            supervisor.transfers.found(process, of: apps[id])
+        let companions = supervisor.keeper.leftOver.filter { $0.incarnation == AppTag.companion }
+        for (name, processes) in Dictionary(grouping: companions, by: \.app) {
+            guard let id = coordinator.id(of: name) else { continue }
+            left[AppTag(app: name, incarnation: AppTag.companion)] = nil
+            supervisor.transfers.found(processes, of: apps[id])
         }
     }
 

@@ -22,15 +22,21 @@ struct FoundHelper {
 
 /// Going on with what runs: an upload cannot go on in another process, and a download need not.
 extension AppTransfers {
+    /// So many transfers a process can have: per_app allows no more.
+    private static let mostAtOnce = 1000
+
     /// Whether a process is one of those.
     func hasFound(_ pid: Int32) -> Bool { found.values.contains { $0.process.pid == pid } }
 
-    /// The keeper has one. It does what it was told, and says what comes of it once it is asked.
-    func found(_ process: OrphanedProcess, of app: AppRuntime) {
+    /// The keeper has one. It does what it was told, and says what comes of it once it is asked. Where there are two, the earlier
+    /// one was told to go.
+    func found(_ processes: [OrphanedProcess], of app: AppRuntime) {
         let name = app.name
+        let inOrder = processes.sorted { $0.startTime < $1.startTime }
+        for process in inOrder.dropLast() { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
+        guard let process = inOrder.last else { return }
         let socket = supervisor.inheritance.take(DescriptorName.transfers(name)).first
-        let earlier = found.updateValue(FoundHelper(process: process.launched, socket: socket), forKey: name)
-        earlier?.end()
+        found[name] = FoundHelper(process: process.launched, socket: socket)
         supervisor.launcher.helpers[process.pid] = { [weak self] _ in self?.foundEnded(process.pid, of: name) }
     }
 
@@ -57,18 +63,19 @@ extension AppTransfers {
         let expected = Self.arguments(parts(of: name), manner)
         starting.insert(name)
         findFacts(for: app) { [weak self, weak app] facts in
-            guard let self, let app else { return }
-            let account = (try? facts.get())?.account
+            guard let self else { return }
+            // What is there has its owner, also while that cannot be looked up.
+            let facts = try? facts.get()
             let pid = process.pid
             self.disk.ask {
-                Self.isRunning(expected, as: account, pid)
+                Self.isRunning(expected, as: facts.map(\.account), pid)
             } _: { [weak self, weak app] isFit in
-                guard let self, let app else { return }
+                guard let self else { return }
                 self.starting.remove(name)
-                guard let found = self.found.removeValue(forKey: name) else { return }
-                guard !self.isEnding else { return found.end() }
-                guard !found.hasEnded, let facts = try? facts.get(), self.coordinator.id(of: name) != nil else {
+                guard let found = self.found.removeValue(forKey: name), let app else { return self.startAgain(name) }
+                guard !found.hasEnded, !self.isEnding, self.coordinator.id(of: name) != nil else {
                     found.end()
+                    self.supervisor.release(DescriptorName.transfers(name))
                     return self.schedule()
                 }
                 self.goOn(with: found, isFit: isFit && manner == self.manner(of: app), manner, facts, of: app)
@@ -80,17 +87,17 @@ extension AppTransfers {
         with found: FoundHelper,
         isFit: Bool,
         _ manner: TransferHelper.Manner,
-        _ facts: TransferHelper.Facts,
+        _ facts: TransferHelper.Facts?,
         of app: AppRuntime
     ) {
         let name = app.name
-        supervisor.launcher.adopt(facts.account, of: app)
+        if let facts { supervisor.launcher.adopt(facts.account, of: app) }
         let helper = TransferHelper(
             adopting: found.process,
             found.socket,
             of: name,
             manner,
-            minimumFree: facts.minimumFree,
+            minimumFree: facts?.minimumFree ?? 0,
             supervisor,
             callbacks(of: name)
         )
@@ -100,25 +107,34 @@ extension AppTransfers {
         restIfIdle(name)
     }
 
-    /// Beside the loop: whether a process runs with these arguments, as that user.
-    private static func isRunning(_ arguments: [String], as account: Account?, _ pid: Int32) -> Bool {
+    /// Beside the loop: whether a process runs with these arguments, as that user where it is known.
+    private static func isRunning(_ arguments: [String], as account: Account??, _ pid: Int32) -> Bool {
         guard let words = try? File.read("/proc/\(pid)/cmdline", limit: 1 << 16),
             let user = try? ProcFS.realUser(pid)
         else { return false }
         let expected = Array(arguments.map { Array($0.utf8) + [0] }.joined())
-        return words.elementsEqual(expected) && user == account?.user?.uid ?? Users.effectiveUID
+        guard words.elementsEqual(expected) else { return false }
+        guard let account else { return true }
+        return user == account?.user?.uid ?? Users.effectiveUID
     }
 
     /// A process of an earlier torpord says what it does: that runs. What is over meanwhile, it is to forget.
     func goOn(with ids: [Int64], _ version: Int64, of name: String) {
         guard let helper = helpers[name] else { return }
-        guard version == TransferProtocol.version else { return helper.replace() }
-        for id in ids {
+        guard version == TransferProtocol.version, ids.count <= Self.mostAtOnce else { return helper.replace() }
+        var places = supervisor.configuration.supervisor.transfers.perApp - queue.running(of: name).count
+        for id in ids where helpers[name] === helper {
             guard let transfer = queue[id], transfer.app.utf8.elementsEqual(name.utf8) else {
                 helper.send(.discard(id: id))
                 continue
             }
-            if transfer.state != .running { queue.set(id, .running) }
+            if transfer.state == .running { continue }
+            if places > 0 {
+                places -= 1
+                queue.set(id, .running)
+            } else {
+                helper.send(.stop(id: id))
+            }
         }
         restIfIdle(name)
         schedule()

@@ -83,9 +83,16 @@ extension AppTransfers {
     private func goOn(_ id: Int64, of name: String) {
         works(name)
         save(id)
-        supervisor.store.sync { [weak self] _ in
-            // A disk that cannot be written keeps nothing from going on: what is not known begins anew.
-            guard let self, self.isRunning(id, of: name) else { return }
+        supervisor.store.sync { [weak self] problem in
+            // A disk that cannot be written keeps nothing from going on: what is not known begins anew. But what must not be
+            // sent twice is sent when it is known that it was.
+            guard let self, self.isRunning(id, of: name), let transfer = self.queue[id] else { return }
+            if problem != nil, transfer.mayBeSent, transfer.order.method == "POST", !transfer.retriesPost {
+                self.helpers[name]?.send(.stop(id: id))
+                self.queue.update(id) { $0.mayBeSent = false }
+                self.queue.set(id, .waiting(.space, until: Clock.realtimeMicroseconds() + 60_000_000))
+                return self.schedule()
+            }
             self.helpers[name]?.send(.go(id: id))
         }
     }

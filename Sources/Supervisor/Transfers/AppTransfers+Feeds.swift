@@ -17,6 +17,8 @@ import Varlink
 extension AppTransfers {
     /// Bytes that there may be of one.
     private static let mostBytes: Int64 = 4 << 20
+    /// Seconds that a look may take: it holds a place that others need.
+    private static let mostSeconds: Int64 = 600
 
     /// What a subscription is about: the topic of its messages, and its session where transfers are listed.
     static func topic(ofFeed name: String) -> String { "torpor.feed:\(name)" }
@@ -34,22 +36,20 @@ extension AppTransfers {
         var wanted = app.specification.subscriptions
         for id in queue.feeds(of: app.name) {
             guard let transfer = queue[id], var feed = transfer.feed else { continue }
-            guard let index = wanted.firstIndex(where: { $0.name.utf8.elementsEqual(feed.name.utf8) }) else {
+            let index = wanted.firstIndex { subscription in
+                subscription.name.utf8.elementsEqual(feed.name.utf8)
+                    && subscription.url.utf8.elementsEqual(transfer.order.url.utf8)
+            }
+            // One that is elsewhere now is another one: nothing that is said of the old place still counts.
+            guard let index else {
                 drop(id)
                 continue
             }
             let subscription = wanted.remove(at: index)
-            let hasMoved = !transfer.order.url.utf8.elementsEqual(subscription.url.utf8)
-            guard hasMoved || feed.every != subscription.every else { continue }
+            guard feed.every != subscription.every else { continue }
             feed.every = subscription.every
-            if hasMoved { feed.moved() }
-            // One that runs is asked for once more, elsewhere.
-            if transfer.state == .running { helpers[app.name]?.send(.stop(id: id)) }
-            queue.update(id) {
-                $0.feed = feed
-                $0.order.url = subscription.url
-            }
-            queue.set(id, waiting(feed))
+            queue.update(id) { $0.feed = feed }
+            if transfer.state != .running { queue.set(id, waiting(feed)) }
             save(id)
         }
         for subscription in wanted { subscribe(app, to: subscription) }
@@ -77,7 +77,7 @@ extension AppTransfers {
         save(transfer.id)
     }
 
-    private func waiting(_ feed: TransferFeed) -> Transfer.State {
+    func waiting(_ feed: TransferFeed) -> Transfer.State {
         feed.due(now: supervisor.clocks).map { .waiting(.interval, until: $0) } ?? .queued
     }
 
@@ -87,6 +87,7 @@ extension AppTransfers {
         order.validator = nil
         order.unless = feed.version
         order.sizeLimit = Self.mostBytes
+        order.timeLimit = Self.mostSeconds
     }
 
     /// It was looked at, or could not be.

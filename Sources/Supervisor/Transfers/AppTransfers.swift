@@ -90,6 +90,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             queue.add(transfer)
         }
         matchFeeds()
+        judgeWaits()
         // Of those that were force-quit in the last moment of an earlier torpord.
         touched(Array(apps))
         adoptHelpers()
@@ -169,15 +170,27 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         return window.contains(minute: time.hour * 60 + time.minute) ? nil : .window
     }
 
+    /// When it is to be looked again whether what stands in the way of something is over.
+    private func look(for cause: Transfer.Cause, _ kind: Transfer.Kind, _ app: AppRuntime) -> Duration {
+        if cause == .window, let window = app.specification.transfers.window {
+            let time = LocalTime(Clock.realtimeMicroseconds(), in: supervisor.wakes.timers.zone)
+            // Not to the second; in time zones that put the clock forward, an hour late at most.
+            let minutes = (window.start - time.hour * 60 - time.minute + 1440) % 1440
+            return .seconds(max(1, minutes) * 60)
+        }
+        return kind == .feed ? Self.look * 5 : Self.look
+    }
+
     /// Begins with what may run now, and looks again when that may be otherwise.
     func schedule() {
         guard isLoaded, !isEnding, !supervisor.isKeeperLost else { return }
         guard queue.count > 0 else {
-            timer?.cancel()
+            timer?.disarm()
             return
         }
         var weakness: MachineWeakness??
-        var obstacles: [String: Bool] = [:]
+        var obstacles: [String: Transfer.Cause?] = [:]
+        var looks: [Duration] = []
         heldBack = []
         let limits = limits
         while true {
@@ -192,21 +205,22 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                     heldBack.insert(name)
                     return false
                 }
-                if let known = obstacles[name] { return known }
                 if weakness == nil { weakness = .some(supervisor.wakes.timers.weakness()) }
-                let may = coordinator.id(of: name).map { obstacle(apps[$0], weakness: weakness ?? nil) == nil } ?? false
-                obstacles[name] = may
-                return may
+                guard let app = coordinator.id(of: name).map({ apps[$0] }) else { return false }
+                let cause = obstacles[name] ?? obstacle(app, weakness: weakness ?? nil)
+                obstacles[name] = .some(cause)
+                if let cause { looks.append(look(for: cause, kind, app)) }
+                return cause == nil
             }
             guard let next else { break }
             begin(next)
         }
         var wait = queue.nextAlarm.map { Duration.microseconds(max(0, $0 - Clock.realtimeMicroseconds())) }
-        let waitsForMoment = obstacles.values.contains(false) || queue.running.contains(where: \.order.isDiscretionary)
-        if waitsForMoment { wait = min(wait ?? Self.look, Self.look) }
+        if queue.running.contains(where: { $0.order.isDiscretionary && $0.canGoOnLater }) { looks.append(Self.look) }
+        if let soonest = looks.min() { wait = min(wait ?? soonest, soonest) }
         if timer == nil { timer = try? loop.timer { [weak self] in self?.timeHasCome() } }
         guard let wait else {
-            timer?.cancel()
+            timer?.disarm()
             return
         }
         timer?.arm(after: wait)
@@ -227,7 +241,24 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             clockSource = nil
             clockWatch = nil
         }
+        judgeWaits()
         timeHasCome()
+    }
+
+    /// Nothing waits longer than it would if what the wall's clock shows now had always been true: it may have been wrong when
+    /// something began to wait.
+    private func judgeWaits() {
+        let longest = Clock.realtimeMicroseconds() + RetryDelay.longestAsked * 1_000_000
+        for app in apps {
+            for transfer in queue.transfers(of: app.name) {
+                guard case .waiting(let cause, .some(let until)) = transfer.state else { continue }
+                if let feed = transfer.feed {
+                    queue.set(transfer.id, waiting(feed))
+                } else if until > longest {
+                    queue.set(transfer.id, .waiting(cause, until: longest))
+                }
+            }
+        }
     }
 
     private func timeHasCome() {
@@ -270,7 +301,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         queue.set(transfer.id, .running)
         queue.update(transfer.id) { $0.attempts += 1 }
         save(transfer.id)
-        idle[transfer.app]?.cancel()
+        idle[transfer.app]?.disarm()
         guard let helper = helpers[transfer.app] else { return startHelper(of: app) }
         // What it is sent then is lost with it, and sent to the next one.
         if helper.manner != manner(of: app) { helper.replace() }
@@ -304,8 +335,9 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         let name = app.name
         guard starting.insert(name).inserted else { return }
         findFacts(for: app) { [weak self, weak app] facts in
-            guard let self, let app else { return }
+            guard let self else { return }
             self.starting.remove(name)
+            guard let app else { return self.startAgain(name) }
             guard !self.isEnding, self.coordinator.id(of: name) != nil else { return }
             guard !self.queue.running(of: name).isEmpty else { return self.sweepParts(of: name) }
             do throws(LaunchError) {
@@ -318,6 +350,12 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
     }
 
+    /// Something else was found out for a start than what is needed now: the app was removed meanwhile, and is back.
+    func startAgain(_ name: String) {
+        guard let id = coordinator.id(of: name), !isEnding, helpers[name] == nil else { return }
+        if !queue.running(of: name).isEmpty { startHelper(of: apps[id]) }
+    }
+
     /// Finds beside the loop what a process of an app needs, and makes its folder.
     func findFacts(
         for app: AppRuntime,
@@ -325,7 +363,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     ) {
         let name = app.name
         let place = parts(of: name)
-        let feeds = app.specification.subscriptions.isEmpty ? nil : feedsPlace(of: name)
+        let feeds = feedsPlace(of: name)
         let known = queue.ids(of: name)
         let (names, rule, state) = (
             Account.Names(app.specification), supervisor.configuration.supervisor.transfers.minFree,
@@ -337,7 +375,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                 let owner = DataPlace.Owner(account)
                 do throws(Errno) {
                     _ = try place.makeFolder(for: owner, TreeWork())
-                    if let feeds { _ = try feeds.makeFolder(for: owner, TreeWork()) }
+                    _ = try feeds.makeFolder(for: owner, TreeWork())
                 } catch {
                     throw LaunchError("cannot make the folder \(place.path) for \(owner.name): \(error)")
                 }
@@ -407,8 +445,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     func manner(of app: AppRuntime) -> TransferHelper.Manner {
         var arguments: [String] = []
         for folder in folders(of: app) { arguments += ["--root", folder] }
-        // The last, so that it moves no other.
-        if !app.specification.subscriptions.isEmpty { arguments += ["--root", feedsPlace(of: app.name).path] }
+        // The last, so that it moves no other; always, so that a subscription more replaces no process.
+        arguments += ["--root", feedsPlace(of: app.name).path]
         for path in Set(app.specification.transfers.authorities.values).sorted() { arguments += ["--read", path] }
         return TransferHelper.Manner(arguments: arguments, account: Account.Names(app.specification))
     }
@@ -458,7 +496,10 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     }
 
     func endHelper(of name: String) {
-        if let found = found.removeValue(forKey: name) { found.end() }
+        if let found = found.removeValue(forKey: name) {
+            found.end()
+            supervisor.release(DescriptorName.transfers(name))
+        }
         helpers.removeValue(forKey: name)?.dismiss()
         idle.removeValue(forKey: name)?.cancel()
         shareRate()

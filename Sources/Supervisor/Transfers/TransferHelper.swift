@@ -140,7 +140,7 @@ final class TransferHelper {
         }
         do throws(Errno) {
             try listen(to: socket)
-            patience = try supervisor.loop.timer { [weak self] in self?.end("does not answer") }
+            patience = try supervisor.loop.timer { [weak self] in self?.replace() }
             patience?.arm(after: Self.longestSilence)
         } catch {
             supervisor.loop.later { [weak self] in self?.end("cannot be heard: \(error)") }
@@ -236,11 +236,14 @@ final class TransferHelper {
                 if isUnheard { continue }
                 return end("says nonsense: \(error)")
             }
-            if isUnheard {
-                guard case .here = report else { continue }
+            if case .here = report {
+                // What one does that this torpord launched is known.
+                guard isUnheard else { continue }
                 isUnheard = false
                 patience = nil
             }
+            // All but progress is said again after that.
+            if isUnheard { continue }
             callbacks.report(report)
         }
     }

@@ -45,6 +45,8 @@ import Varlink
         let daemon: Daemon
         /// The configuration without the subscription.
         let others: String
+        /// The configuration with one of another name at the server.
+        let toml: (String) -> String
 
         /// What the server was asked, as `/news "tag" 304`.
         var requests: [String] {
@@ -71,22 +73,24 @@ import Varlink
             restart = "never"
             \(Delegates.head)
             """
-        let toml = """
+        func toml(_ name: String) -> String {
+            """
             \(others)
             subscriptions = [{ name = "news", url = "http://\(host):\(port)/\(name)", every = "1s" }]
             """
+        }
         var files = Delegates.files()
         files["server.py"] = server
         files["content"] = "one"
-        let scene = { (daemon: Daemon) in try body(Scene(daemon: daemon, others: others)) }
+        func scene(_ daemon: Daemon) throws { try body(Scene(daemon: daemon, others: others, toml: toml)) }
         // On a machine that is calm, whatever else runs on this one.
         let kernel = try KernelFiles()
         let environment = ["TORPOR_KERNEL_FILES": kernel.root]
         try withExtendedLifetime(kernel) {
             if losing {
-                try withRecovery(toml, files: files, environment: environment, scene)
+                try withRecovery(toml(name), files: files, environment: environment, scene)
             } else {
-                try withDaemon(toml, files: files, environment: environment, scene)
+                try withDaemon(toml(name), files: files, environment: environment, scene)
             }
         }
     }
@@ -116,6 +120,9 @@ import Varlink
             try File.write(daemon.directory + "/content", "two")
             try daemon.eventually("it is told of the second") { try scene.told().count == 2 }
             #expect(try File.readString(path) == "two")
+            _ = try daemon.apply(scene.toml("moved"))
+            try daemon.eventually("what is at another place is new") { try scene.told().count == 3 }
+            #expect(try scene.told()[2]["payload"]?["url"]?.stringValue?.hasSuffix("/moved") == true)
         }
     }
 
@@ -156,7 +163,7 @@ import Varlink
             try daemon.eventually("it is held back") { try Self.infos(daemon).first?.state == "queued" }
             let settled = scene.requests.count
             try daemon.done(.start, "web")
-            try daemon.eventually("it is looked at again") { scene.requests.count > settled }
+            try daemon.eventually("it is looked at again, and again") { scene.requests.count >= settled + 2 }
             _ = try daemon.apply(scene.others)
             try daemon.eventually("it is gone") { try Self.infos(daemon).isEmpty }
         }

@@ -327,6 +327,19 @@ struct TransferTests {
         }
     }
 
+    @Test("What fails after there was nothing to do is tried again, and its process goes then") func onceMore() throws {
+        try TransferScene.run { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            for name in ["one", "busy1", "two", "busy2"] {
+                try scene.get(name)
+                try scene.expectDone(name)
+                try daemon.eventually("nothing is left to do") { try scene.infos.isEmpty }
+            }
+            try daemon.eventually("its process goes") { scene.helpers.isEmpty }
+        }
+    }
+
     @Test("What cannot be is refused with a sentence, and a request that is asked again is one") func refused() throws {
         try TransferScene.run { scene in
             let daemon = scene.daemon
