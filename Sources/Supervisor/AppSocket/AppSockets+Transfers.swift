@@ -19,7 +19,9 @@ extension AppSockets {
             }
         case .transfers(let session):
             transfers.whenLoaded {
-                reply.send(["transfers": .array(transfers.infos(of: [app], session: session, withFeeds: false).map(\.json))])
+                reply.send([
+                    "transfers": .array(transfers.infos(of: [app], session: session, withFeeds: false).map(\.json))
+                ])
             }
         case .cancelTransfer(let id):
             transfers.whenLoaded {

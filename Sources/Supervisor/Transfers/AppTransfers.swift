@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Archives
 import CalendarTime
 import Configuration
 package import Engine
@@ -9,7 +8,6 @@ import EventSources
 import Lifecycle
 import Linux
 import Mailbox
-import Processes
 package import Store
 import TransferProtocol
 import Transfers
@@ -32,7 +30,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     /// Processes of an earlier torpord, until the transfers are known.
     var found: [String: FoundHelper] = [:]
     /// When a helper has had nothing to do for so long, it goes.
-    private var idle: [String: TimerSource] = [:]
+    var idle: [String: TimerSource] = [:]
     private var timer: TimerSource?
     private var lastID: Int64 = 0
     /// Whom servers were told of that asked; in no file.
@@ -47,11 +45,10 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     private var clockWatch: ClockWatch?
     private var clockSource: IOSource?
     /// Starts that failed in a row, by app.
-    private var failedStarts: [String: Int64] = [:]
+    var failedStarts: [String: Int64] = [:]
     /// Makes folders, removes parts.
     let disk: BackgroundWorker
 
-    private static let idleTime = Duration.seconds(2)
     /// So often it is looked whether what waits for a good moment may begin.
     private static let look = Duration.seconds(60)
 
@@ -308,7 +305,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         helper.send(.start(order(queue[transfer.id] ?? transfer, app, helper)))
     }
 
-    private func order(_ transfer: Transfer, _ app: AppRuntime, _ helper: TransferHelper) -> TransferOrder {
+    func order(_ transfer: Transfer, _ app: AppRuntime, _ helper: TransferHelper) -> TransferOrder {
         var order = transfer.order
         let rules = app.specification.transfers
         order.sizeLimit = rules.sizeLimit.map { Int64(clamping: $0) }
@@ -327,212 +324,6 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             let password = supervisor.settings.values(of: app).effective(setting)
         else { return nil }
         return TransferCredentials(user: login.user, password: password)
-    }
-
-    // MARK: Helpers
-
-    private func startHelper(of app: AppRuntime) {
-        let name = app.name
-        guard starting.insert(name).inserted else { return }
-        findFacts(for: app) { [weak self, weak app] facts in
-            guard let self else { return }
-            self.starting.remove(name)
-            guard let app else { return self.startAgain(name) }
-            guard !self.isEnding, self.coordinator.id(of: name) != nil else { return }
-            guard !self.queue.running(of: name).isEmpty else { return self.sweepParts(of: name) }
-            do throws(LaunchError) {
-                let facts = try facts.get()
-                self.supervisor.launcher.adopt(facts.account, of: app)
-                try self.launch(app, self.parts(of: name), facts)
-            } catch {
-                self.lost(name, "cannot be started: \(error)")
-            }
-        }
-    }
-
-    /// Something else was found out for a start than what is needed now: the app was removed meanwhile, and is back.
-    func startAgain(_ name: String) {
-        guard let id = coordinator.id(of: name), !isEnding, helpers[name] == nil else { return }
-        if !queue.running(of: name).isEmpty { startHelper(of: apps[id]) }
-    }
-
-    /// Finds beside the loop what a process of an app needs, and makes its folder.
-    func findFacts(
-        for app: AppRuntime,
-        _ completion: @escaping (Result<TransferHelper.Facts, LaunchError>) -> Void
-    ) {
-        let name = app.name
-        let place = parts(of: name)
-        let feeds = feedsPlace(of: name)
-        let known = queue.ids(of: name)
-        let (names, rule, state) = (
-            Account.Names(app.specification), supervisor.configuration.supervisor.transfers.minFree,
-            supervisor.runtime.state
-        )
-        disk.ask { () -> Result<TransferHelper.Facts, LaunchError> in
-            do throws(LaunchError) {
-                let account = try names.map { names throws(LaunchError) in try Account.find(names) }
-                let owner = DataPlace.Owner(account)
-                do throws(Errno) {
-                    _ = try place.makeFolder(for: owner, TreeWork())
-                    _ = try feeds.makeFolder(for: owner, TreeWork())
-                } catch {
-                    throw LaunchError("cannot make the folder \(place.path) for \(owner.name): \(error)")
-                }
-                place.removeParts { !known.contains($0) }
-                let total = (try? FilesystemSpace(of: state))?.total ?? 0
-                return .success(
-                    TransferHelper.Facts(account: account, minimumFree: Int64(clamping: rule.bytes(of: total)))
-                )
-            } catch {
-                return .failure(error)
-            }
-        } _: { facts in
-            completion(facts)
-        }
-    }
-
-    private func launch(_ app: AppRuntime, _ place: DataPlace, _ facts: TransferHelper.Facts) throws(LaunchError) {
-        guard let program = ThisProcess.companion("torpor-transfer", variable: "TORPOR_TRANSFER") else {
-            throw LaunchError("torpor-transfer is neither beside torpord nor in ../libexec/torpor: install it")
-        }
-        let name = app.name
-        let manner = manner(of: app)
-        var plan = LaunchPlan(
-            app: name,
-            incarnation: AppTag.companion,
-            executable: program,
-            arguments: Self.arguments(place, manner),
-            environment: LaunchEnvironment.inherited.entries(adding: [
-                AppTag.helperVariable: "1", "TORPOR_MANAGER_SOCKET": supervisor.runtime.socket, "TORPOR_APP": name,
-                "TORPOR_INCARNATION": "\(AppTag.companion)",
-            ])
-        )
-        plan.directory = "/"
-        plan.nice = 5
-        plan.oomScoreAdjust = min(
-            max(app.specification.profile(in: .background).oomScoreAdjust, ProcessTree.inheritedOOMScore),
-            1000
-        )
-        plan.user = try supervisor.launcher.credentials(of: app)
-        let helper = TransferHelper(
-            plan,
-            of: name,
-            manner,
-            minimumFree: facts.minimumFree,
-            supervisor,
-            callbacks(of: name)
-        )
-        helpers[name] = helper
-        shareRate()
-        for id in queue.running(of: name) {
-            if let transfer = queue[id] { helper.send(.start(order(transfer, app, helper))) }
-        }
-    }
-
-    static func arguments(_ place: DataPlace, _ manner: TransferHelper.Manner) -> [String] {
-        ["torpor-transfer", "--parts", place.path] + manner.arguments
-    }
-
-    func callbacks(of name: String) -> TransferHelper.Callbacks {
-        TransferHelper.Callbacks(
-            report: { [weak self] report in self?.take(report, of: name) },
-            ended: { [weak self] why in self?.lost(name, why) }
-        )
-    }
-
-    /// As whom, and with what to read and write, the process of an app is to run.
-    func manner(of app: AppRuntime) -> TransferHelper.Manner {
-        var arguments: [String] = []
-        for folder in folders(of: app) { arguments += ["--root", folder] }
-        // The last, so that it moves no other; always, so that a subscription more replaces no process.
-        arguments += ["--root", feedsPlace(of: app.name).path]
-        for path in Set(app.specification.transfers.authorities.values).sorted() { arguments += ["--read", path] }
-        return TransferHelper.Manner(arguments: arguments, account: Account.Names(app.specification))
-    }
-
-    /// The folders that files of the app's transfers are below; the first is that of relative names.
-    func folders(of app: AppRuntime) -> [String] {
-        let state = supervisor.savedStates.stateDirectory(of: app)
-        guard app.specification.data.isWanted else { return [state] }
-        let place = supervisor.dataFolders.place(of: app)
-        return [state] + [DataPlace.Part.documents, .library, .caches].map(place.path)
-    }
-
-    /// The process of an app is gone, or none could be started: what it had is tried again.
-    func lost(_ name: String, _ why: String?) {
-        helpers[name] = nil
-        idle[name]?.cancel()
-        idle[name] = nil
-        sweepParts(of: name)
-        let ids = queue.running(of: name)
-        shareRate()
-        guard !ids.isEmpty else { return schedule() }
-        guard let why else {
-            // Another one is to have its place.
-            for id in ids {
-                heard[id] = nil
-                queue.set(id, .queued)
-            }
-            return schedule()
-        }
-        let failures = failedStarts[name, default: 0] + 1
-        failedStarts[name] = failures
-        if let id = coordinator.id(of: name) {
-            note(apps[id], .transfer, text: "has its transfers tried again: torpor-transfer \(why)", level: .warning)
-        }
-        for id in ids {
-            heard[id] = nil
-            queue.update(id) { $0.failures += 1 }
-            let delay = RetryDelay.microseconds(
-                failures: max(failures, queue[id]?.failures ?? 1),
-                asked: nil,
-                chance: .random(in: 0...1)
-            )
-            queue.set(id, .waiting(.retry, until: Clock.realtimeMicroseconds() + delay))
-            save(id)
-        }
-        schedule()
-    }
-
-    func endHelper(of name: String) {
-        if let found = found.removeValue(forKey: name) {
-            found.end()
-            supervisor.release(DescriptorName.transfers(name))
-        }
-        helpers.removeValue(forKey: name)?.dismiss()
-        idle.removeValue(forKey: name)?.cancel()
-        shareRate()
-    }
-
-    /// It was heard of: it works.
-    func works(_ name: String) { failedStarts[name] = nil }
-
-    /// Has the process of an app go when it has nothing to do for a while.
-    func restIfIdle(_ name: String) {
-        guard hasNothingToDo(name) else { return }
-        if idle[name] == nil { idle[name] = try? loop.timer { [weak self] in self?.goIfIdle(name) } }
-        idle[name]?.arm(after: Self.idleTime)
-    }
-
-    private func hasNothingToDo(_ name: String) -> Bool {
-        guard let helper = helpers[name] else { return false }
-        // What one does that was not heard of yet is among what there is.
-        return helper.isUnheard ? queue.count(of: name) == 0 : queue.running(of: name).isEmpty
-    }
-
-    private func goIfIdle(_ name: String) {
-        guard hasNothingToDo(name) else { return }
-        endHelper(of: name)
-        // It may have been stopped before it heard of what is over.
-        sweepParts(of: name)
-    }
-
-    /// Gives each process its part of what all may have together.
-    func shareRate() {
-        guard let rate = supervisor.configuration.supervisor.transfers.rate, !helpers.isEmpty else { return }
-        let part = max(1, Int64(clamping: rate) / Int64(helpers.count))
-        for helper in helpers.values { helper.send(.rate(part)) }
     }
 
     /// Other rules are in force.
