@@ -249,7 +249,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         for app in apps {
             for transfer in queue.transfers(of: app.name) {
                 guard case .waiting(let cause, .some(let until)) = transfer.state else { continue }
-                if let feed = transfer.feed {
+                if let feed = transfer.feed, cause == .interval {
                     queue.set(transfer.id, waiting(feed))
                 } else if until > longest {
                     queue.set(transfer.id, .waiting(cause, until: longest))

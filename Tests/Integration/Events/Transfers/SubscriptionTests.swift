@@ -53,6 +53,11 @@ import Varlink
             ((try? File.readString(daemon.directory + "/requests")) ?? "").split(separator: "\n").map(String.init)
         }
 
+        /// The server has something else, from one moment to the next.
+        func become(_ content: String) throws {
+            try content.write(toFile: daemon.directory + "/content", atomically: true, encoding: .utf8)
+        }
+
         func told() throws -> [JSON] {
             try daemon.heard().filter { $0.what == "message" && $0.name == "didReceiveEvent" }.map(\.parameters)
         }
@@ -117,7 +122,7 @@ import Varlink
             try daemon.eventually("it is looked at twice more") { scene.requests.count >= before + 2 }
             #expect(try daemon.status("web").summary.state == "suspended")
             if name == "news" { #expect(scene.requests.last?.hasSuffix(" 304") == true, "\(scene.requests)") }
-            try File.write(daemon.directory + "/content", "two")
+            try scene.become("two")
             try daemon.eventually("it is told of the second") { try scene.told().count == 2 }
             #expect(try File.readString(path) == "two")
             _ = try daemon.apply(scene.toml("moved"))
@@ -135,7 +140,7 @@ import Varlink
             try daemon.lose(loss)
             let before = scene.requests.count
             try daemon.eventually("it is looked at again") { scene.requests.count > before }
-            try File.write(daemon.directory + "/content", "two")
+            try scene.become("two")
             try daemon.eventually("it is told of the second") { try scene.told().count == 2 }
             #expect(scene.requests.count { $0.hasSuffix(" 200") } == 2, "\(scene.requests)")
         }
@@ -155,6 +160,9 @@ import Varlink
             #expect(info?.session == "torpor.feed:news" && info?.state == "waiting" && info?.reason == "http-status")
             let events = try daemon.events().filter { $0.text.contains("cannot be looked at") }
             #expect(events.count == 1, "\(events)")
+            // One that does not fail is looked at more often.
+            _ = try daemon.apply(scene.toml("same"))
+            try daemon.eventually("it is told of the first") { try scene.told().count == 1 }
             try daemon.done(.start, "web")
             let list = try daemon.ask("d.call('Transfers')")
             #expect(list["transfers"] == .array([]), "its app has nothing to do with it")
