@@ -53,6 +53,8 @@ final class TransferHelper {
     private var isOver = false
     /// It is ended, and reported when it is gone.
     private var isLeaving = false
+    /// Why it is, where it did something wrong.
+    private var failure: String?
     let manner: Manner
     /// Bytes that its downloads leave free.
     let minimumFree: Int64
@@ -170,7 +172,7 @@ final class TransferHelper {
     func send(_ command: TransferCommand) {
         guard socket != nil else { return }
         outgoing += command.json.serialised() + [0]
-        guard outgoing.count - sent <= Self.mostWaiting else { return end("reads nothing any more") }
+        guard outgoing.count - sent <= Self.mostWaiting else { return fail("reads nothing any more") }
         flush()
     }
 
@@ -216,16 +218,16 @@ final class TransferHelper {
             // What it may send along is let go of here.
             bytes = try Promptly.run { () throws(Errno) in try Descriptor.read(socket.raw, maximum: Self.turn) }
         } catch {
-            return end("cannot be heard: \(error)")
+            return fail("cannot be heard: \(error)")
         }
         guard let bytes else { return }
         // That it ended is told by the keeper, with how.
         guard !bytes.isEmpty else { return hangUp() }
         framer.append(bytes)
-        while !isOver {
+        while !isOver, !isLeaving {
             let message: ArraySlice<UInt8>?
             do throws(MessageFramer.TooLong) { message = try framer.next() } catch {
-                return end("says nonsense: \(error)")
+                return fail("says nonsense: \(error)")
             }
             guard let message else { return }
             let report: TransferReport
@@ -234,7 +236,7 @@ final class TransferHelper {
             } catch {
                 // The first may be the rest of one that an earlier torpord has begun to read.
                 if isUnheard { continue }
-                return end("says nonsense: \(error)")
+                return fail("says nonsense: \(error)")
             }
             if case .here = report {
                 // What one does that this torpord launched is known.
@@ -255,11 +257,19 @@ final class TransferHelper {
         if let pidfd { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
     }
 
+    /// It is of no use any more. Another one may be started when it is gone.
+    private func fail(_ why: String) {
+        guard !isOver, !isLeaving else { return }
+        guard pid != nil else { return end(why) }
+        failure = why
+        replace()
+    }
+
     private func end(_ why: String) {
         guard !isOver else { return }
         isOver = true
         stop()
-        callbacks.ended(isLeaving ? nil : why)
+        callbacks.ended(isLeaving ? failure : why)
     }
 
     private func stop() {
