@@ -43,9 +43,6 @@ public struct TransferFeed: Hashable, Sendable {
         lastWall = now.wall
     }
 
-    /// It is at another place now: what was there says nothing of that.
-    public mutating func moved() { self = TransferFeed(name: name, every: every) }
-
     /// Reads one that was kept.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)

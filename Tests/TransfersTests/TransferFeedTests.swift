@@ -35,8 +35,6 @@ import Varlink
             #expect(feed.failures == failures)
         }
         #expect(try wait() == 800)
-        feed.moved()
-        #expect(feed.due(now: Self.clocks(now)) == nil && feed.version == nil && feed.sha256 == nil)
     }
 
     @Test("It stands beside what the app asked for, and is kept with it") func queue() throws {

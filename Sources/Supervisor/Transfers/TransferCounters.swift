@@ -20,7 +20,8 @@ package struct TransferCounters: Hashable, Sendable {
     /// So many bytes more; a try that begins anew takes none back.
     mutating func count(_ more: Int64, _ direction: TransferDirection) {
         guard more > 0 else { return }
-        bytes[direction.rawValue, default: 0] &+= more
+        let (sum, isTooMuch) = bytes[direction.rawValue, default: 0].addingReportingOverflow(more)
+        bytes[direction.rawValue] = isTooMuch ? .max : sum
     }
 }
 

@@ -69,12 +69,10 @@ final class TransferHelper {
     /// The number of the process; nil until it is launched.
     private(set) var pid: Int32?
 
-    /// Starts it; it takes commands from now on.
-    init(
-        _ plan: LaunchPlan,
-        of app: String,
+    private init(
+        _ app: String,
         _ manner: Manner,
-        minimumFree: Int64,
+        _ minimumFree: Int64,
         _ supervisor: Supervisor,
         _ callbacks: Callbacks
     ) {
@@ -84,6 +82,18 @@ final class TransferHelper {
         self.supervisor = supervisor
         self.callbacks = callbacks
         heldName = DescriptorName.transfers(app)
+    }
+
+    /// Starts it; it takes commands from now on.
+    convenience init(
+        _ plan: LaunchPlan,
+        of app: String,
+        _ manner: Manner,
+        minimumFree: Int64,
+        _ supervisor: Supervisor,
+        _ callbacks: Callbacks
+    ) {
+        self.init(app, manner, minimumFree, supervisor, callbacks)
         let theirs: Descriptor
         do throws(Errno) {
             let (ours, other) = try Sockets.pair(.stream)
@@ -117,7 +127,7 @@ final class TransferHelper {
     }
 
     /// Goes on with one that an earlier torpord launched. What it does it says first (`here`): nothing else is heard before.
-    init(
+    convenience init(
         adopting process: Launched,
         _ socket: Descriptor?,
         of app: String,
@@ -126,12 +136,7 @@ final class TransferHelper {
         _ supervisor: Supervisor,
         _ callbacks: Callbacks
     ) {
-        self.app = app
-        self.manner = manner
-        self.minimumFree = minimumFree
-        self.supervisor = supervisor
-        self.callbacks = callbacks
-        heldName = DescriptorName.transfers(app)
+        self.init(app, manner, minimumFree, supervisor, callbacks)
         pid = process.pid
         pidfd = process.pidfd
         isUnheard = true
@@ -145,7 +150,7 @@ final class TransferHelper {
             patience = try supervisor.loop.timer { [weak self] in self?.replace() }
             patience?.arm(after: Self.longestSilence)
         } catch {
-            supervisor.loop.later { [weak self] in self?.end("cannot be heard: \(error)") }
+            supervisor.loop.later { [weak self] in self?.fail("cannot be heard: \(error)") }
             return
         }
         // The earlier torpord may have died within a message.

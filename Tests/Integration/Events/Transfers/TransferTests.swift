@@ -111,15 +111,10 @@ struct TransferTests {
             }
             let before = scene.helpers
             try #require(before.count == 1)
-            // Between the loss and the next torpord the server goes on, or afterwards.
-            let goesOnBefore = Bool.random()
-            if goesOnBefore { try scene.go() }
             try daemon.lose(loss)
-            if !goesOnBefore {
-                try daemon.eventually("the next one knows it") { try scene.infos.first?.state == "running" }
-                #expect(scene.helpers == before, "it is another process")
-                try scene.go()
-            }
+            try daemon.eventually("the next one knows it") { try scene.infos.first?.state == "running" }
+            #expect(scene.helpers == before, "it is another process")
+            try scene.go()
             if isUpload {
                 try daemon.eventually("it is told") { try scene.told().count == 1 }
                 #expect(try scene.told()[0]["error"]?.isNull == true && scene.told()[0]["status"] == 201)
