@@ -82,6 +82,12 @@ package struct BusMessage {
         return value
     }
 
+    package func smallNumber() -> UInt32? {
+        var value: UInt32 = 0
+        guard sd_bus_message_read_basic(message, Self.code("u"), &value) > 0 else { return nil }
+        return value
+    }
+
     /// A descriptor, of this process's own from now on.
     package func descriptor() -> Descriptor? {
         var value: Int32 = -1

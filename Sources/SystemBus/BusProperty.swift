@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import EventLoop
+import Linux
+
+/// A property of a service on the system's bus, followed from now on.
+///
+/// Nothing here waits, and nothing is needed: where there is no bus or no such service, there is no value, and either may
+/// come and go at any time. Who else sends such signals is not listened to.
+package final class BusProperty<Value: Equatable> {
+    /// Where the property is found.
+    package struct Place {
+        let name: String
+        let path: String
+        let interface: String
+
+        package init(name: String, path: String, interface: String) {
+            (self.name, self.path, self.interface) = (name, path, interface)
+        }
+    }
+
+    /// What it is; nil: nobody says.
+    package private(set) var value: Value?
+    /// Whether anybody was heard, or it was found that nobody is there to be heard.
+    package private(set) var isKnown = false
+    /// One of both is otherwise than before.
+    package var onChange: (() -> Void)?
+
+    private let loop: EventLoop
+    private let address: String
+    private let property: String
+    private let places: [Place]
+    private let read: (BusMessage) -> Value?
+    private var connection: BusConnection?
+    private var timer: TimerSource?
+    private var delay = Duration.milliseconds(100)
+    private var slots: [BusSlot?] = []
+    /// Unique names of those that answer, by place.
+    private var owners: [Int: String] = [:]
+    /// Places of which it is not known whether they are there.
+    private var unheard: Set<Int> = []
+    private var question: BusSlot?
+
+    private static var bus: String { "org.freedesktop.DBus" }
+    private static var patience: Duration { .seconds(2) }
+    private static var longestDelay: Duration { .seconds(30) }
+
+    /// Begins to follow.
+    ///
+    /// - Parameters:
+    ///   - address: a D-Bus address; the system's bus where nothing is said.
+    ///   - places: where it is found; of several that are there, the first counts.
+    ///   - read: makes the value of an answer.
+    package init(
+        _ loop: EventLoop,
+        address: String? = nil,
+        _ property: String,
+        of places: [Place],
+        _ read: @escaping (BusMessage) -> Value?
+    ) {
+        self.loop = loop
+        self.property = property
+        self.places = places
+        self.read = read
+        self.address =
+            address ?? ThisProcess.environment("DBUS_SYSTEM_BUS_ADDRESS") ?? "unix:path=/run/dbus/system_bus_socket"
+        timer = try? loop.timer { [weak self] in
+            self?.timer?.disarm()
+            self?.timeHasCome()
+        }
+        connect()
+    }
+
+    private func timeHasCome() {
+        // Whoever waits for a bus that is not there waits for nothing.
+        if connection == nil { connect() } else { publish(nil) }
+    }
+
+    private func connect() {
+        do throws(BusError) {
+            let made = try BusConnection(loop, address: address)
+            made.onLost = { [weak self] _ in self?.lost() }
+            connection = made
+            unheard = Set(places.indices)
+            for index in places.indices { follow(index, made) }
+            // The connection waits for a bus that comes later.
+            if !made.isReady, !isBusThere { return publish(nil) }
+            if !isKnown { timer?.arm(after: Self.patience) }
+        } catch {
+            lost()
+        }
+    }
+
+    /// Whether there may be one; it may have no address in the file system.
+    private var isBusThere: Bool {
+        let prefix = "unix:path="
+        guard address.hasPrefix(prefix) else { return true }
+        let path = address.dropFirst(prefix.count).prefix { $0 != "," && $0 != ";" }
+        return path.contains("%") || File.exists(String(path))
+    }
+
+    private func lost() {
+        connection = nil
+        slots = []
+        question = nil
+        owners = [:]
+        publish(nil)
+        timer?.arm(after: delay)
+        delay = min(delay * 2, Self.longestDelay)
+    }
+
+    private func follow(_ index: Int, _ connection: BusConnection) {
+        let place = places[index]
+        let rules = [
+            "type='signal',sender='\(Self.bus)',path='/org/freedesktop/DBus',interface='\(Self.bus)',"
+                + "member='NameOwnerChanged',arg0='\(place.name)'",
+            "type='signal',sender='\(place.name)',path='\(place.path)',"
+                + "interface='org.freedesktop.DBus.Properties',member='PropertiesChanged',arg0='\(place.interface)'",
+        ]
+        slots.append(
+            connection.subscribe(rules[0]) { [weak self] message in
+                guard message.sender == Self.bus, message.text() != nil, message.text() != nil else { return }
+                self?.appeared(index, message.text())
+            }
+        )
+        slots.append(
+            connection.subscribe(rules[1]) { [weak self] message in
+                guard let self, let owner = self.owners[index], message.sender == owner else { return }
+                if message.change(of: self.property).isNamed { self.ask() }
+            }
+        )
+        slots.append(
+            connection.call(Self.bus, "/org/freedesktop/DBus", Self.bus, "GetNameOwner", [.text(place.name)]) {
+                [weak self] answer in
+                self?.appeared(index, (try? answer.get())?.text())
+            }
+        )
+    }
+
+    private func appeared(_ index: Int, _ owner: String?) {
+        let owner = owner.flatMap { $0.isEmpty ? nil : $0 }
+        let isNew = unheard.remove(index) != nil
+        guard owner != owners[index] || isNew else { return }
+        owners[index] = owner
+        ask()
+    }
+
+    /// Asks the first that is there.
+    private func ask() {
+        guard let connection, let index = owners.keys.min() else {
+            question = nil
+            if unheard.isEmpty { publish(nil) }
+            return
+        }
+        delay = .milliseconds(100)
+        let place = places[index]
+        question = connection.get(place.name, place.path, place.interface, property) { [weak self] answer in
+            guard let self else { return }
+            self.publish((try? answer.get()).flatMap(self.read))
+        }
+    }
+
+    private func publish(_ value: Value?) {
+        guard value != self.value || !isKnown else { return }
+        if !isKnown, connection != nil { timer?.disarm() }
+        (self.value, isKnown) = (value, true)
+        onChange?()
+    }
+}
