@@ -58,6 +58,9 @@ public final class CgroupTree {
         )
     }
 
+    /// The name, in place of the app's, of the cgroup beside it in which its transfers are made. No app is called that.
+    public static func transfers(of app: String) -> String { app + ":transfers" }
+
     /// The path of an app's cgroup, there or not.
     public func path(of app: String) -> String { base + "/" + Self.fileName(app) }
 
@@ -73,6 +76,12 @@ public final class CgroupTree {
             return path(of: app)
         }
         return mount + "/" + parts[...(place + 1)].joined(separator: "/")
+    }
+
+    /// The cgroup in which the process makes an app's transfers; nil where it is in none of its own.
+    public func transfers(of app: String, around pid: Int32) -> String? {
+        let path = path(of: Self.transfers(of: app), around: pid)
+        return File.exists(path) ? path : nil
     }
 
     /// Makes an app's cgroup, thawed; the descriptor of its directory is what a launch needs. `isFresh`: it is as the

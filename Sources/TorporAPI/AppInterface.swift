@@ -60,9 +60,9 @@ public enum AppInterface {
         type Task (token: int, name: string)
 
         # A transfer. direction: download or upload. state: queued, running, waiting, done, failed or cancelled; of one that
-        # waits, cause: retry, power, memory, load, space, window or login. bytes of total are there, or were
-        # sent; rate: bytes a second. Times are microseconds since 1970. reason (a word) and error (a sentence): what went
-        # wrong last. One that is over stays until its app has answered for it.
+        # waits, cause: retry, network, power, memory, load, space, window, metered, login or, of a subscription,
+        # interval. bytes of total are there, or were sent; rate: bytes a second. Times are microseconds since 1970.
+        # reason (a word) and error (a sentence): what went wrong last. One that is over stays until its app has answered for it.
         type Transfer (
           id: int,
           app: string,

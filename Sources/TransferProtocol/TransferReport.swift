@@ -90,7 +90,8 @@ public struct TransferEnd: Hashable, Sendable {
     /// What torpord makes of it.
     public var outcome: Outcome
     /// A word for programs, such as `http-status`, `certificate`, `redirects`, `scheme`, `digest`, `length`, `too-large`,
-    /// `destination`, `file-changed`, `source`, `encoding`, `connection`, `timeout`, `stalled`, `resolve`; nil when done.
+    /// `destination`, `file-changed`, `source`, `encoding`, `connection`, `timeout`, `stalled`, `resolve`,
+    /// `unreachable`; nil when done.
     public var reason: String?
     /// A sentence for people; nil when done.
     public var message: String?
@@ -108,6 +109,11 @@ public struct TransferEnd: Hashable, Sendable {
     public var realm: String?
     /// How it wants it: `basic`, `digest`, or another word of its own.
     public var scheme: String?
+
+    /// Whether there was no way to the server, as far as can be told: there may be one when the machine's network is otherwise.
+    public var isWithoutWay: Bool {
+        outcome == .retry && !hasGained && ["resolve", "timeout", "unreachable"].contains(reason)
+    }
 
     /// Makes one from what every one has.
     public init(_ outcome: Outcome, bytes: Int64, hasGained: Bool = false) {

@@ -34,8 +34,9 @@ extension TransferEnd {
     /// - Parameters:
     ///   - code: the number of a CURLcode.
     ///   - text: what libcurl says of it.
+    ///   - errno: of the connection that could not be made; 0 for none.
     ///   - hasConnected: whether a request was sent: a timeout is of what follows then.
-    public static func of(curl code: Int, _ text: String, hasConnected: Bool, bytes: Int64) -> TransferEnd {
+    public static func of(curl code: Int, _ text: String, errno: Int, hasConnected: Bool, bytes: Int64) -> TransferEnd {
         let (outcome, reason): (Outcome, String) =
             switch code {
             case 3: (.failed, "url")
@@ -43,6 +44,8 @@ extension TransferEnd {
             case 5, 6: (.retry, "resolve")
             case 51, 58, 59, 60, 66, 77, 82, 83, 90, 91: (.failed, "certificate")
             case 61: (.failed, "encoding")
+            // ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH, EADDRNOTAVAIL: the machine has no way there.
+            case 7 where [99, 100, 101, 112, 113].contains(errno): (.retry, "unreachable")
             case 28: (.retry, hasConnected ? "stalled" : "timeout")
             default: (.retry, "connection")
             }

@@ -4,6 +4,9 @@
 struct Heap<Element: Comparable & Sendable>: Sendable {
     private var elements: [Element] = []
 
+    /// How many there are.
+    var count: Int { elements.count }
+
     /// The least.
     var first: Element? { elements.first }
 

@@ -7,7 +7,7 @@ public import Varlink
 public struct Transfer: Hashable, Sendable {
     /// Why a transfer does not run now. The raw values are those of the interface.
     public enum Cause: String, Hashable, Sendable, CaseIterable {
-        case retry, power, memory, load, space, window, login
+        case retry, network, power, memory, load, space, window, metered, login
         /// A subscription that was looked at.
         case interval
     }

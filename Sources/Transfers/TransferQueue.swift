@@ -57,6 +57,7 @@ public struct TransferQueue: Sendable {
     private var stamps: [Int64: UInt64] = [:]
     private var lastStamp: UInt64 = 0
     private var alarms = Heap<Alarm>()
+    private var waiting: [Transfer.Cause: Set<Int64>] = [:]
     private var runningOfApp: [String: Int] = [:]
     private var runningOfServer: [String: Int] = [:]
     private var runningIDs: Set<Int64> = []
@@ -95,6 +96,14 @@ public struct TransferQueue: Sendable {
 
     /// Those of an app that run.
     public func running(of app: String) -> [Int64] { runningIDs.filter { transfers[$0]?.app == app }.sorted() }
+
+    /// Those that wait for something, in the order in which they were asked for.
+    public func waiting(for cause: Transfer.Cause) -> [Transfer] {
+        (waiting[cause] ?? []).sorted().compactMap { transfers[$0] }
+    }
+
+    /// Whether one waits for something.
+    public func isWaiting(for cause: Transfer.Cause) -> Bool { !(waiting[cause]?.isEmpty ?? true) }
 
     /// The apps that have some, in the order of their names.
     public var apps: [String] { ofApp.keys.sorted() }
@@ -161,6 +170,7 @@ public struct TransferQueue: Sendable {
     private mutating func leave(_ transfer: Transfer) {
         // What stands in a lane finds out that its place is not its own any more.
         stamps[transfer.id] = nil
+        if case .waiting(let cause, _) = transfer.state { waiting[cause]?.remove(transfer.id) }
         guard runningIDs.remove(transfer.id) != nil else { return }
         Self.count(&runningOfApp, transfer.app, -1)
         Self.count(&runningOfServer, transfer.server, -1)
@@ -183,8 +193,21 @@ public struct TransferQueue: Sendable {
             runningIDs.insert(transfer.id)
             Self.count(&runningOfApp, transfer.app, 1)
             Self.count(&runningOfServer, transfer.server, 1)
-        case .waiting(_, let until):
+        case .waiting(let cause, let until):
+            waiting[cause, default: []].insert(transfer.id)
             if let until { alarms.insert(Alarm(at: until, id: transfer.id)) }
+        }
+        // Of times at which one does not wait any more, or that went.
+        if alarms.count > 4 * transfers.count + 64 { forgetOldAlarms() }
+    }
+
+    private mutating func forgetOldAlarms() {
+        alarms = Heap()
+        for transfer in transfers.values {
+            if let at = transfer.expiresAt { alarms.insert(Alarm(at: at, id: transfer.id)) }
+            if case .waiting(_, .some(let until)) = transfer.state {
+                alarms.insert(Alarm(at: until, id: transfer.id))
+            }
         }
     }
 
@@ -240,6 +263,9 @@ public struct TransferQueue: Sendable {
         }
         return best?.id
     }
+
+    /// How many alarms are kept, those included that mean nothing any more.
+    var alarmCount: Int { alarms.count }
 
     /// When something is due next; nil for never.
     public var nextAlarm: Int64? { alarms.first?.at }

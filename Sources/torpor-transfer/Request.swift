@@ -130,6 +130,9 @@ final class Request {
     /// Whether a request was sent.
     var hasConnected: Bool { ccurl_get_offset(handle, CURLINFO_PRETRANSFER_TIME_T) > 0 }
 
+    /// Why no connection could be made (errno(3)); 0 where one was.
+    var connectionError: Int { ccurl_get_long(handle, CURLINFO_OS_ERRNO) }
+
     /// Whether a proxy wanted to know who asks before it let an encrypted connection through.
     var wasRefusedByProxy: Bool { ccurl_get_long(handle, CURLINFO_HTTP_CONNECTCODE) == 407 }
 

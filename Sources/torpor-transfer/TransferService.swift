@@ -166,6 +166,7 @@ final class TransferService {
             var failure = TransferEnd.of(
                 curl: code,
                 request.text(code),
+                errno: request.connectionError,
                 hasConnected: request.hasConnected,
                 bytes: transfer.bytes
             )
@@ -203,7 +204,13 @@ final class TransferService {
             taken(transfer)
         case .body(let offset, let validator):
             if code != 0 {
-                let failure = TransferEnd.of(curl: code, request.text(code), hasConnected: true, bytes: transfer.bytes)
+                let failure = TransferEnd.of(
+                    curl: code,
+                    request.text(code),
+                    errno: 0,
+                    hasConnected: true,
+                    bytes: transfer.bytes
+                )
                 // The job that opens the part is waited for.
                 if transfer.isBusy { transfer.failure = failure } else { end(transfer, failure) }
             } else if transfer.stage == .asking {

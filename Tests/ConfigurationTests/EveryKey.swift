@@ -88,7 +88,7 @@ extension LoaderTests {
         """,
         "transfers": """
         { allow = ["https://*.example.org/pub/*"], limit = 7, size_limit = "none", resource_time = "1d", \
-        window = "23:00-05:30", authorities = { "Files.example.org" = "ca.pem" } }
+        window = "23:00-05:30", metered = true, authorities = { "Files.example.org" = "ca.pem" } }
         """,
         "transition_deadline": "\"7s\"",
         "type": "\"oneshot\"", "umask": "\"0027\"", "user": "\"web\"", "wake_after_force_quit": "[]",
@@ -130,6 +130,7 @@ extension LoaderTests {
         app.transfers.sizeLimit = nil
         app.transfers.resourceTime = .seconds(86_400)
         app.transfers.window = DailyWindow("23:00-05:30")
+        app.transfers.usesMeteredLinks = true
         app.transfers.authorities = ["files.example.org": "/etc/torpor/ca.pem"]
         app.wakeStorm.limit = 5
         app.wakeStorm.window = .seconds(60)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Testing
 import TransferProtocol
 import TransferRules
@@ -210,8 +211,24 @@ import TransferRules
         (9999, .retry, "connection"),
     ])
     func `what errors of libcurl mean`(code: Int, outcome: TransferEnd.Outcome, reason: String) {
-        let end = TransferEnd.of(curl: code, "text", hasConnected: false, bytes: 1)
+        let end = TransferEnd.of(curl: code, "text", errno: 0, hasConnected: false, bytes: 1)
         #expect(end.outcome == outcome && end.reason == reason && end.message == "text")
-        #expect(TransferEnd.of(curl: 28, "", hasConnected: true, bytes: 1).reason == "stalled")
+        let stalled = TransferEnd.of(curl: 28, "", errno: 0, hasConnected: true, bytes: 1)
+        #expect(stalled.reason == "stalled" && !stalled.isWithoutWay)
+    }
+
+    @Test func `without a way to the server is what cannot be resolved, reached or heard`() {
+        func end(_ code: Int, _ errno: Int = 0) -> TransferEnd {
+            TransferEnd.of(curl: code, "", errno: errno, hasConnected: false, bytes: 0)
+        }
+        for (code, errno) in [(6, 0), (28, 0), (7, Int(ENETUNREACH)), (7, Int(EHOSTUNREACH)), (7, Int(EADDRNOTAVAIL))] {
+            #expect(end(code, errno).isWithoutWay, "\(code), \(errno)")
+        }
+        // There is one that says no.
+        #expect(!end(7, Int(ECONNREFUSED)).isWithoutWay)
+        #expect(!end(56, Int(ENETUNREACH)).isWithoutWay)
+        var cut = end(28)
+        cut.hasGained = true
+        #expect(!cut.isWithoutWay)
     }
 }

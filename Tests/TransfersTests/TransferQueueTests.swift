@@ -54,6 +54,33 @@ import Varlink
         #expect(queue.count == 6 && queue.count(of: "b") == 2)
     }
 
+    @Test("What waits for something is known by that, and no longer than it does") func waiting() {
+        var queue = TransferQueue()
+        for id in 1...4 as ClosedRange<Int64> { queue.add(Self.transfer(id)) }
+        for id in [3, 1, 4] as [Int64] { queue.set(id, .waiting(.network, until: 100 + id)) }
+        queue.set(2, .waiting(.retry, until: 50))
+        #expect(queue.waiting(for: .network).map(\.id) == [1, 3, 4] && queue.waiting(for: .retry).map(\.id) == [2])
+        queue.set(1, .queued)
+        queue.remove(3)
+        queue.set(4, .waiting(.retry, until: 60))
+        #expect(!queue.isWaiting(for: .network) && queue.waiting(for: .retry).map(\.id) == [2, 4])
+        #expect(queue.due(at: 55).queued == [2])
+        #expect(queue.waiting(for: .retry).map(\.id) == [4] && !queue.isWaiting(for: .login))
+    }
+
+    @Test("Alarms of times at which nothing waits any more do not pile up, and none that counts is lost") func alarms()
+    {
+        var queue = TransferQueue()
+        queue.add(Self.transfer(1))
+        for turn in 1...10_000 as ClosedRange<Int64> {
+            queue.set(1, .waiting(.retry, until: 1_000_000 + turn))
+            queue.set(1, .queued)
+        }
+        queue.set(1, .waiting(.retry, until: 2_000_000))
+        #expect(queue.alarmCount <= 4 + 64 + 1)
+        #expect(queue.due(at: 1_999_999).queued.isEmpty && queue.due(at: 2_000_000).queued == [1])
+    }
+
     @Test("The foreground first, then priority, then who asked first") func order() {
         var queue = TransferQueue()
         queue.add(Self.transfer(1, "a", "https://1/"))

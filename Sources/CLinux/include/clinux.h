@@ -92,6 +92,10 @@ typedef struct {
 } tlx_tcp_socket;
 enum { tlx_tcp_established = 1, tlx_tcp_time_wait = 6, tlx_tcp_listening = 10 };
 int tlx_diagnostics_socket(void);
+/// A netlink socket that becomes readable when a route of this network namespace is added or removed.
+int tlx_route_socket(void);
+/// Reads what is there; 1 if there is a way to other machines that was not there, 0 if not.
+int tlx_route_news(int fd);
 /// Asks for the TCP sockets of this network namespace by IP version, 4 or 6, that are in one of the states, a set of
 /// 1 << tlx_tcp_…; then takes the answer piece by piece: how many were written to `to`, which has room for
 /// tlx_tcp_piece, and whether that was all.

@@ -30,6 +30,7 @@ enum TransferReader {
             }
         },
         .value("limit", \.limit, Read.integer(1...100_000)),
+        .value("metered", \.usesMeteredLinks, Read.boolean),
         .value("resource_time", \.resourceTime, Read.deadline),
         .value("size_limit", \.sizeLimit, Read.size),
         .optional("window", \.window, window),
@@ -110,6 +111,7 @@ enum TransferReader {
     @Sendable static func members(of transfers: TransferSpecification) -> [String: String] {
         var members = [
             "allow": Write.value(.array(transfers.allow.map { .string($0.text) })), "limit": "\(transfers.limit)",
+            "metered": "\(transfers.usesMeteredLinks)",
             "resource_time": transfers.resourceTime.map(Quantity.text) ?? "none",
             "size_limit": transfers.sizeLimit.map(Write.size) ?? "none",
         ]

@@ -29,6 +29,8 @@ public struct TransferSpecification: Sendable, Hashable {
     public var sizeLimit: UInt64? = 20 << 30
     /// How long a transfer may take as a whole; nil for as long as it takes.
     public var resourceTime: Duration? = .seconds(7 * 86_400)
+    /// Whether discretionary transfers may run where the network costs money.
+    public var usesMeteredLinks = false
     /// When discretionary transfers may run; nil for always.
     public var window: DailyWindow?
     /// What servers are told that ask who it is, by host in lower case.

@@ -74,6 +74,7 @@ package final class Shutdown: ShellRoom {
     func finishWhenGone() {
         guard isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) else { return }
         guard supervisor.persistence.isRemembered || !supervisor.wakes.timers.arePersistent else { return }
+        guard supervisor.transfers.endAll() else { return }
         isFinished = true
         loop.stop()
     }

@@ -169,7 +169,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
             var cgroup: (path: String, directory: Descriptor, isFresh: Bool)?
             if supervisor.place.cgroups != nil {
                 do throws(Errno) {
-                    cgroup = try makeCgroup(app)
+                    cgroup = try makeCgroup(app.name)
                     if let cgroup { supervisor.shares.limit(app, at: cgroup.path, isFresh: cgroup.isFresh) }
                 } catch {
                     log.warning("\(app.name): no cgroup of its own (\(error)); following it by session")
@@ -189,14 +189,15 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    private func makeCgroup(_ app: AppRuntime) throws(Errno) -> (path: String, directory: Descriptor, isFresh: Bool)? {
+    /// Makes the cgroup of an app, or another one of that name; nil where there are none.
+    func makeCgroup(_ name: String) throws(Errno) -> (path: String, directory: Descriptor, isFresh: Bool)? {
         do throws(Errno) {
-            return try supervisor.place.cgroups?.create(app.name)
+            return try supervisor.place.cgroups?.create(name)
         } catch {
             guard error == .noSuchFileOrDirectory, supervisor.place.scope != nil else { throw error }
         }
         supervisor.place.repairScope()
-        return try supervisor.place.cgroups?.create(app.name)
+        return try supervisor.place.cgroups?.create(name)
     }
 
     package func launched(

@@ -85,7 +85,7 @@ extension Takeover {
         if let cgroups = supervisor.place.cgroups {
             // Also those whose process came in a launch that was under way: they get their tree later.
             let alive = apps.filter { $0.run.tree != nil || coordinator.machine($0.id).isAlive }
-            let known = Set(alive.map { cgroups.path(of: $0.name) })
+            let known = Set(alive.map { cgroups.path(of: $0.name) }).union(supervisor.transfers.cgroupsFound)
             ended += cgroups.populated(except: known).map { OrphanApp(cgroup: $0) }
         }
         guard !ended.isEmpty else { return }

@@ -33,16 +33,22 @@ extension AppTransfers {
     func found(_ processes: [OrphanedProcess], of app: AppRuntime) {
         let name = app.name
         let inOrder = processes.sorted { $0.startTime < $1.startTime }
+        if let cgroups = supervisor.place.cgroups {
+            cgroupsFound.formUnion(inOrder.compactMap { cgroups.transfers(of: name, around: $0.pid) })
+        }
         for process in inOrder.dropLast() { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
         guard let process = inOrder.last else { return }
         let socket = supervisor.inheritance.take(DescriptorName.transfers(name)).first
+        processCount += 1
         found[name] = FoundHelper(process: process.launched, socket: socket)
+        // Whoever goes on with it says so in place of this.
         supervisor.launcher.helpers[process.pid] = { [weak self] _ in self?.foundEnded(process.pid, of: name) }
     }
 
     private func foundEnded(_ pid: Int32, of name: String) {
         // Nothing begins for its app before it is known what it is: see `adopt`.
         if found[name]?.process.pid == pid { found[name]?.hasEnded = true }
+        gone(name)
     }
 
     /// The transfers are known: each process goes on if it is what would be launched now, and is ended otherwise.
@@ -98,6 +104,7 @@ extension AppTransfers {
             of: name,
             manner,
             minimumFree: facts?.minimumFree ?? 0,
+            app.specification.profile(in: .background),
             supervisor,
             callbacks(of: name)
         )

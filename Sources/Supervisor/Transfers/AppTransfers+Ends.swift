@@ -142,7 +142,7 @@ extension AppTransfers {
                 asked: end.retryAfter,
                 chance: .random(in: 0...1)
             )
-            queue.set(id, .waiting(.retry, until: wall + delay))
+            queue.set(id, .waiting(Self.cause(of: end), until: wall + delay))
             save(id)
         case .space:
             // Somebody has to make room: that takes a while.
@@ -156,6 +156,9 @@ extension AppTransfers {
             askForLogin(id)
         }
     }
+
+    /// What another try waits for: its time, or, where there was no way to the server, that there is one, if that is sooner.
+    static func cause(of end: TransferEnd) -> Transfer.Cause { end.isWithoutWay ? .network : .retry }
 
     static func isSHA256(_ text: String) -> Bool {
         text.utf8.count == 64

@@ -132,7 +132,7 @@ extension AppTransfers {
             chance: .random(in: 0...1)
         )
         let soon = Clock.realtimeMicroseconds() + delay
-        return .waiting(.retry, until: min(soon, feed.due(now: supervisor.clocks) ?? soon))
+        return .waiting(Self.cause(of: end), until: min(soon, feed.due(now: supervisor.clocks) ?? soon))
     }
 
     private func tell(_ app: AppRuntime, of feed: TransferFeed, _ url: String) {

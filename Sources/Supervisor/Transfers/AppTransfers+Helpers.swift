@@ -14,6 +14,8 @@ import Transfers
 /// nothing to do.
 extension AppTransfers {
     private static let idleTime = Duration.seconds(2)
+    /// A process that is killed may wait for a disk.
+    private static let longestEnd = Duration.seconds(5)
 
     func startHelper(of app: AppRuntime) {
         let name = app.name
@@ -93,21 +95,30 @@ extension AppTransfers {
             ])
         )
         plan.directory = "/"
+        // Counts where neither cgroups nor sessions have weights.
         plan.nice = 5
-        plan.oomScoreAdjust = min(
-            max(app.specification.profile(in: .background).oomScoreAdjust, ProcessTree.inheritedOOMScore),
-            1000
-        )
+        let profile = app.specification.profile(in: .background)
+        plan.oomScoreAdjust = min(max(profile.oomScoreAdjust, ProcessTree.inheritedOOMScore), 1000)
+        var cgroup: (path: String, directory: Descriptor, isFresh: Bool)?
+        do throws(Errno) {
+            cgroup = try supervisor.launcher.makeCgroup(CgroupTree.transfers(of: name))
+        } catch {
+            log.warning("\(name): no cgroup of its own for its transfers (\(error))")
+        }
+        plan.cgroup = cgroup?.directory.raw
         plan.user = try supervisor.launcher.credentials(of: app)
         let helper = TransferHelper(
             plan,
             of: name,
             manner,
             minimumFree: facts.minimumFree,
+            profile,
             supervisor,
             callbacks(of: name)
         )
+        withExtendedLifetime(cgroup) {}
         helpers[name] = helper
+        processCount += 1
         shareRate()
         for id in queue.running(of: name) {
             if let transfer = queue[id] { helper.send(.start(order(transfer, app, helper))) }
@@ -121,8 +132,33 @@ extension AppTransfers {
     func callbacks(of name: String) -> TransferHelper.Callbacks {
         TransferHelper.Callbacks(
             report: { [weak self] report in self?.take(report, of: name) },
-            ended: { [weak self] why in self?.lost(name, why) }
+            ended: { [weak self] why in self?.lost(name, why) },
+            gone: { [weak self] in self?.gone(name) }
         )
+    }
+
+    /// A process of an app is gone. So is its cgroup, unless the next one is there.
+    func gone(_ name: String) {
+        processCount -= 1
+        if helpers[name] == nil, let cgroups = supervisor.place.cgroups {
+            try? cgroups.remove(cgroups.path(of: CgroupTree.transfers(of: name)))
+        }
+        if endTimer != nil, processCount == 0 { supervisor.shutdown.finishWhenGone() }
+    }
+
+    /// torpord ends, and nobody comes after it: whether all processes are gone, or none will go. Otherwise the end goes on when
+    /// they are.
+    func endAll() -> Bool {
+        endHelpers()
+        guard processCount > 0, !isPastWaiting else { return true }
+        if endTimer == nil {
+            endTimer = try? loop.timer { [weak self] in
+                self?.isPastWaiting = true
+                self?.supervisor.shutdown.finishWhenGone()
+            }
+            endTimer?.arm(after: Self.longestEnd)
+        }
+        return endTimer == nil
     }
 
     /// As whom, and with what to read and write, the process of an app is to run.

@@ -159,8 +159,9 @@ extension AppTransfers {
     package func infos(of chosen: [AppRuntime], session: String?, withFeeds: Bool = true) -> [TransferInfo] {
         var infos: [TransferInfo] = []
         let weakness = supervisor.wakes.timers.weakness()
+        let isMetered = network.isMetered ?? false
         for app in chosen {
-            let obstacle = obstacle(app, weakness: weakness)
+            let obstacle = obstacle(app, weakness: weakness, isMetered: isMetered)
             let transfers = queue.transfers(of: app.name).filter { withFeeds || $0.feed == nil }
             infos += transfers.map { info($0, app, obstacle) }
             infos += supervisor.mailboxes.transferMail(of: app).compactMap { TransferInfo($0, app.name) }

@@ -29,6 +29,13 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     var starting: Set<String> = []
     /// Processes of an earlier torpord, until the transfers are known.
     var found: [String: FoundHelper] = [:]
+    /// In which they are.
+    var cgroupsFound: Set<String> = []
+    /// Processes that are not gone.
+    var processCount = 0
+    /// Waits for them at the end, so long.
+    var endTimer: TimerSource?
+    var isPastWaiting = false
     /// When a helper has had nothing to do for so long, it goes.
     var idle: [String: TimerSource] = [:]
     private var timer: TimerSource?
@@ -48,6 +55,11 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     var failedStarts: [String: Int64] = [:]
     /// Makes folders, removes parts.
     let disk: BackgroundWorker
+    private(set) lazy var network = TransferNetwork(loop) { [weak self] in
+        self?.timeHasCome()
+    } onWay: { [weak self] in
+        self?.tryAgain()
+    }
 
     /// So often it is looked whether what waits for a good moment may begin.
     private static let look = Duration.seconds(60)
@@ -88,6 +100,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
         matchFeeds()
         judgeWaits()
+        // Nobody has heard whether there is a way meanwhile.
+        for transfer in queue.waiting(for: .network) { queue.set(transfer.id, .queued) }
         // Of those that were force-quit in the last moment of an earlier torpord.
         touched(Array(apps))
         adoptHelpers()
@@ -155,16 +169,21 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     }
 
     /// Why discretionary transfers of an app wait now; nil where they need not.
-    func obstacle(_ app: AppRuntime, weakness: MachineWeakness?) -> Transfer.Cause? {
+    ///
+    /// - Parameter isMetered: whether the network costs money.
+    func obstacle(_ app: AppRuntime, weakness: MachineWeakness?, isMetered: Bool) -> Transfer.Cause? {
         switch weakness {
         case .memory: return .memory
         case .battery: return .power
         case .load: return .load
         case nil: break
         }
-        guard let window = app.specification.transfers.window else { return nil }
-        let time = LocalTime(Clock.realtimeMicroseconds(), in: supervisor.wakes.timers.zone)
-        return window.contains(minute: time.hour * 60 + time.minute) ? nil : .window
+        let rules = app.specification.transfers
+        if let window = rules.window {
+            let time = LocalTime(Clock.realtimeMicroseconds(), in: supervisor.wakes.timers.zone)
+            if !window.contains(minute: time.hour * 60 + time.minute) { return .window }
+        }
+        return isMetered && !rules.usesMeteredLinks ? .metered : nil
     }
 
     /// When it is to be looked again whether what stands in the way of something is over.
@@ -183,11 +202,14 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         guard isLoaded, !isEnding, !supervisor.isKeeperLost else { return }
         guard queue.count > 0 else {
             timer?.disarm()
+            network.followLink(false)
+            network.followWays(false)
             return
         }
         var weakness: MachineWeakness??
         var obstacles: [String: Transfer.Cause?] = [:]
         var looks: [Duration] = []
+        var asksForLink = false
         heldBack = []
         let limits = limits
         while true {
@@ -204,7 +226,13 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                 }
                 if weakness == nil { weakness = .some(supervisor.wakes.timers.weakness()) }
                 guard let app = coordinator.id(of: name).map({ apps[$0] }) else { return false }
-                let cause = obstacles[name] ?? obstacle(app, weakness: weakness ?? nil)
+                if !app.specification.transfers.usesMeteredLinks {
+                    asksForLink = true
+                    network.followLink(true)
+                }
+                // As long as it is not known, nothing begins that may cost money.
+                let isMetered = network.isMetered ?? true
+                let cause = obstacles[name] ?? obstacle(app, weakness: weakness ?? nil, isMetered: isMetered)
                 obstacles[name] = .some(cause)
                 if let cause { looks.append(look(for: cause, kind, app)) }
                 return cause == nil
@@ -213,7 +241,12 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             begin(next)
         }
         var wait = queue.nextAlarm.map { Duration.microseconds(max(0, $0 - Clock.realtimeMicroseconds())) }
-        if queue.running.contains(where: { $0.order.isDiscretionary && $0.canGoOnLater }) { looks.append(Self.look) }
+        if queue.running.contains(where: { $0.order.isDiscretionary && $0.canGoOnLater }) {
+            looks.append(Self.look)
+            asksForLink = true
+        }
+        network.followLink(asksForLink)
+        network.followWays(queue.isWaiting(for: .network))
         if let soonest = looks.min() { wait = min(wait ?? soonest, soonest) }
         if timer == nil { timer = try? loop.timer { [weak self] in self?.timeHasCome() } }
         guard let wait else {
@@ -246,9 +279,9 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     /// something began to wait.
     private func judgeWaits() {
         let longest = Clock.realtimeMicroseconds() + RetryDelay.longestAsked * 1_000_000
-        for app in apps {
-            for transfer in queue.transfers(of: app.name) {
-                guard case .waiting(let cause, .some(let until)) = transfer.state else { continue }
+        for cause in Transfer.Cause.allCases {
+            for transfer in queue.waiting(for: cause) {
+                guard case .waiting(_, .some(let until)) = transfer.state else { continue }
                 if let feed = transfer.feed, cause == .interval {
                     queue.set(transfer.id, waiting(feed))
                 } else if until > longest {
@@ -256,6 +289,12 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                 }
             }
         }
+    }
+
+    /// What had no way to its server may have one now.
+    private func tryAgain() {
+        for transfer in queue.waiting(for: .network) { queue.set(transfer.id, .queued) }
+        schedule()
     }
 
     private func timeHasCome() {
@@ -280,9 +319,10 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     private func pause() {
         guard queue.running.contains(where: \.order.isDiscretionary) else { return }
         let weakness = supervisor.wakes.timers.weakness()
+        let isMetered = network.isMetered ?? false
         for transfer in queue.running where transfer.order.isDiscretionary && transfer.canGoOnLater {
             guard let app = coordinator.id(of: transfer.app).map({ apps[$0] }),
-                let cause = obstacle(app, weakness: weakness), cause != .load
+                let cause = obstacle(app, weakness: weakness, isMetered: isMetered), cause != .load
             else { continue }
             helpers[transfer.app]?.send(.stop(id: transfer.id))
             heard[transfer.id] = nil
@@ -334,7 +374,9 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         shareRate()
         matchFeeds()
         for (name, helper) in helpers {
-            if let id = coordinator.id(of: name), helper.manner != manner(of: apps[id]) { helper.replace() }
+            guard let id = coordinator.id(of: name) else { continue }
+            if helper.manner != manner(of: apps[id]) { helper.replace() }
+            helper.profile = apps[id].specification.profile(in: .background)
         }
         schedule()
     }

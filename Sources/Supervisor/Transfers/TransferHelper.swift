@@ -16,8 +16,10 @@ final class TransferHelper {
     /// What comes of it.
     struct Callbacks {
         let report: (TransferReport) -> Void
-        /// It is gone; a sentence, where nobody asked for that.
+        /// It does nothing any more; a sentence, where nobody asked for that.
         let ended: (String?) -> Void
+        /// Its process is gone, or there never was one.
+        let gone: () -> Void
     }
 
     /// What is found for its start beside the loop.
@@ -68,14 +70,22 @@ final class TransferHelper {
 
     /// The number of the process; nil until it is launched.
     private(set) var pid: Int32?
+    /// The process with those that it may have made, and what share of the machine they have.
+    private var tree: ProcessTree?
+    /// What share they are to have.
+    var profile: StateProfile {
+        didSet { if profile != oldValue { tree?.apply(profile) } }
+    }
 
     private init(
         _ app: String,
         _ manner: Manner,
         _ minimumFree: Int64,
+        _ profile: StateProfile,
         _ supervisor: Supervisor,
         _ callbacks: Callbacks
     ) {
+        self.profile = profile
         self.app = app
         self.manner = manner
         self.minimumFree = minimumFree
@@ -90,36 +100,43 @@ final class TransferHelper {
         of app: String,
         _ manner: Manner,
         minimumFree: Int64,
+        _ profile: StateProfile,
         _ supervisor: Supervisor,
         _ callbacks: Callbacks
     ) {
-        self.init(app, manner, minimumFree, supervisor, callbacks)
+        self.init(app, manner, minimumFree, profile, supervisor, callbacks)
         let theirs: Descriptor
         do throws(Errno) {
             let (ours, other) = try Sockets.pair(.stream)
             try listen(to: ours)
             theirs = other
         } catch {
-            supervisor.loop.later { [weak self] in self?.end("cannot be started: \(error)") }
+            supervisor.loop.later { [weak self] in
+                self?.end("cannot be started: \(error)")
+                callbacks.gone()
+            }
             return
         }
         // Before the launch: a torpord that finds the process finds it too.
         if let socket { supervisor.hold(heldName, [socket.raw], replacing: true) }
         var plan = plan
         plan.passed = [theirs.raw]
+        let gone = callbacks.gone
         supervisor.keeper.launch(plan) { [weak self, weak supervisor] result in
             switch result {
             case .success(let launched):
                 supervisor?.launcher.helpers[launched.pid] = { [weak self] status in
                     self?.end("ended (\(Self.words(status)))")
+                    gone()
                 }
                 guard let self, !self.isOver, !self.isLeaving else {
                     try? Pidfd.sendSignal(launched.pidfd.raw, Signal.kill)
                     return
                 }
-                self.pid = launched.pid
-                self.pidfd = launched.pidfd
-            case .failure(let failure): self?.end(failure.description)
+                self.take(launched)
+            case .failure(let failure):
+                self?.end(failure.description)
+                gone()
             }
         }
         withExtendedLifetime(theirs) {}
@@ -133,14 +150,17 @@ final class TransferHelper {
         of app: String,
         _ manner: Manner,
         minimumFree: Int64,
+        _ profile: StateProfile,
         _ supervisor: Supervisor,
         _ callbacks: Callbacks
     ) {
-        self.init(app, manner, minimumFree, supervisor, callbacks)
-        pid = process.pid
-        pidfd = process.pidfd
+        self.init(app, manner, minimumFree, profile, supervisor, callbacks)
+        take(process)
         isUnheard = true
-        supervisor.launcher.helpers[process.pid] = { [weak self] status in self?.end("ended (\(Self.words(status)))") }
+        supervisor.launcher.helpers[process.pid] = { [weak self] status in
+            self?.end("ended (\(Self.words(status)))")
+            callbacks.gone()
+        }
         guard let socket else {
             replace()
             return
@@ -159,6 +179,20 @@ final class TransferHelper {
     }
 
     deinit { source?.cancel() }
+
+    /// It runs: it has its share of the machine from now on.
+    private func take(_ process: Launched) {
+        pid = process.pid
+        pidfd = process.pidfd
+        tree = supervisor.takeover.tree(
+            AppTag(app: app, incarnation: AppTag.companion),
+            Identity(pid: process.pid, startTime: process.startTime),
+            process.pidfd,
+            supervisor.place.cgroups?.transfers(of: app, around: process.pid),
+            isOurs: true
+        )
+        tree?.apply(profile)
+    }
 
     private func listen(to ours: Descriptor) throws(Errno) {
         try Descriptor.setNonBlocking(ours.raw)
@@ -285,5 +319,6 @@ final class TransferHelper {
         socket = nil
         if let pidfd { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
         pidfd = nil
+        tree = nil
     }
 }

@@ -24,6 +24,11 @@ struct TransferTests {
             #expect(try Truth.isStopped(daemon.status("web").summary.pid ?? 0), "the app sleeps")
             let helper = try #require(scene.helpers.first)
             #expect(!Truth.isStopped(helper), "what transfers does not")
+            let (own, group) = (try ProcFS.cgroup(daemon.status("web").summary.pid ?? 0), try ProcFS.cgroup(helper))
+            // Where apps have cgroups, it has one beside.
+            if let own, own.hasSuffix("/web") { #expect(group == own + ":transfers") }
+            let score = Int((try? File.readString("/proc/\(helper)/oom_score_adj").dropLast()) ?? "") ?? 0
+            #expect(score >= 300, "it has the share of the background")
             try scene.go()
             try scene.expectDone("slow")
             #expect(try scene.told("handleEventsForBackgroundTransfer").map { $0["session"] } == ["episodes"])
@@ -126,6 +131,43 @@ struct TransferTests {
             #expect(scene.requests.count == 1, "\(scene.requests)")
             try daemon.eventually("nothing is kept of it") { try scene.infos.isEmpty && scene.parts.isEmpty }
             try daemon.eventually("its process goes when it has nothing to do") { scene.helpers.isEmpty }
+            #expect(try scene.told().count == 1)
+        }
+    }
+
+    @Test("What ends while there is no torpord is told by the next", arguments: [true, false])
+    func away(isUpload: Bool) throws {
+        try TransferScene.run(losing: true) { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            let put = URL(fileURLWithPath: daemon.directory + "/put.slow")
+            try TransferServer.data.write(to: URL(fileURLWithPath: scene.state + "/out"))
+            if isUpload {
+                try daemon.ask(
+                    "d.call('StartTransfer', direction='upload', url='\(scene.base)slow', file='\(scene.state)/out')"
+                )
+                try daemon.eventually("it is sent") { scene.requests == ["PUT /slow -"] }
+            } else {
+                try scene.waitForHalf(try scene.get("slow"))
+            }
+            let before = scene.helpers
+            try daemon.lose(.killed) {
+                try scene.go()
+                try daemon.eventually("it ends") {
+                    isUpload
+                        ? scene.parts.contains { $0.hasSuffix(".done") } : File.exists(scene.state + "/slow")
+                }
+            }
+            #expect(before.count == 1 && scene.helpers == before, "it is another process")
+            if isUpload {
+                try daemon.eventually("it is told") { try scene.told().count == 1 }
+                #expect(try scene.told()[0]["error"]?.isNull == true && scene.told()[0]["status"] == 201)
+                #expect(try Data(contentsOf: put) == TransferServer.data)
+            } else {
+                try scene.expectDone("slow")
+            }
+            #expect(scene.requests.count == 1, "\(scene.requests)")
+            try daemon.eventually("nothing is kept of it") { try scene.infos.isEmpty && scene.parts.isEmpty }
             #expect(try scene.told().count == 1)
         }
     }
