@@ -13,7 +13,8 @@ enum DiskResult: Sendable {
     case source(SourceFile)
     /// The part is as long as it has to be.
     case begun
-    case removed
+    /// What nobody waits for.
+    case nothing
 }
 
 /// The work on files of one transfer, each a job beside the loop.
@@ -52,15 +53,7 @@ struct DiskWork: Sendable {
                     return .ended(isThere == nil ? earlier : try move(try openPart(parts), parts, earlier))
                 }
                 try checkDestination()
-                let part = try openPart(parts)
-                if let condition = order.validator?.condition, !condition.isEmpty {
-                    do throws(Errno) {
-                        try part.digestAll()
-                    } catch {
-                        throw DiskError(error, "the part", reason: "destination")
-                    }
-                }
-                return .part(part)
+                return .part(try openPart(parts))
             }
         }
     }

@@ -188,6 +188,7 @@ final class Request {
         }
         do throws(Errno) {
             try part.write(bytes)
+            service.digest(transfer)
             return true
         } catch {
             failure = DiskError(error, "the part", reason: "destination").end

@@ -53,7 +53,7 @@ final class Transfer {
     var sent: Int64 = 0
     /// What torpord has to make durable before `go`.
     var pending: TransferReport?
-    /// Whether the whole body was there before `go` came: it has no bytes.
+    /// Whether the whole body came and something is waited for: `go`, of one that has no bytes, or the digest.
     var isBodyOver = false
     var request: Request?
     /// What ended its request while a job worked for it.

@@ -99,6 +99,11 @@ extension TransferService {
     /// All of the body came.
     func complete(_ transfer: Transfer) {
         guard let part = transfer.part else { return }
+        // Until the job that has the digest is done.
+        guard !part.isBeingDigested else {
+            transfer.isBodyOver = true
+            return
+        }
         if let total = transfer.total, part.length != total {
             var end = DiskError(.retry, "length", "the server sent \(part.length) of \(total) bytes").end
             end.status = Int64(transfer.status)
@@ -109,6 +114,20 @@ extension TransferService {
         run(transfer, .finishing) {
             $0.complete(part, wasResumed: wasResumed, status: status)
         } then: { _, _ in
+        }
+    }
+
+    /// Has the digest of a download follow what came of it.
+    func digest(_ transfer: Transfer) {
+        guard let part = transfer.part, let end = part.nextDigest else { return }
+        part.isBeingDigested = true
+        jobs.run {
+            // What cannot be read now cannot be read in the end: that says so.
+            try? part.digest(to: end)
+            return .nothing
+        } then: { [unowned self] _ in
+            part.isBeingDigested = false
+            if transfer.part === part, transfer.stage == .moving, transfer.isBodyOver { complete(transfer) }
         }
     }
 
@@ -149,7 +168,7 @@ extension TransferService {
             case .source(let source):
                 transfer.source = source
                 then(self, transfer)
-            case .begun, .removed: then(self, transfer)
+            case .begun, .nothing: then(self, transfer)
             }
         }
     }
@@ -188,7 +207,7 @@ extension TransferService {
         let (places, keepingPart) = (places, keepsPart)
         jobs.run {
             places.remove(id, keepingPart: keepingPart)
-            return .removed
+            return .nothing
         } then: { _ in
         }
     }
@@ -200,7 +219,7 @@ extension TransferService {
                 let places = places
                 jobs.run {
                     places.remove(id, keepingPart: false)
-                    return .removed
+                    return .nothing
                 } then: { _ in
                 }
             }
@@ -221,7 +240,7 @@ extension TransferService {
         transfer.source = nil
         jobs.run {
             if removal == .removesPart { places.remove(id, keepingPart: false) }
-            return .removed
+            return .nothing
         } then: { [unowned self] _ in
             if transfer.removal != removal {
                 forget(transfer, transfer.removal ?? removal)
