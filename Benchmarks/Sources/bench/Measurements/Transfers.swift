@@ -36,6 +36,7 @@ struct Transfers: Measurement {
         defer { site.end() }
         let peers: [any Peer] = [
             Floor(), Torpor(binaries: run.bench.binaries), Downloader.curl, Downloader.aria2,
+            Downloader.systemd,
         ]
         try run.interleave("transfers", rounds: run.bench.quick ? 2 : 7, also: peers) { peer in
             switch peer {
@@ -48,6 +49,7 @@ struct Transfers: Measurement {
 
     private func downloader(_ peer: Downloader, _ site: Site, _ run: Run) throws {
         let folder = try site.folder(peer.name)
+        if peer.most == 1 { try site.sum.write(toFile: folder + "/sum", atomically: false, encoding: .utf8) }
         // Pages that the machine had not used yet cost more than all else: those of a first file are used again.
         _ = try Child.time(peer.command([(site.url + "big", "first")], folder))
         unlink(folder + "/first")
@@ -59,6 +61,7 @@ struct Transfers: Measurement {
             return !big.isRunning
         }
         try rate(run, peer, site, now() - began, cpu)
+        unlink(folder + "/sum")
         for index in 0..<20 {
             let name = "\(peer.name)\(site.next())"
             let child = try Child(peer.command([(site.url + "last/" + name, "l\(index)")], folder))
@@ -68,14 +71,14 @@ struct Transfers: Measurement {
         }
         for count in [1, many(run.bench)] {
             let list = (0..<count).map { (site.url + "slow/\($0)", "s\($0)") }
+            guard count <= peer.most else {
+                run.note(peer.name, "no more than \(peer.most) downloads at a time")
+                continue
+            }
             let child = try Child(peer.command(list, folder))
             defer { child.end(grace: 1) }
-            try site.waitForFiles(folder, "s", peer.name == "curl" ? min(count, 300) : count)
-            if peer.name == "curl", count > 300 {
-                run.note(peer.name, "no more than 300 downloads at a time")
-            } else {
-                try run.record("transfer-memory-\(count)", peer, Processes.memory([child.pid]))
-            }
+            try site.waitForFiles(folder, "s", count)
+            try run.record("transfer-memory-\(count)", peer, Processes.memory([child.pid]))
         }
     }
 
@@ -151,6 +154,8 @@ struct Transfers: Measurement {
 private final class Site {
     let url: String
     let size: Int
+    /// The SHA-256 of the big one.
+    let sum: String
     private let served: String
     private let disk: String
     private let server: Child
@@ -168,6 +173,7 @@ private final class Site {
             throw Trouble("no room on \(served)")
         }
         close(file)
+        sum = String(try Child.output(["/usr/bin/sha256sum", served + "/big"]).prefix(64))
         var port = UInt16(0)
         var child: Child?
         // Somebody else may have the port: another one is tried.

@@ -7,6 +7,10 @@ struct Downloader: Peer {
     let name: String
     let program: String
     let version: String
+    /// What it does beside, or does not.
+    var conditions = "keeps nothing for a loss of power and computes no SHA-256"
+    /// How many downloads it has at a time.
+    var most = Int.max
     /// What is called to have URLs in a folder; so many at a time.
     let command: (_ list: [(url: String, file: String)], _ folder: String) throws -> [String]
 
@@ -17,17 +21,34 @@ struct Downloader: Peer {
     var missing: String? {
         (try? Child.output([program, version])) == nil ? "\(program) is not installed" : nil
     }
-    let conditions = "keeps nothing for a loss of power and computes no SHA-256"
 
     func prepare(_ bench: Bench, _ load: Workload) throws -> Session { throw Trouble("\(name) supervises nothing") }
 
     static var curl: Downloader {
-        Downloader(name: "curl", program: "curl", version: "--version") { list, folder in
+        Downloader(name: "curl", program: "curl", version: "--version", most: 300) { list, folder in
             let config = folder + "/curl.list"
             try list.map { "url = \"\($0.url)\"\noutput = \"\(folder)/\($0.file)\"\n" }.joined()
                 .write(toFile: config, atomically: false, encoding: .utf8)
             return [
                 "curl", "-s", "-Z", "--parallel-immediate", "--parallel-max", "\(min(300, list.count))", "-K", config,
+            ]
+        }
+    }
+
+    /// What systemd-importd has images downloaded by.
+    static var systemd: Downloader {
+        Downloader(
+            name: "systemd-pull",
+            program: "/lib/systemd/systemd-pull",
+            version: "--version",
+            conditions: "computes a SHA-256 and syncs the file, as Torpor does; begins anew what was cut",
+            most: 1
+        ) { list, folder in
+            // A sum that is another one only makes it fail, and be computed.
+            let known = try? String(contentsOfFile: folder + "/sum", encoding: .utf8)
+            return [
+                "/lib/systemd/systemd-pull", "raw", "--direct", "--verify=\(known ?? "no")", list[0].url,
+                "\(folder)/\(list[0].file)",
             ]
         }
     }
