@@ -499,7 +499,7 @@ let package = Package(
         .testTarget(
             name: "TransferProgramTests",
             dependencies: ["Linux", "TestAddresses", "TransferProtocol", "Varlink", "torpor-transfer"],
-            exclude: ["lying-server.py"]
+            exclude: ["lying-server.py", "proxy.py"]
         ),
         .testTarget(name: "TransferProtocolTests", dependencies: ["TransferProtocol", "Varlink"]),
         .testTarget(name: "TransfersTests", dependencies: ["Schedules", "TransferProtocol", "Transfers", "Varlink"]),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Configuration
+import WireText
 
 /// Everything that torpor-gateway's configuration says, with every default filled in.
 public struct GatewaySpecification: Sendable, Hashable {

@@ -77,6 +77,8 @@ public struct TransferOrder: Hashable, Sendable {
     /// The server may have taken the file in an earlier try whose end nobody knows, and is not to get it twice: unless that is
     /// known after all, the transfer has failed.
     public var isDoubtful = false
+    /// Where a server may redirect to (``WebPattern``); empty for anywhere.
+    public var allow: [String] = []
     /// The most bytes that a download may have.
     public var sizeLimit: Int64?
     /// Seconds that each request may take; nil for as long as bytes come.
@@ -85,8 +87,10 @@ public struct TransferOrder: Hashable, Sendable {
     public var minimumFree: Int64 = 0
     /// Lower effort than others' (DSCP LE of RFC 8622).
     public var isDiscretionary = false
-    /// For 401 and 407, used once.
+    /// For the server that asks who it is (401), used once.
     public var credentials: TransferCredentials?
+    /// The same for the proxy (407).
+    public var proxyCredentials: TransferCredentials?
     /// An authority's file that counts for this one beside the system's.
     public var authority: String?
 
@@ -124,11 +128,15 @@ public struct TransferOrder: Hashable, Sendable {
         unless = try fields.optionalString("unless")
         source = try fields["source"].map { json throws(FieldError) in try TransferSource(json: json) }
         isDoubtful = try fields.optionalBool("doubtful") ?? false
+        allow = try fields["allow"] == nil ? [] : fields.strings("allow")
         sizeLimit = try fields.optionalInt("size_limit")
         timeLimit = try fields.optionalInt("time_limit")
         minimumFree = try fields.optionalInt("min_free") ?? 0
         isDiscretionary = try fields.optionalBool("discretionary") ?? false
         credentials = try fields["credentials"].map { json throws(FieldError) in try TransferCredentials(json: json) }
+        proxyCredentials = try fields["proxy_credentials"].map { json throws(FieldError) in
+            try TransferCredentials(json: json)
+        }
         authority = try fields.optionalString("authority")
     }
 
@@ -140,7 +148,8 @@ public struct TransferOrder: Hashable, Sendable {
             "sha256": .optional(sha256), "validator": validator?.json ?? .null, "source": source?.json ?? .null,
             "size_limit": .optional(sizeLimit), "min_free": .int(minimumFree), "discretionary": .bool(isDiscretionary),
             "credentials": credentials?.json ?? .null, "authority": .optional(authority), "unless": .optional(unless),
-            "time_limit": .optional(timeLimit),
+            "time_limit": .optional(timeLimit), "allow": .strings(allow),
+            "proxy_credentials": proxyCredentials?.json ?? .null,
             "doubtful": .bool(isDoubtful),
         ]
     }

@@ -23,13 +23,15 @@ public struct Redirect: Hashable, Sendable {
     /// - Parameters:
     ///   - count: how many were followed before.
     ///   - target: the absolute URL that it leads to.
+    ///   - allow: where it may lead to; empty for anywhere.
     public static func follow(
         _ status: Int,
         from address: WebAddress,
         to target: String,
         method: String,
         sendsFile: Bool,
-        count: Int
+        count: Int,
+        allow: [WebPattern] = []
     ) throws(TransferRefusal) -> Redirect {
         guard count < most else { throw TransferRefusal("redirects", "more than \(most) redirects") }
         let next: WebAddress
@@ -43,6 +45,12 @@ public struct Redirect: Hashable, Sendable {
         }
         guard next.isSecure || !address.isSecure else {
             throw TransferRefusal("scheme", "the server redirects from https to http")
+        }
+        guard allow.isEmpty || allow.contains(where: { $0.matches(next) }) else {
+            throw TransferRefusal(
+                "not-allowed",
+                "the server redirects to \(next.host), where the app may not transfer from or to: transfers.allow"
+            )
         }
         let isElsewhere = status == 303 && method != "GET"
         return Redirect(

@@ -125,7 +125,7 @@ public struct Transfer: Hashable, Sendable {
     /// What is kept of it: all but credentials, which are nobody's but torpor-transfer's.
     public var json: JSON {
         var kept = order
-        kept.credentials = nil
+        (kept.credentials, kept.proxyCredentials) = (nil, nil)
         var object: JSONObject = [
             "order": kept.json, "app": .string(app), "session": .string(session), "created_at": .int(createdAt),
             "events": .bool(events), "retries_post": .bool(retriesPost), "priority": .int(priority),

@@ -83,18 +83,25 @@ final class Request {
     }
 
     private func setUpLogin() {
-        guard let login = transfer.login, let credentials = transfer.order.credentials, let user = credentials.user,
-            login.scheme != 0, login.isForProxy || transfer.address.isSameServer(as: transfer.origin)
-        else { return }
-        set(login.isForProxy ? CURLOPT_PROXYAUTH : CURLOPT_HTTPAUTH, Int(bitPattern: login.scheme))
-        set(login.isForProxy ? CURLOPT_PROXYUSERNAME : CURLOPT_USERNAME, user)
-        set(login.isForProxy ? CURLOPT_PROXYPASSWORD : CURLOPT_PASSWORD, credentials.password ?? "")
+        let order = transfer.order
+        if let login = transfer.login, let user = order.credentials?.user, login.scheme != 0,
+            transfer.address.isSameServer(as: transfer.origin)
+        {
+            set(CURLOPT_HTTPAUTH, Int(bitPattern: login.scheme))
+            set(CURLOPT_USERNAME, user)
+            set(CURLOPT_PASSWORD, order.credentials?.password ?? "")
+        }
+        if let login = transfer.proxyLogin, let user = order.proxyCredentials?.user {
+            set(CURLOPT_PROXYAUTH, Int(bitPattern: login.scheme))
+            set(CURLOPT_PROXYUSERNAME, user)
+            set(CURLOPT_PROXYPASSWORD, order.proxyCredentials?.password ?? "")
+        }
     }
 
     private func setUpHeaders() {
         let order = transfer.order
         var fields = TransferHeader.fields(order.headers, for: transfer.address, origin: transfer.origin)
-        if let login = transfer.login, !login.isForProxy, transfer.address.isSameServer(as: transfer.origin) {
+        if let login = transfer.login, transfer.address.isSameServer(as: transfer.origin) {
             fields.removeAll { $0.name.utf8.elementsEqual("authorization".utf8, by: { $0 | 0x20 == $1 }) }
             if login.scheme == 0, let value = order.credentials?.header {
                 fields.append(TransferHeader(name: "Authorization", value: value))

@@ -38,6 +38,7 @@ final class Transfer {
     var sendsFile: Bool
     var redirects = 0
     var login: Login?
+    var proxyLogin: Login?
 
     var part: PartFile?
     var source: SourceFile?

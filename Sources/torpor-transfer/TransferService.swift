@@ -155,11 +155,11 @@ final class TransferService {
             return
         }
         guard let verdict, wasJudged else {
-            let hadNoLogin = transfer.login == nil && transfer.order.credentials?.user != nil
+            let hadNoLogin = transfer.proxyLogin == nil && transfer.order.proxyCredentials?.user != nil
             let isLogin = request.wasRefusedByProxy
             drop(transfer)
             if isLogin && hadNoLogin {
-                transfer.login = Login(scheme: ccurl_auth_basic | ccurl_auth_digest, isForProxy: true)
+                transfer.proxyLogin = Login(scheme: ccurl_auth_basic | ccurl_auth_digest, isForProxy: true)
                 ask(transfer)
                 return
             }
@@ -170,7 +170,7 @@ final class TransferService {
                 hasConnected: request.hasConnected,
                 bytes: transfer.bytes
             )
-            if isLogin { failure.outcome = .login }
+            if isLogin { (failure.outcome, failure.status, failure.scheme) = (.login, 407, "basic") }
             end(transfer, failure)
             return
         }
@@ -189,7 +189,7 @@ final class TransferService {
             transfer.sendsFile = next.sendsFile
             ask(transfer)
         case .login(let login):
-            transfer.login = login
+            if login.isForProxy { transfer.proxyLogin = login } else { transfer.login = login }
             ask(transfer)
         case .askForAll:
             transfer.offset = 0

@@ -93,7 +93,8 @@ extension Transfer {
                 to: target,
                 method: method,
                 sendsFile: sendsFile,
-                count: redirects
+                count: redirects,
+                allow: order.allow.compactMap(WebPattern.init)
             )
             return .redirect(next, url: target)
         } catch {
@@ -118,9 +119,10 @@ extension Transfer {
     /// How what the server wants to know is answered; nil where it is not known, or was no use already.
     private func answer(to head: ResponseHead) -> Login? {
         let isForProxy = head.status == 407
-        guard login == nil, let credentials = order.credentials, isForProxy || address.isSameServer(as: origin) else {
-            return nil
-        }
+        guard (isForProxy ? proxyLogin : login) == nil,
+            let credentials = isForProxy ? order.proxyCredentials : order.credentials,
+            isForProxy || address.isSameServer(as: origin)
+        else { return nil }
         if credentials.header != nil && !isForProxy { return Login(scheme: 0, isForProxy: false) }
         guard credentials.user != nil else { return nil }
         let schemes = Set(head.challenges.map(\.scheme))

@@ -4,6 +4,7 @@ import Lifecycle
 import Linux
 import Mailbox
 import Testing
+import TransferProtocol
 
 @testable import Configuration
 

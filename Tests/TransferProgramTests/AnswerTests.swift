@@ -62,6 +62,20 @@ import TransferProtocol
         #expect(asked.allSatisfy { $0.fields["x-mine"] == "m" && $0.fields["x-none"] == "" })
     }
 
+    @Test func `a redirect leads only where the app may go`() throws {
+        let bench = try Bench()
+        let server = try bench.lyingServer()
+        try bench.serve("a", bytes: 10)
+        var order = bench.download(1, server + "/x?mode=to&url=http://@OTHER/a")
+        order.allow = [server + "/*"]
+        let end = try bench.run(order)
+        #expect(end.outcome == .failed && end.reason == "not-allowed" && end.message?.contains("127.0.0.1") == true)
+        #expect(try bench.requests().count == 1)
+        order.id = 2
+        order.allow.append(server.replacing(TestAddress.host, with: "127.0.0.1"))
+        #expect(try bench.run(order).outcome == .done)
+    }
+
     @Test(arguments: ["basic", "digest"])
     func `a login is used once, and its refusal is told`(mode: String) throws {
         let bench = try Bench()

@@ -25,6 +25,8 @@ final class Bench {
     private(set) var reports: [TransferReport] = []
     /// Commands that are answered by themselves.
     var goes = true
+    /// Of the program, `K=V`.
+    var environment: [String] = []
 
     var root: String { directory + "/root" }
     var parts: String { directory + "/parts" }
@@ -55,7 +57,7 @@ final class Bench {
         let none = try File.open("/dev/null", .readWrite)
         let words =
             ["torpor-transfer", "--parts", parts ?? self.parts, "--root", root ?? self.root] + arguments
-        let environment = ["PATH=/usr/bin:/bin", "HOME=\(directory)"]
+        let environment = ["PATH=/usr/bin:/bin", "HOME=\(directory)"] + environment
         program = try ChildProcess(
             Built.path("torpor-transfer"),
             arguments: words,
@@ -216,15 +218,22 @@ final class Bench {
     }
 
     /// Starts the server that lies; its URL.
-    func lyingServer() throws -> String {
+    func lyingServer() throws -> String { try start("lying-server", served, "127.0.0.1") }
+
+    /// Starts the proxy, which wants to know who asks; its URL.
+    func proxy(_ login: String) throws -> String { try start("proxy", login, directory + "/asked") }
+
+    /// What the proxy was asked.
+    var asked: [String] {
+        ((try? File.readString(directory + "/asked")) ?? "").split(separator: "\n").map(String.init)
+    }
+
+    private func start(_ name: String, _ arguments: String...) throws -> String {
         let port = try TestAddress.port()
-        let script = String(#filePath.prefix(upTo: #filePath.lastIndex(of: "/")!)) + "/lying-server.py"
-        let server = try Server(
-            ["/usr/bin/python3", "-B", script, TestAddress.host, "\(port)", served, "127.0.0.1"],
-            log: directory + "/server.log"
-        )
-        add(server)
-        try eventually("the server") { (try? File.readString(directory + "/server.log"))?.contains("ready") ?? false }
+        let script = String(#filePath.prefix(upTo: #filePath.lastIndex(of: "/")!)) + "/\(name).py"
+        let log = directory + "/\(name).log"
+        add(try Server(["/usr/bin/python3", "-B", script, TestAddress.host, "\(port)"] + arguments, log: log))
+        try eventually(name) { (try? File.readString(log))?.contains("ready") ?? false }
         return "http://\(TestAddress.host):\(port)"
     }
 }

@@ -124,6 +124,35 @@ import TransferProtocol
         #expect(try File.read(bench.served + "/dav/b") == bytes)
     }
 
+    @Test(arguments: [true, false])
+    func `a proxy is told who asks, and no password of a server`(isSecure: Bool) throws {
+        let bench = try Bench(starts: false)
+        let bytes = try bench.serve("a", bytes: 5000)
+        try File.makeDirectory(bench.served + "/vault", mode: 0o755)
+        try File.write(bench.served + "/vault/a", bytes)
+        let nginx = try bench.nginx()
+        let server = isSecure ? nginx.secure : nginx.plain
+        let proxy = try bench.proxy("out:side")
+        bench.environment = ["http_proxy=\(proxy)", "https_proxy=\(proxy)"]
+        try bench.start(["--read", nginx.authority])
+        var order = bench.download(1, server + "/vault/a")
+        order.authority = nginx.authority
+        order.credentials = TransferCredentials(user: "me", password: "secret")
+        let unknown = try bench.run(order)
+        #expect(unknown.outcome == .login && unknown.status == 407 && unknown.scheme == "basic", "\(unknown)")
+        order.id = 2
+        order.proxyCredentials = TransferCredentials(user: "in", password: "side")
+        #expect(try bench.run(order).status == 407)
+        order.id = 3
+        order.proxyCredentials = TransferCredentials(user: "out", password: "side")
+        let end = try bench.run(order)
+        #expect(end.outcome == .done, "\(end)")
+        #expect(try File.read(bench.root + "/file-1") == bytes)
+        let said = Set(bench.asked.compactMap { $0.split(separator: " ").last.map(String.init) })
+        #expect(said == ["-", "in:side", "out:side"], "\(bench.asked)")
+        #expect(bench.asked.allSatisfy { $0.hasPrefix(isSecure ? "CONNECT localhost:" : "GET \(server)/vault/a ") })
+    }
+
     @Test func `https does not lead to http`() throws {
         let bench = try Bench(starts: false)
         try bench.serve("a", bytes: 10)

@@ -139,7 +139,8 @@ import TransferRules
             _ target: String,
             from: WebAddress,
             method: String = "GET",
-            count: Int = 0
+            count: Int = 0,
+            allow: [String] = []
         ) throws(TransferRefusal) -> Redirect {
             try Redirect.follow(
                 status,
@@ -147,8 +148,13 @@ import TransferRules
                 to: target,
                 method: method,
                 sendsFile: method != "GET",
-                count: count
+                count: count,
+                allow: allow.compactMap(WebPattern.init)
             )
+        }
+        #expect(try follow(302, "http://b.a/c", from: plain, allow: ["http://x", "http://*.a/c"]).address.path == "/c")
+        for target in ["http://b/", "http://b.a/d", "https://b.a/c"] {
+            #expect(throws: TransferRefusal.self) { try follow(302, target, from: plain, allow: ["http://*.a/c"]) }
         }
         #expect(try follow(302, "https://b/c", from: plain).address == WebAddress("https://b/c"))
         #expect(try follow(302, "http://b/", from: plain, count: 9).method == "GET")

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import WireText
+
 /// Reads a file and what it includes into drafts.
 struct FileReader {
     let system: ConfigurationSystem

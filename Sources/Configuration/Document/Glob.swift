@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Patterns of `include`: `*`, `?` and `[a-z]` within one part of a path, as glob(7) has them.
-package enum Glob {
+import WireText
+
+/// Patterns of `include`: each is within one part of a path.
+extension Glob {
     static func isPattern(_ text: String) -> Bool {
         text.utf8.contains { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "[") }
     }
@@ -27,55 +29,5 @@ package enum Glob {
             }
         }
         return found.sorted()
-    }
-
-    /// Whether a name matches one part of a pattern.
-    package static func matches(_ pattern: String, _ name: String) -> Bool {
-        let pattern = Array(pattern.unicodeScalars)
-        let name = Array(name.unicodeScalars)
-        var p = 0
-        var n = 0
-        // Where the last `*` stands, and how much of the name it covers: only the last one is ever tried again.
-        var star: (pattern: Int, name: Int)?
-        while n < name.count {
-            if p < pattern.count, pattern[p] == "*" {
-                star = (p, n)
-                p += 1
-                continue
-            }
-            if p < pattern.count, let next = step(pattern, p, name[n]) {
-                p = next
-                n += 1
-                continue
-            }
-            guard let last = star else { return false }
-            star = (last.pattern, last.name + 1)
-            p = last.pattern + 1
-            n = last.name + 1
-        }
-        return pattern[p...].allSatisfy { $0 == "*" }
-    }
-
-    /// The place after what matches one character, or nil.
-    private static func step(_ pattern: [Unicode.Scalar], _ at: Int, _ scalar: Unicode.Scalar) -> Int? {
-        if pattern[at] == "?" { return at + 1 }
-        guard pattern[at] == "[", let end = pattern[(at + 1)...].dropFirst().firstIndex(of: "]") else {
-            return pattern[at] == scalar ? at + 1 : nil
-        }
-        var set = pattern[(at + 1)..<end]
-        let isNegated = set.first == "!" && set.count > 1
-        if isNegated { set = set.dropFirst() }
-        var isIn = false
-        while let first = set.first {
-            if set.count >= 3, set[set.startIndex + 1] == "-" {
-                let last = set[set.startIndex + 2]
-                if first <= scalar, scalar <= last { isIn = true }
-                set = set.dropFirst(3)
-            } else {
-                if first == scalar { isIn = true }
-                set = set.dropFirst()
-            }
-        }
-        return isIn != isNegated ? end + 1 : nil
     }
 }

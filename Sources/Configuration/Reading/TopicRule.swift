@@ -2,6 +2,7 @@
 
 import Lifecycle
 public import Mailbox
+import WireText
 
 /// One entry of `topics`: what an app takes of what is posted to it, and how it hears of it.
 public struct TopicRule: Sendable, Hashable {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Mailbox
+import WireText
 
 /// What an app opens, and what it may have other apps open.
 public struct OpeningSpecification: Sendable, Hashable {

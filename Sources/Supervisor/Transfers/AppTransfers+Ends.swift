@@ -149,7 +149,7 @@ extension AppTransfers {
             queue.set(id, .waiting(.space, until: wall + 60_000_000))
             save(id)
         case .login:
-            logins[id] = nil
+            if transfer.status == 407 { proxyLogins[id] = nil } else { logins[id] = nil }
             queue.update(id) { ($0.realm, $0.scheme) = (bound(end.realm), bound(end.scheme)) }
             queue.set(id, .waiting(.login, until: nil))
             save(id)
@@ -238,7 +238,7 @@ extension AppTransfers {
 
     private func remove(_ transfer: Transfer) {
         queue.remove(transfer.id)
-        logins[transfer.id] = nil
+        (logins[transfer.id], proxyLogins[transfer.id]) = (nil, nil)
         heard[transfer.id] = nil
         supervisor.store.removeTransfer(transfer.id, of: transfer.app)
     }

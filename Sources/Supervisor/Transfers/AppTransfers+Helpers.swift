@@ -89,10 +89,12 @@ extension AppTransfers {
             incarnation: AppTag.companion,
             executable: program,
             arguments: Self.arguments(place, manner),
-            environment: LaunchEnvironment.inherited.entries(adding: [
-                AppTag.helperVariable: "1", "TORPOR_MANAGER_SOCKET": supervisor.runtime.socket, "TORPOR_APP": name,
-                "TORPOR_INCARNATION": "\(AppTag.companion)",
-            ])
+            environment: LaunchEnvironment.inherited.entries(
+                adding: [
+                    AppTag.helperVariable: "1", "TORPOR_MANAGER_SOCKET": supervisor.runtime.socket, "TORPOR_APP": name,
+                    "TORPOR_INCARNATION": "\(AppTag.companion)",
+                ].merging(manner.proxies.own) { $1 }
+            )
         )
         plan.directory = "/"
         // Counts where neither cgroups nor sessions have weights.
@@ -168,7 +170,11 @@ extension AppTransfers {
         // The last, so that it moves no other; always, so that a subscription more replaces no process.
         arguments += ["--root", feedsPlace(of: app.name).path]
         for path in Set(app.specification.transfers.authorities.values).sorted() { arguments += ["--read", path] }
-        return TransferHelper.Manner(arguments: arguments, account: Account.Names(app.specification))
+        return TransferHelper.Manner(
+            arguments: arguments,
+            account: Account.Names(app.specification),
+            proxies: TransferProxies(of: app.specification)
+        )
     }
 
     /// The folders that files of the app's transfers are below; the first is that of relative names.

@@ -289,11 +289,8 @@ extension AppTransfers {
             finish(request.id, TransferResult(of: transfer, reason: "login", error: "the app gave no login"))
             discardPart(of: transfer)
         } else {
-            logins[request.id] = TransferCredentials(
-                user: request.user,
-                password: request.password,
-                header: request.header
-            )
+            let login = TransferCredentials(user: request.user, password: request.password, header: request.header)
+            if transfer.status == 407 { proxyLogins[request.id] = login } else { logins[request.id] = login }
             queue.set(request.id, .queued)
             save(request.id)
         }

@@ -40,8 +40,9 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     var idle: [String: TimerSource] = [:]
     private var timer: TimerSource?
     private var lastID: Int64 = 0
-    /// Whom servers were told of that asked; in no file.
+    /// Whom servers, and proxies, were told of that asked; in no file.
     var logins: [Int64: TransferCredentials] = [:]
+    var proxyLogins: [Int64: TransferCredentials] = [:]
     /// Which transfer a request became, so that it becomes one.
     var tokens = TransferTokens()
     /// Of each that runs, what it had when it was heard of last.
@@ -350,10 +351,14 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         let rules = app.specification.transfers
         order.sizeLimit = rules.sizeLimit.map { Int64(clamping: $0) }
         order.minimumFree = helper.minimumFree
-        if let host = WebAddress(order.url)?.host {
-            order.authority = rules.authorities[host]
-            order.credentials = logins[transfer.id] ?? configured(rules.credentials[host], app)
+        if let address = WebAddress(order.url) {
+            order.authority = rules.authorities[address.host]
+            order.credentials = logins[transfer.id] ?? configured(rules.credentials[address.host], app)
+            let proxy = helper.manner.proxies.host(for: address).flatMap { rules.credentials[$0] }
+            order.proxyCredentials = proxyLogins[transfer.id] ?? configured(proxy, app)
         }
+        // What a subscription is at, a person has written.
+        if transfer.feed == nil { order.allow = rules.allow.map(\.text) }
         order.isDoubtful = transfer.mayBeSent && order.method == "POST" && !transfer.retriesPost
         if let feed = transfer.feed { self.order(feed, &order, of: app) }
         return order

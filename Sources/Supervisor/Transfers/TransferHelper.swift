@@ -34,6 +34,7 @@ final class TransferHelper {
         /// The folders and files that it may use.
         let arguments: [String]
         let account: Account.Names?
+        let proxies: TransferProxies
     }
 
     /// Bytes of one message; a URL and its header fields have far fewer.
