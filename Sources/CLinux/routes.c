@@ -26,7 +26,8 @@ int tlx_route_socket(void)
 // Whether a message tells of a way to other machines that was not there.
 static int is_way(const struct nlmsghdr *message)
 {
-    if (message->nlmsg_type != RTM_NEWROUTE || message->nlmsg_len < NLMSG_LENGTH(sizeof(struct rtmsg)))
+    // One that takes the place of another is renewed all the time where addresses are leased.
+    if (message->nlmsg_type != RTM_NEWROUTE || message->nlmsg_flags & NLM_F_REPLACE || message->nlmsg_len < NLMSG_LENGTH(sizeof(struct rtmsg)))
         return 0;
     const struct rtmsg *route = NLMSG_DATA(message);
     // Each interface has one to fe80::/64, containers' too.

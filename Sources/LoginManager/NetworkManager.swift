@@ -24,7 +24,7 @@ public final class MeteredLink {
     public init(_ loop: EventLoop, address: String? = nil) {
         let name = "org.freedesktop.NetworkManager"
         let place = BusProperty<Bool>.Place(name: name, path: "/org/freedesktop/NetworkManager", interface: name)
-        property = BusProperty(loop, address: address, "Metered", of: [place]) { answer in
+        property = BusProperty(loop, address: address, "Metered", of: [place], keeps: .seconds(10)) { answer in
             // NMMetered: 1 is yes, 3 a guess that it is.
             answer.variant("u") { $0.smallNumber() }.map { $0 == 1 || $0 == 3 }
         }

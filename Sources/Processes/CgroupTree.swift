@@ -78,10 +78,13 @@ public final class CgroupTree {
         return mount + "/" + parts[...(place + 1)].joined(separator: "/")
     }
 
-    /// The cgroup in which the process makes an app's transfers; nil where it is in none of its own.
+    /// The cgroup in which that process makes an app's transfers; nil where it is in none of its own. An earlier supervisor may
+    /// have had it in another place.
     public func transfers(of app: String, around pid: Int32) -> String? {
-        let path = path(of: Self.transfers(of: app), around: pid)
-        return File.exists(path) ? path : nil
+        guard let group = (try? ProcFS.cgroup(pid)).flatMap({ $0 }), let mount = Cgroup.mount,
+            group.hasSuffix("/" + Self.fileName(Self.transfers(of: app)))
+        else { return nil }
+        return mount + group
     }
 
     /// Makes an app's cgroup, thawed; the descriptor of its directory is what a launch needs. `isFresh`: it is as the

@@ -31,6 +31,9 @@ package final class BusProperty<Value: Equatable> {
     private let property: String
     private let places: [Place]
     private let read: (BusMessage) -> Value?
+    /// So long the last value counts of one that is gone: services are restarted.
+    private let keeps: Duration
+    private var keepTimer: TimerSource?
     private var connection: BusConnection?
     private var timer: TimerSource?
     private var delay = Duration.milliseconds(100)
@@ -50,18 +53,21 @@ package final class BusProperty<Value: Equatable> {
     /// - Parameters:
     ///   - address: a D-Bus address; the system's bus where nothing is said.
     ///   - places: where it is found; of several that are there, the first counts.
+    ///   - keeps: so long the last value counts of a service that is gone.
     ///   - read: makes the value of an answer.
     package init(
         _ loop: EventLoop,
         address: String? = nil,
         _ property: String,
         of places: [Place],
+        keeps: Duration = .zero,
         _ read: @escaping (BusMessage) -> Value?
     ) {
         self.loop = loop
         self.property = property
         self.places = places
         self.read = read
+        self.keeps = keeps
         self.address =
             address ?? ThisProcess.environment("DBUS_SYSTEM_BUS_ADDRESS") ?? "unix:path=/run/dbus/system_bus_socket"
         timer = try? loop.timer { [weak self] in
@@ -161,6 +167,25 @@ package final class BusProperty<Value: Equatable> {
     }
 
     private func publish(_ value: Value?) {
+        keepTimer?.cancel()
+        keepTimer = nil
+        if value == nil, self.value != nil, keeps > .zero,
+            let timer = try? loop.timer({ [weak self] in self?.forget() })
+        {
+            timer.arm(after: keeps)
+            keepTimer = timer
+            return
+        }
+        take(value)
+    }
+
+    private func forget() {
+        keepTimer?.cancel()
+        keepTimer = nil
+        take(nil)
+    }
+
+    private func take(_ value: Value?) {
         guard value != self.value || !isKnown else { return }
         if !isKnown, connection != nil { timer?.disarm() }
         (self.value, isKnown) = (value, true)

@@ -87,10 +87,13 @@ public struct TransferOrder: Hashable, Sendable {
     public var minimumFree: Int64 = 0
     /// Lower effort than others' (DSCP LE of RFC 8622).
     public var isDiscretionary = false
-    /// For the server that asks who it is (401), used once.
+    /// For a server that asks who it is (401), used once.
     public var credentials: TransferCredentials?
-    /// The same for the proxy (407).
-    public var proxyCredentials: TransferCredentials?
+    /// By which servers of http and https are reached; nil for neither.
+    public var proxy: TransferProxy?
+    public var secureProxy: TransferProxy?
+    /// Servers that are reached without one, as `no_proxy` has them.
+    public var noProxy: String?
     /// An authority's file that counts for this one beside the system's.
     public var authority: String?
 
@@ -134,9 +137,9 @@ public struct TransferOrder: Hashable, Sendable {
         minimumFree = try fields.optionalInt("min_free") ?? 0
         isDiscretionary = try fields.optionalBool("discretionary") ?? false
         credentials = try fields["credentials"].map { json throws(FieldError) in try TransferCredentials(json: json) }
-        proxyCredentials = try fields["proxy_credentials"].map { json throws(FieldError) in
-            try TransferCredentials(json: json)
-        }
+        proxy = try fields["proxy"].map { json throws(FieldError) in try TransferProxy(json: json) }
+        secureProxy = try fields["secure_proxy"].map { json throws(FieldError) in try TransferProxy(json: json) }
+        noProxy = try fields.optionalString("no_proxy")
         authority = try fields.optionalString("authority")
     }
 
@@ -149,7 +152,7 @@ public struct TransferOrder: Hashable, Sendable {
             "size_limit": .optional(sizeLimit), "min_free": .int(minimumFree), "discretionary": .bool(isDiscretionary),
             "credentials": credentials?.json ?? .null, "authority": .optional(authority), "unless": .optional(unless),
             "time_limit": .optional(timeLimit), "allow": .strings(allow),
-            "proxy_credentials": proxyCredentials?.json ?? .null,
+            "proxy": proxy?.json ?? .null, "secure_proxy": secureProxy?.json ?? .null, "no_proxy": .optional(noProxy),
             "doubtful": .bool(isDoubtful),
         ]
     }

@@ -68,7 +68,7 @@ public enum TransferReport: Hashable, Sendable {
 /// What torpord and torpor-transfer agree upon.
 public enum TransferProtocol {
     /// Another one is another language: a torpord that finds such a process has it replaced.
-    public static let version: Int64 = 1
+    public static let version: Int64 = 2
 }
 
 /// How a transfer ended in torpor-transfer.
@@ -91,7 +91,7 @@ public struct TransferEnd: Hashable, Sendable {
     public var outcome: Outcome
     /// A word for programs, such as `http-status`, `certificate`, `redirects`, `scheme`, `digest`, `length`, `too-large`,
     /// `destination`, `file-changed`, `source`, `encoding`, `connection`, `timeout`, `stalled`, `resolve`,
-    /// `unreachable`; nil when done.
+    /// `unreachable`, `proxy-login`, `not-allowed`; nil when done.
     public var reason: String?
     /// A sentence for people; nil when done.
     public var message: String?

@@ -15,7 +15,7 @@ extension TransferEnd {
         case 408, 425, 429, 500, 502, 503, 504:
             end = TransferEnd(.retry, bytes: bytes)
             end.retryAfter = head.retryAfter(now: now)
-        case 401, 407:
+        case 401:
             end = TransferEnd(.login, bytes: bytes)
             let challenges = head.challenges
             let challenge = challenges.first { $0.scheme == "digest" || $0.scheme == "basic" } ?? challenges.first

@@ -122,10 +122,10 @@ public struct Transfer: Hashable, Sendable {
         state = .waiting(cause, until: try fields.optionalInt("until"))
     }
 
-    /// What is kept of it: all but credentials, which are nobody's but torpor-transfer's.
+    /// What is kept of it: all but credentials and proxies, which are nobody's but torpor-transfer's.
     public var json: JSON {
         var kept = order
-        (kept.credentials, kept.proxyCredentials) = (nil, nil)
+        (kept.credentials, kept.proxy, kept.secureProxy) = (nil, nil, nil)
         var object: JSONObject = [
             "order": kept.json, "app": .string(app), "session": .string(session), "created_at": .int(createdAt),
             "events": .bool(events), "retries_post": .bool(retriesPost), "priority": .int(priority),

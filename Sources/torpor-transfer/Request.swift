@@ -79,6 +79,7 @@ final class Request {
             ccurl_set_offset(handle, CURLOPT_INFILESIZE_LARGE, source.source.size)
         }
         setUpLogin()
+        setUpProxy()
         setUpHeaders()
     }
 
@@ -91,11 +92,18 @@ final class Request {
             set(CURLOPT_USERNAME, user)
             set(CURLOPT_PASSWORD, order.credentials?.password ?? "")
         }
-        if let login = transfer.proxyLogin, let user = order.proxyCredentials?.user {
-            set(CURLOPT_PROXYAUTH, Int(bitPattern: login.scheme))
-            set(CURLOPT_PROXYUSERNAME, user)
-            set(CURLOPT_PROXYPASSWORD, order.proxyCredentials?.password ?? "")
-        }
+    }
+
+    private func setUpProxy() {
+        // Whatever the variables of this process say.
+        set(CURLOPT_PROXY, transfer.proxy?.url ?? "")
+        set(CURLOPT_NOPROXY, transfer.order.noProxy ?? "")
+        guard let login = transfer.proxyLogin, let credentials = transfer.proxy?.credentials,
+            let user = credentials.user
+        else { return }
+        set(CURLOPT_PROXYAUTH, Int(bitPattern: login.scheme))
+        set(CURLOPT_PROXYUSERNAME, user)
+        set(CURLOPT_PROXYPASSWORD, credentials.password ?? "")
     }
 
     private func setUpHeaders() {

@@ -75,6 +75,9 @@ final class Transfer {
 
     var id: Int64 { order.id }
 
+    /// By which the server of the next request is reached, unless it is one that is reached without.
+    var proxy: TransferProxy? { address.isSecure ? order.secureProxy : order.proxy }
+
     /// Whether a job works for it.
     var isBusy: Bool { [.preparing, .opening, .finishing].contains(stage) }
 

@@ -119,14 +119,16 @@ extension TransferService {
 
     /// Has the digest of a download follow what came of it.
     func digest(_ transfer: Transfer) {
-        guard let part = transfer.part, let end = part.nextDigest else { return }
+        guard digesting < Self.mostDigesting, let part = transfer.part, let end = part.nextDigest else { return }
         part.isBeingDigested = true
+        digesting += 1
         jobs.run {
             // What cannot be read now cannot be read in the end: that says so.
             try? part.digest(to: end)
             return .nothing
         } then: { [unowned self] _ in
             part.isBeingDigested = false
+            digesting -= 1
             if transfer.part === part, transfer.stage == .moving, transfer.isBodyOver { complete(transfer) }
         }
     }
@@ -254,7 +256,7 @@ extension TransferService {
     /// Once a second: how far all are, and whether there is still room.
     func tick() {
         if jobs.isShortOfThreads { jobs.start() }
-        for transfer in transfers.values where transfer.stage == .moving {
+        for transfer in transfers.values where transfer.stage == .moving && !transfer.isBodyOver {
             if transfer.bytes != transfer.reported {
                 transfer.reported = transfer.bytes
                 channel.say(.progress(id: transfer.id, bytes: transfer.bytes, total: transfer.size))

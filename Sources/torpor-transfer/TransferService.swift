@@ -21,6 +21,9 @@ final class TransferService {
     private var pace: Pace?
     /// Those that wait until bytes may be moved again.
     private var paced: Set<Int64> = []
+    /// Jobs that calculate digests: some threads are for what others wait for.
+    var digesting = 0
+    static let mostDigesting = 2
     private var nextTick = Clock.monotonic()
 
     init(_ options: Options) throws(Errno) {
@@ -155,22 +158,24 @@ final class TransferService {
             return
         }
         guard let verdict, wasJudged else {
-            let hadNoLogin = transfer.proxyLogin == nil && transfer.order.proxyCredentials?.user != nil
             let isLogin = request.wasRefusedByProxy
             drop(transfer)
-            if isLogin && hadNoLogin {
+            if isLogin {
+                guard transfer.proxyLogin == nil, transfer.proxy?.credentials?.user != nil else {
+                    end(transfer, transfer.refusedByProxy)
+                    return
+                }
                 transfer.proxyLogin = Login(scheme: ccurl_auth_basic | ccurl_auth_digest, isForProxy: true)
                 ask(transfer)
                 return
             }
-            var failure = TransferEnd.of(
+            let failure = TransferEnd.of(
                 curl: code,
                 request.text(code),
                 errno: request.connectionError,
                 hasConnected: request.hasConnected,
                 bytes: transfer.bytes
             )
-            if isLogin { (failure.outcome, failure.status, failure.scheme) = (.login, 407, "basic") }
             end(transfer, failure)
             return
         }
@@ -183,6 +188,8 @@ final class TransferService {
         switch verdict {
         case .redirect(let next, let url):
             transfer.redirects += 1
+            // It may be reached by another proxy.
+            if next.address.isSecure != transfer.address.isSecure { transfer.proxyLogin = nil }
             transfer.address = next.address
             transfer.url = url
             transfer.method = next.method

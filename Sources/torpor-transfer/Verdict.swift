@@ -29,7 +29,10 @@ extension Transfer {
         if Redirect.isRedirect(head.status), let location = head["location"], !location.isEmpty {
             return redirect(head.status, location)
         }
-        if head.status == 401 || head.status == 407, let login = answer(to: head) { return .login(login) }
+        // Through a tunnel no proxy speaks, and without one nobody has anything to say of it.
+        let isOfProxy = head.status == 407 && !address.isSecure && proxy != nil
+        if head.status == 401 || isOfProxy, let login = answer(to: head) { return .login(login) }
+        if isOfProxy { return .ended(refusedByProxy) }
         let isSuccess = (200...299).contains(head.status)
         guard order.direction == .download else {
             return isSuccess ? .taken : .ended(.of(head, bytes: bytes, now: Self.now))
@@ -76,6 +79,18 @@ extension Transfer {
         return .body(offset: start, validator: validator)
     }
 
+    /// A proxy is the affair of whoever has configured it, not of the app.
+    var refusedByProxy: TransferEnd {
+        let name = proxy?.host ?? "a proxy"
+        var end = DiskError(
+            .retry,
+            "proxy-login",
+            "\(name) wants to know who asks: give it an entry in transfers.credentials, or a login in its URL"
+        ).end
+        end.status = 407
+        return end
+    }
+
     static func tooLarge(_ limit: Int64) -> TransferEnd {
         DiskError(.failed, "too-large", "the file has more than \(limit) bytes").end
     }
@@ -86,6 +101,10 @@ extension Transfer {
         guard let target = Self.resolve(location, from: url) else {
             return .ended(DiskError(.failed, "redirects", "the server redirects to what is no URL").end)
         }
+        let allow = order.allow.compactMap(WebPattern.init)
+        guard allow.count == order.allow.count else {
+            return .ended(DiskError(.failed, "not-allowed", "where it may be redirected to cannot be read").end)
+        }
         do throws(TransferRefusal) {
             let next = try Redirect.follow(
                 status,
@@ -94,7 +113,7 @@ extension Transfer {
                 method: method,
                 sendsFile: sendsFile,
                 count: redirects,
-                allow: order.allow.compactMap(WebPattern.init)
+                allow: allow
             )
             return .redirect(next, url: target)
         } catch {
@@ -120,7 +139,7 @@ extension Transfer {
     private func answer(to head: ResponseHead) -> Login? {
         let isForProxy = head.status == 407
         guard (isForProxy ? proxyLogin : login) == nil,
-            let credentials = isForProxy ? order.proxyCredentials : order.credentials,
+            let credentials = isForProxy ? proxy?.credentials : order.credentials,
             isForProxy || address.isSameServer(as: origin)
         else { return nil }
         if credentials.header != nil && !isForProxy { return Login(scheme: 0, isForProxy: false) }

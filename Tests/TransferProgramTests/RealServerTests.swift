@@ -133,18 +133,28 @@ import TransferProtocol
         let nginx = try bench.nginx()
         let server = isSecure ? nginx.secure : nginx.plain
         let proxy = try bench.proxy("out:side")
-        bench.environment = ["http_proxy=\(proxy)", "https_proxy=\(proxy)"]
+        // Not what the program's own variables say.
+        bench.environment = ["http_proxy=http://nobody.invalid", "https_proxy=http://nobody.invalid", "no_proxy=*"]
         try bench.start(["--read", nginx.authority])
         var order = bench.download(1, server + "/vault/a")
         order.authority = nginx.authority
         order.credentials = TransferCredentials(user: "me", password: "secret")
+        let other = TransferProxy(
+            url: "http://nobody.invalid",
+            credentials: TransferCredentials(user: "x", password: "y")
+        )
+        func go(by login: TransferCredentials? = nil) {
+            let proxy = TransferProxy(url: proxy, credentials: login)
+            (order.proxy, order.secureProxy) = isSecure ? (other, proxy) : (proxy, other)
+        }
+        go()
         let unknown = try bench.run(order)
-        #expect(unknown.outcome == .login && unknown.status == 407 && unknown.scheme == "basic", "\(unknown)")
+        #expect(unknown.outcome == .retry && unknown.status == 407 && unknown.reason == "proxy-login", "\(unknown)")
         order.id = 2
-        order.proxyCredentials = TransferCredentials(user: "in", password: "side")
+        go(by: TransferCredentials(user: "in", password: "side"))
         #expect(try bench.run(order).status == 407)
         order.id = 3
-        order.proxyCredentials = TransferCredentials(user: "out", password: "side")
+        go(by: TransferCredentials(user: "out", password: "side"))
         let end = try bench.run(order)
         #expect(end.outcome == .done, "\(end)")
         #expect(try File.read(bench.root + "/file-1") == bytes)

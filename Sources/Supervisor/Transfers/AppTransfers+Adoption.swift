@@ -14,6 +14,8 @@ struct FoundHelper {
     let process: Launched
     /// By which it speaks; nil where that is lost.
     let socket: Descriptor?
+    /// In which it is; nil for none of its own.
+    let cgroup: String?
     /// It has ended meanwhile.
     var hasEnded = false
     /// Nobody needs it.
@@ -40,15 +42,16 @@ extension AppTransfers {
         guard let process = inOrder.last else { return }
         let socket = supervisor.inheritance.take(DescriptorName.transfers(name)).first
         processCount += 1
-        found[name] = FoundHelper(process: process.launched, socket: socket)
+        let cgroup = supervisor.place.cgroups?.transfers(of: name, around: process.pid)
+        found[name] = FoundHelper(process: process.launched, socket: socket, cgroup: cgroup)
         // Whoever goes on with it says so in place of this.
-        supervisor.launcher.helpers[process.pid] = { [weak self] _ in self?.foundEnded(process.pid, of: name) }
+        supervisor.launcher.helpers[process.pid] = { [weak self] _ in self?.foundEnded(process.pid, of: name, cgroup) }
     }
 
-    private func foundEnded(_ pid: Int32, of name: String) {
+    private func foundEnded(_ pid: Int32, of name: String, _ cgroup: String?) {
         // Nothing begins for its app before it is known what it is: see `adopt`.
         if found[name]?.process.pid == pid { found[name]?.hasEnded = true }
-        gone(name)
+        gone(name, cgroup)
     }
 
     /// The transfers are known: each process goes on if it is what would be launched now, and is ended otherwise.
@@ -105,6 +108,7 @@ extension AppTransfers {
             manner,
             minimumFree: facts?.minimumFree ?? 0,
             app.specification.profile(in: .background),
+            cgroup: found.cgroup,
             supervisor,
             callbacks(of: name)
         )

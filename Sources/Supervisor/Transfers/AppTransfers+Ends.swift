@@ -82,6 +82,7 @@ extension AppTransfers {
     /// What was learned is durable: bytes may come.
     private func goOn(_ id: Int64, of name: String) {
         works(name)
+        foundWay(id)
         save(id)
         supervisor.store.sync { [weak self] problem in
             // A disk that cannot be written keeps nothing from going on: what is not known begins anew. But what must not be
@@ -137,19 +138,14 @@ extension AppTransfers {
                 let sentence = "\(error); a POST is not tried again unless that was asked for"
                 return finish(id, TransferResult(of: transfer, reason: transfer.reason ?? "failed", error: sentence))
             }
-            let delay = RetryDelay.microseconds(
-                failures: transfer.failures,
-                asked: end.retryAfter,
-                chance: .random(in: 0...1)
-            )
-            queue.set(id, .waiting(Self.cause(of: end), until: wall + delay))
+            queue.set(id, .waiting(cause(of: end), until: wall + delay(after: end, transfer.failures, id)))
             save(id)
         case .space:
             // Somebody has to make room: that takes a while.
             queue.set(id, .waiting(.space, until: wall + 60_000_000))
             save(id)
         case .login:
-            if transfer.status == 407 { proxyLogins[id] = nil } else { logins[id] = nil }
+            logins[id] = nil
             queue.update(id) { ($0.realm, $0.scheme) = (bound(end.realm), bound(end.scheme)) }
             queue.set(id, .waiting(.login, until: nil))
             save(id)
@@ -158,7 +154,26 @@ extension AppTransfers {
     }
 
     /// What another try waits for: its time, or, where there was no way to the server, that there is one, if that is sooner.
-    static func cause(of end: TransferEnd) -> Transfer.Cause { end.isWithoutWay ? .network : .retry }
+    func cause(of end: TransferEnd) -> Transfer.Cause { end.isWithoutWay ? .network : .retry }
+
+    /// Microseconds until the next try of one that failed so often. Where a way came while it was tried in vain, that counts as
+    /// the first.
+    func delay(after end: TransferEnd, _ failures: Int64, _ id: Int64) -> Int64 {
+        let isOvertaken = end.isWithoutWay && withoutWay[id].map { network.told > $0 } ?? false
+        withoutWay[id] = end.isWithoutWay ? now : nil
+        return RetryDelay.microseconds(
+            failures: isOvertaken ? 1 : failures,
+            asked: end.retryAfter,
+            chance: .random(in: 0...1)
+        )
+    }
+
+    /// Its server was reached.
+    private func foundWay(_ id: Int64) {
+        guard withoutWay.removeValue(forKey: id) != nil else { return }
+        network.wayWasFound()
+        network.followWays(!withoutWay.isEmpty)
+    }
 
     static func isSHA256(_ text: String) -> Bool {
         text.utf8.count == 64
@@ -238,7 +253,8 @@ extension AppTransfers {
 
     private func remove(_ transfer: Transfer) {
         queue.remove(transfer.id)
-        (logins[transfer.id], proxyLogins[transfer.id]) = (nil, nil)
+        logins[transfer.id] = nil
+        withoutWay[transfer.id] = nil
         heard[transfer.id] = nil
         supervisor.store.removeTransfer(transfer.id, of: transfer.app)
     }

@@ -89,18 +89,17 @@ extension AppTransfers {
             incarnation: AppTag.companion,
             executable: program,
             arguments: Self.arguments(place, manner),
-            environment: LaunchEnvironment.inherited.entries(
-                adding: [
-                    AppTag.helperVariable: "1", "TORPOR_MANAGER_SOCKET": supervisor.runtime.socket, "TORPOR_APP": name,
-                    "TORPOR_INCARNATION": "\(AppTag.companion)",
-                ].merging(manner.proxies.own) { $1 }
-            )
+            environment: LaunchEnvironment.inherited.entries(adding: [
+                AppTag.helperVariable: "1", "TORPOR_MANAGER_SOCKET": supervisor.runtime.socket, "TORPOR_APP": name,
+                "TORPOR_INCARNATION": "\(AppTag.companion)",
+            ])
         )
         plan.directory = "/"
         // Counts where neither cgroups nor sessions have weights.
         plan.nice = 5
         let profile = app.specification.profile(in: .background)
         plan.oomScoreAdjust = min(max(profile.oomScoreAdjust, ProcessTree.inheritedOOMScore), 1000)
+        plan.user = try supervisor.launcher.credentials(of: app)
         var cgroup: (path: String, directory: Descriptor, isFresh: Bool)?
         do throws(Errno) {
             cgroup = try supervisor.launcher.makeCgroup(CgroupTree.transfers(of: name))
@@ -108,13 +107,13 @@ extension AppTransfers {
             log.warning("\(name): no cgroup of its own for its transfers (\(error))")
         }
         plan.cgroup = cgroup?.directory.raw
-        plan.user = try supervisor.launcher.credentials(of: app)
         let helper = TransferHelper(
             plan,
             of: name,
             manner,
             minimumFree: facts.minimumFree,
             profile,
+            cgroup: cgroup?.path,
             supervisor,
             callbacks(of: name)
         )
@@ -135,16 +134,14 @@ extension AppTransfers {
         TransferHelper.Callbacks(
             report: { [weak self] report in self?.take(report, of: name) },
             ended: { [weak self] why in self?.lost(name, why) },
-            gone: { [weak self] in self?.gone(name) }
+            gone: { [weak self] cgroup in self?.gone(name, cgroup) }
         )
     }
 
     /// A process of an app is gone. So is its cgroup, unless the next one is there.
-    func gone(_ name: String) {
+    func gone(_ name: String, _ cgroup: String?) {
         processCount -= 1
-        if helpers[name] == nil, let cgroups = supervisor.place.cgroups {
-            try? cgroups.remove(cgroups.path(of: CgroupTree.transfers(of: name)))
-        }
+        if helpers[name] == nil, let cgroup { try? supervisor.place.cgroups?.remove(cgroup) }
         if endTimer != nil, processCount == 0 { supervisor.shutdown.finishWhenGone() }
     }
 
@@ -172,8 +169,7 @@ extension AppTransfers {
         for path in Set(app.specification.transfers.authorities.values).sorted() { arguments += ["--read", path] }
         return TransferHelper.Manner(
             arguments: arguments,
-            account: Account.Names(app.specification),
-            proxies: TransferProxies(of: app.specification)
+            account: Account.Names(app.specification)
         )
     }
 

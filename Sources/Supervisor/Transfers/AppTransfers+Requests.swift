@@ -289,8 +289,11 @@ extension AppTransfers {
             finish(request.id, TransferResult(of: transfer, reason: "login", error: "the app gave no login"))
             discardPart(of: transfer)
         } else {
-            let login = TransferCredentials(user: request.user, password: request.password, header: request.header)
-            if transfer.status == 407 { proxyLogins[request.id] = login } else { logins[request.id] = login }
+            logins[request.id] = TransferCredentials(
+                user: request.user,
+                password: request.password,
+                header: request.header
+            )
             queue.set(request.id, .queued)
             save(request.id)
         }

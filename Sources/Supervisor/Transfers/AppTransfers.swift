@@ -40,11 +40,12 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     var idle: [String: TimerSource] = [:]
     private var timer: TimerSource?
     private var lastID: Int64 = 0
-    /// Whom servers, and proxies, were told of that asked; in no file.
+    /// Whom servers were told of that asked; in no file.
     var logins: [Int64: TransferCredentials] = [:]
-    var proxyLogins: [Int64: TransferCredentials] = [:]
     /// Which transfer a request became, so that it becomes one.
     var tokens = TransferTokens()
+    /// Those that had no way to their server in their last try that is over; when the present one was begun.
+    var withoutWay: [Int64: Duration] = [:]
     /// Of each that runs, what it had when it was heard of last.
     var heard: [Int64: (at: Duration, bytes: Int64)] = [:]
     /// Apps whose subscriptions are not looked at: no event would launch them.
@@ -235,19 +236,23 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                 let isMetered = network.isMetered ?? true
                 let cause = obstacles[name] ?? obstacle(app, weakness: weakness ?? nil, isMetered: isMetered)
                 obstacles[name] = .some(cause)
-                if let cause { looks.append(look(for: cause, kind, app)) }
+                // Of the link one is told.
+                if let cause, cause != .metered || network.isMetered == nil {
+                    looks.append(look(for: cause, kind, app))
+                }
                 return cause == nil
             }
             guard let next else { break }
             begin(next)
         }
         var wait = queue.nextAlarm.map { Duration.microseconds(max(0, $0 - Clock.realtimeMicroseconds())) }
-        if queue.running.contains(where: { $0.order.isDiscretionary && $0.canGoOnLater }) {
+        // Whether one can be paused is known when its server has answered.
+        if queue.running.contains(where: { $0.kind == .discretionary && $0.order.direction == .download }) {
             looks.append(Self.look)
             asksForLink = true
         }
         network.followLink(asksForLink)
-        network.followWays(queue.isWaiting(for: .network))
+        network.followWays(!withoutWay.isEmpty)
         if let soonest = looks.min() { wait = min(wait ?? soonest, soonest) }
         if timer == nil { timer = try? loop.timer { [weak self] in self?.timeHasCome() } }
         guard let wait else {
@@ -292,7 +297,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// What had no way to its server may have one now.
+    /// What had no way to its server may have one now. What is being tried in this moment was begun before.
     private func tryAgain() {
         for transfer in queue.waiting(for: .network) { queue.set(transfer.id, .queued) }
         schedule()
@@ -338,6 +343,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         let app = apps[id]
         queue.set(transfer.id, .running)
         queue.update(transfer.id) { $0.attempts += 1 }
+        if withoutWay[transfer.id] != nil { withoutWay[transfer.id] = now }
         save(transfer.id)
         idle[transfer.app]?.disarm()
         guard let helper = helpers[transfer.app] else { return startHelper(of: app) }
@@ -354,9 +360,14 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         if let address = WebAddress(order.url) {
             order.authority = rules.authorities[address.host]
             order.credentials = logins[transfer.id] ?? configured(rules.credentials[address.host], app)
-            let proxy = helper.manner.proxies.host(for: address).flatMap { rules.credentials[$0] }
-            order.proxyCredentials = proxyLogins[transfer.id] ?? configured(proxy, app)
         }
+        func proxy(_ url: String?) -> TransferProxy? {
+            guard var proxy = url.map({ TransferProxy(url: $0) }) else { return nil }
+            proxy.credentials = configured(proxy.host.flatMap { rules.credentials[$0] }, app)
+            return proxy
+        }
+        let proxies = TransferProxies(of: app.specification)
+        (order.proxy, order.secureProxy, order.noProxy) = (proxy(proxies.plain), proxy(proxies.secure), proxies.none)
         // What a subscription is at, a person has written.
         if transfer.feed == nil { order.allow = rules.allow.map(\.text) }
         order.isDoubtful = transfer.mayBeSent && order.method == "POST" && !transfer.retriesPost

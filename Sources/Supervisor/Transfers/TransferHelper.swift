@@ -18,8 +18,8 @@ final class TransferHelper {
         let report: (TransferReport) -> Void
         /// It does nothing any more; a sentence, where nobody asked for that.
         let ended: (String?) -> Void
-        /// Its process is gone, or there never was one.
-        let gone: () -> Void
+        /// Its process is gone, or there never was one; with its cgroup.
+        let gone: (String?) -> Void
     }
 
     /// What is found for its start beside the loop.
@@ -34,7 +34,6 @@ final class TransferHelper {
         /// The folders and files that it may use.
         let arguments: [String]
         let account: Account.Names?
-        let proxies: TransferProxies
     }
 
     /// Bytes of one message; a URL and its header fields have far fewer.
@@ -73,6 +72,8 @@ final class TransferHelper {
     private(set) var pid: Int32?
     /// The process with those that it may have made, and what share of the machine they have.
     private var tree: ProcessTree?
+    /// In which they are; nil for none of their own.
+    private let cgroup: String?
     /// What share they are to have.
     var profile: StateProfile {
         didSet { if profile != oldValue { tree?.apply(profile) } }
@@ -83,10 +84,12 @@ final class TransferHelper {
         _ manner: Manner,
         _ minimumFree: Int64,
         _ profile: StateProfile,
+        cgroup: String?,
         _ supervisor: Supervisor,
         _ callbacks: Callbacks
     ) {
         self.profile = profile
+        self.cgroup = cgroup
         self.app = app
         self.manner = manner
         self.minimumFree = minimumFree
@@ -102,10 +105,11 @@ final class TransferHelper {
         _ manner: Manner,
         minimumFree: Int64,
         _ profile: StateProfile,
+        cgroup: String?,
         _ supervisor: Supervisor,
         _ callbacks: Callbacks
     ) {
-        self.init(app, manner, minimumFree, profile, supervisor, callbacks)
+        self.init(app, manner, minimumFree, profile, cgroup: cgroup, supervisor, callbacks)
         let theirs: Descriptor
         do throws(Errno) {
             let (ours, other) = try Sockets.pair(.stream)
@@ -114,7 +118,7 @@ final class TransferHelper {
         } catch {
             supervisor.loop.later { [weak self] in
                 self?.end("cannot be started: \(error)")
-                callbacks.gone()
+                callbacks.gone(cgroup)
             }
             return
         }
@@ -128,7 +132,7 @@ final class TransferHelper {
             case .success(let launched):
                 supervisor?.launcher.helpers[launched.pid] = { [weak self] status in
                     self?.end("ended (\(Self.words(status)))")
-                    gone()
+                    gone(cgroup)
                 }
                 guard let self, !self.isOver, !self.isLeaving else {
                     try? Pidfd.sendSignal(launched.pidfd.raw, Signal.kill)
@@ -137,7 +141,7 @@ final class TransferHelper {
                 self.take(launched)
             case .failure(let failure):
                 self?.end(failure.description)
-                gone()
+                gone(cgroup)
             }
         }
         withExtendedLifetime(theirs) {}
@@ -152,15 +156,16 @@ final class TransferHelper {
         _ manner: Manner,
         minimumFree: Int64,
         _ profile: StateProfile,
+        cgroup: String?,
         _ supervisor: Supervisor,
         _ callbacks: Callbacks
     ) {
-        self.init(app, manner, minimumFree, profile, supervisor, callbacks)
+        self.init(app, manner, minimumFree, profile, cgroup: cgroup, supervisor, callbacks)
         take(process)
         isUnheard = true
         supervisor.launcher.helpers[process.pid] = { [weak self] status in
             self?.end("ended (\(Self.words(status)))")
-            callbacks.gone()
+            callbacks.gone(cgroup)
         }
         guard let socket else {
             replace()
@@ -189,7 +194,7 @@ final class TransferHelper {
             AppTag(app: app, incarnation: AppTag.companion),
             Identity(pid: process.pid, startTime: process.startTime),
             process.pidfd,
-            supervisor.place.cgroups?.transfers(of: app, around: process.pid),
+            cgroup,
             isOurs: true
         )
         tree?.apply(profile)

@@ -15,10 +15,17 @@ final class TransferNetwork {
     private var routes: RouteWatch?
     private var source: IOSource?
     private var timer: TimerSource?
-    private var told = Duration.zero
+    /// The link is let go of when it was not wanted for so long: it takes a moment until it is known again.
+    private var linkTimer: TimerSource?
+    private static let linger = Duration.seconds(30)
+    /// When it was told last that there is a way.
+    private(set) var told = Duration.zero
+    /// So long it is not told again: longer and longer where routes come and go all the time, as with containers, and none of
+    /// them is the one that is waited for.
+    private var pause = TransferNetwork.shortestPause
 
-    /// Where routes come and go all the time, as with containers, they are news only so often.
-    private static let pause = Duration.seconds(5)
+    private static let shortestPause = Duration.seconds(5)
+    private static let longestPause = Duration.seconds(300)
 
     init(_ loop: EventLoop, onLink: @escaping () -> Void, onWay: @escaping () -> Void) {
         self.loop = loop
@@ -31,9 +38,22 @@ final class TransferNetwork {
 
     /// Begins, or ends, to follow whether the link is metered.
     func followLink(_ isWanted: Bool) {
-        guard isWanted != (link != nil) else { return }
-        link = isWanted ? MeteredLink(loop) : nil
-        link?.onChange = onLink
+        if isWanted {
+            linkTimer?.cancel()
+            linkTimer = nil
+            guard link == nil else { return }
+            link = MeteredLink(loop)
+            link?.onChange = onLink
+        } else if link != nil, linkTimer == nil {
+            linkTimer = try? loop.timer { [weak self] in self?.letGoOfLink() }
+            linkTimer?.arm(after: Self.linger)
+        }
+    }
+
+    private func letGoOfLink() {
+        linkTimer?.cancel()
+        linkTimer = nil
+        link = nil
     }
 
     /// Begins, or ends, to follow the ways to other machines. Where they cannot be followed nothing is lost but time.
@@ -43,6 +63,9 @@ final class TransferNetwork {
         source = try? loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.heard() }
         routes = consume made
     }
+
+    /// A server was reached: what is news from now on is news.
+    func wayWasFound() { pause = Self.shortestPause }
 
     private func endWays() {
         source?.cancel()
@@ -54,19 +77,29 @@ final class TransferNetwork {
 
     private func heard() {
         do throws(Errno) {
-            guard try routes?.hasNews() ?? false, timer == nil else { return }
+            guard try routes?.hasNews() ?? false else { return }
         } catch {
             return endWays()
         }
-        // Names can be resolved, and addresses are in use, a moment after the route is there.
+        // More of them say nothing more until this one is told. Names can be resolved, and addresses are in use, a moment after
+        // the route is there.
+        source?.setEvents([])
         timer = try? loop.timer { [weak self] in self?.tell() }
-        timer?.arm(after: max(.milliseconds(200), told + Self.pause - loop.now))
+        timer?.arm(after: max(.milliseconds(200), told + pause - loop.now))
+        if told + pause * 2 < loop.now { pause = Self.shortestPause }
     }
 
     private func tell() {
         timer?.cancel()
         timer = nil
+        do throws(Errno) {
+            _ = try routes?.hasNews()
+        } catch {
+            return endWays()
+        }
+        source?.setEvents(.readable)
         told = loop.now
+        pause = min(pause * 2, Self.longestPause)
         onWay()
     }
 }

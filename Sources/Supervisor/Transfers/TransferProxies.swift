@@ -3,28 +3,22 @@
 import Configuration
 import TransferProtocol
 
-/// The proxies that the transfers of an app go by: what the variables say by which other programs find theirs (curl(1)), the
-/// app's own before the supervisor's.
-struct TransferProxies: Hashable {
-    /// Those of the app's own variables that are about proxies.
-    let own: [String: String]
-
-    // HTTP_PROXY is not one of them: in a CGI program it is a header field of whoever asks.
-    private static let names = [
-        "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
-    ]
+/// The proxies that the transfers of an app go by: what the variables say by which other programs find theirs (curl(1)). Where
+/// the app's own variables say anything of servers of one scheme, those of the supervisor do not count for it.
+struct TransferProxies {
+    let plain: String?
+    let secure: String?
+    let none: String?
 
     init(of specification: AppSpecification) {
-        own = specification.environment.filter { variable in Self.names.contains { $0 == variable.key } }
-    }
-
-    /// The host of the one by which a server would be reached; nil where there is none, or it brings a login of its own. What
-    /// `no_proxy` excepts does not count: a login for a proxy that is not asked is told nobody.
-    func host(for address: WebAddress) -> String? {
-        let names = address.isSecure ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
-        let value = (names + ["all_proxy", "ALL_PROXY"]).lazy
-            .compactMap { self.own[$0] ?? LaunchEnvironment.inherited[$0] }.first { !$0.isEmpty }
-        guard let value else { return nil }
-        return WebAddress(value.utf8.contains(UInt8(ascii: "/")) ? value : "http://" + value)?.host
+        func find(_ names: [String]) -> String? {
+            let own = names.lazy.compactMap { specification.environment[$0] }.first
+            let value = own ?? names.lazy.compactMap { LaunchEnvironment.inherited[$0] }.first
+            return value.flatMap { $0.isEmpty ? nil : $0 }
+        }
+        // HTTP_PROXY is none of them: in a CGI program it is a header field of whoever asks.
+        plain = find(["http_proxy", "all_proxy", "ALL_PROXY"])
+        secure = find(["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"])
+        none = find(["no_proxy", "NO_PROXY"])
     }
 }
