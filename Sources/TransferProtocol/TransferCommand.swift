@@ -89,8 +89,9 @@ public struct TransferOrder: Hashable, Sendable {
     public var isDiscretionary = false
     /// For a server that asks who it is (401), used once.
     public var credentials: TransferCredentials?
-    /// By which servers of http and https are reached; nil for neither.
+    /// By which servers of http are reached; nil for directly.
     public var proxy: TransferProxy?
+    /// By which servers of https are reached; nil for directly.
     public var secureProxy: TransferProxy?
     /// Servers that are reached without one, as `no_proxy` has them.
     public var noProxy: String?
