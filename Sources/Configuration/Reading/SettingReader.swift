@@ -185,7 +185,7 @@ enum SettingReader {
                     draft.error(key, "there is no setting \(quoted(name))" + Nearest.hint(name, among: names))
                     continue
                 }
-                if setting.isSecret, key == "exec" {
+                if setting.isSecret, key != "environment" {
                     draft.warning(
                         key,
                         "every user of the machine can read the secret \(name) in the list of processes: use environment, "
@@ -195,6 +195,8 @@ enum SettingReader {
             }
         }
         check("exec", app.exec)
+        check("before_start", app.beforeStart.flatMap(\.command))
+        check("after_stop", app.afterStop.flatMap(\.command))
         check("environment", app.environment.values)
         if app.settingsFormat != .json, app.declaredSettings.isEmpty {
             draft.warning("settings_format", "does nothing without settings")

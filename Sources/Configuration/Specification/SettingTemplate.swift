@@ -114,7 +114,8 @@ extension AppSpecification {
     public var settingsAtLaunch: Set<String> {
         guard !self.declaredSettings.isEmpty else { return [] }
         let addresses = sockets.compactMap { $0.template?.text } + [templateProbe?.template].compactMap(\.self)
-        return Set((exec + self.environment.values + addresses).flatMap(SettingTemplate.names))
+        let hooks = (self.beforeStart + self.afterStop).flatMap(\.command)
+        return Set((exec + hooks + self.environment.values + addresses).flatMap(SettingTemplate.names))
     }
 
     /// A setting by its name.

@@ -31,7 +31,7 @@ extension Supervisor {
         if app.specification.declaredSettings != old.declaredSettings
             || app.specification.settingsFormat != old.settingsFormat
         {
-            settings.declarationsChanged(app)
+            settings.declarationsChanged(app, from: old.declaredSettings)
         }
     }
 }

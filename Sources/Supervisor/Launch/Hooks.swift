@@ -34,6 +34,16 @@ extension Launcher {
         _ completion: @escaping (String?) -> Void
     ) {
         guard !hooks.isEmpty else { return completion(nil) }
+        var hooks = hooks
+        if !app.specification.declaredSettings.isEmpty {
+            do throws(LaunchError) {
+                for index in hooks.indices {
+                    hooks[index].command = try supervisor.settings.filled(hooks[index].command, of: app)
+                }
+            } catch {
+                return completion("\(names): \(error)")
+            }
+        }
         let run = HookRun(names: names, hooks, completion)
         app.hooks = run
         nextHook(app, run)

@@ -59,6 +59,9 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     private func runFirst(_ app: AppRuntime, _ order: LaunchOrder) {
         let first = app.specification.beforeStart
         guard !first.isEmpty else { return launchMain(app, order) }
+        guard app.specification.declaredSettings.isEmpty || supervisor.settings.isLoaded else {
+            return supervisor.settings.whenLoaded(continuation(of: app, order) { $0.runFirst(app, order) })
+        }
         runHooks(app, first, named: "before_start") { [weak self] failure in
             guard let self else { return }
             guard self.isLaunching(app, order), failure == nil else {
@@ -76,21 +79,25 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     /// Goes on with a launch that waits for the store, or ends it where it was overtaken.
-    private func continuation(of app: AppRuntime, _ order: LaunchOrder) -> () -> Void {
+    private func continuation(
+        of app: AppRuntime,
+        _ order: LaunchOrder,
+        _ next: @escaping (Launcher) -> Void
+    ) -> () -> Void {
         { [weak self] in
             guard let self else { return }
             guard self.isLaunching(app, order) else { return self.deliver(.launchFailed, to: app.id) }
-            self.launchMain(app, order)
+            next(self)
         }
     }
 
     private func launchMain(_ app: AppRuntime, _ order: LaunchOrder) {
         // With other settings it would be another program, and a URL that waits is an argument.
         guard app.specification.declaredSettings.isEmpty || supervisor.settings.isLoaded else {
-            return supervisor.settings.whenLoaded(continuation(of: app, order))
+            return supervisor.settings.whenLoaded(continuation(of: app, order) { $0.launchMain(app, order) })
         }
         guard !supervisor.mailboxes.holdsBackLaunch(of: app, order) else {
-            return supervisor.mailboxes.whenLoaded(continuation(of: app, order))
+            return supervisor.mailboxes.whenLoaded(continuation(of: app, order) { $0.launchMain(app, order) })
         }
         let specification: AppSpecification
         do throws(LaunchError) {

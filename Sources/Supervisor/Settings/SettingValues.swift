@@ -57,6 +57,31 @@ package struct SettingValues {
         return changed
     }
 
+    /// Other declarations are in force: of a setting that has its default before and after, the app knows the old one. Gives the
+    /// rows that changed. `at` in microseconds since 1970.
+    mutating func redeclare(
+        from old: [SettingDeclaration],
+        to new: [SettingDeclaration],
+        of app: String,
+        at: Int64
+    ) -> [StoredSetting] {
+        var changed: [StoredSetting] = []
+        for setting in new {
+            guard let was = old.first(where: { $0.name.utf8.elementsEqual(setting.name.utf8) }),
+                !isSet(was), !isSet(setting), !Self.isSame(was.defaultValue, setting.defaultValue)
+            else { continue }
+            var row = rows[setting.name] ?? StoredSetting(app: app, name: setting.name, value: nil, at: at)
+            // What it was told last counts; where there is no such thing, it has the old default.
+            guard row.isTold, row.value == nil else { continue }
+            row.known = was.defaultValue
+            row.isTold = false
+            row.at = at
+            rows[setting.name] = row
+            changed.append(row)
+        }
+        return changed
+    }
+
     /// Goes back to what there was; gives the rows to be kept. Whoever asks has looked that nothing was set since.
     mutating func restore(_ before: SettingValues, _ changed: [StoredSetting], at: Int64) -> [StoredSetting] {
         changed.compactMap { row in

@@ -253,9 +253,19 @@ package final class Settings: ShellRoom, LifecycleObserver {
         }
         var result = specification
         let values = values(of: app)
+        result.exec = try filled(specification.exec, of: app)
+        result.environment = specification.environment.compactMapValues { value in
+            try? SettingTemplate.fill(value) { self.word($0, specification, values) }
+        }
+        return result
+    }
+
+    /// A command of the configuration with the values in it.
+    func filled(_ command: [String], of app: AppRuntime) throws(LaunchError) -> [String] {
+        let values = values(of: app)
         do throws(MissingSetting) {
-            result.exec = try specification.exec.map { word throws(MissingSetting) in
-                try SettingTemplate.fill(word) { self.word($0, specification, values) }
+            return try command.map { word throws(MissingSetting) in
+                try SettingTemplate.fill(word) { self.word($0, app.specification, values) }
             }
         } catch {
             throw LaunchError(
@@ -263,17 +273,20 @@ package final class Settings: ShellRoom, LifecycleObserver {
                     + "‘torpor settings \(app.name) \(error.name)=VALUE’ sets it"
             )
         }
-        result.environment = specification.environment.compactMapValues { value in
-            try? SettingTemplate.fill(value) { self.word($0, specification, values) }
-        }
-        return result
     }
 
     // MARK: The configuration
 
     /// Other declarations are in force.
-    func declarationsChanged(_ app: AppRuntime) {
+    func declarationsChanged(_ app: AppRuntime, from old: [SettingDeclaration]) {
         guard isLoaded else { return }
+        let declared = app.specification.declaredSettings
+        var changing = values(of: app)
+        let rows = changing.redeclare(from: old, to: declared, of: app.name, at: Clock.realtimeMicroseconds())
+        if !rows.isEmpty {
+            values[app.id] = changing
+            supervisor.store.save(rows, of: app.name)
+        }
         reportMisfits(app)
         writeAndFollow(app)
     }

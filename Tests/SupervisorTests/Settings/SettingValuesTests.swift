@@ -37,6 +37,23 @@ import Varlink
         #expect(untold(values).isEmpty && values.rows.keys.sorted() == ["theme"])
     }
 
+    @Test("another default is told where none is set, and only until it is as before") func otherDefault() {
+        var new = Self.declared
+        new[0].defaultValue = "9000"
+        new[1].defaultValue = "dark"
+        var values = SettingValues()
+        _ = set(&values, "theme", "light")
+        _ = values.told(["theme"])
+        let rows = values.redeclare(from: Self.declared, to: new, of: "web", at: 5)
+        #expect(rows.map(\.key.name) == ["port"] && rows.map(\.known) == ["8000"])
+        #expect(values.untold(new).map(\.name) == ["port"])
+        #expect(values.redeclare(from: new, to: new, of: "web", at: 6).isEmpty)
+        // The app has never heard of 9000.
+        #expect(values.redeclare(from: new, to: Self.declared, of: "web", at: 7).isEmpty && untold(values).isEmpty)
+        _ = values.redeclare(from: Self.declared, to: new, of: "web", at: 8)
+        #expect(values.told(["port"]).count == 1 && values.untold(new).isEmpty)
+    }
+
     @Test("a value that is set to its default is nothing new to the app") func sameAsDefault() {
         var values = SettingValues()
         #expect(set(&values, "port", "8000").count == 1)

@@ -231,6 +231,41 @@ struct DeclaredSettingsTests {
         }
     }
 
+    @Test("Another default is a change as any other, and stands in the commands before and after a run") func defaults()
+        throws
+    {
+        func toml(_ theme: String) -> String {
+            """
+            \(Self.head.replacingOccurrences(of: "default = \"light\"", with: "default = \"\(theme)\""))
+            before_start = [["/bin/sh", "-c", "echo up $0 >> @D/hooks", "{settings.theme}"]]
+            after_stop = [["/bin/sh", "-c", "echo down $0 >> @D/hooks", "{settings.theme}"]]
+
+            """
+        }
+        try withDaemon(toml("light"), files: Delegates.files()) { daemon in
+            try daemon.done(.start, "web", { $0.background = true })
+            try daemon.done(.suspend, "web")
+            _ = try daemon.apply(toml("dark"))
+            try daemon.eventually("the file has it") { try daemon.settingsFile()["theme"] == "dark" }
+            #expect(try daemon.summary("web").state == "suspended", "it wakes nobody")
+            try daemon.done(.resume, "web")
+            try daemon.eventually("it is told") { try daemon.settingsTold() == ["settingsDidChange theme"] }
+            // What was set is not what the default says.
+            try daemon.set([("theme", "light")])
+            try daemon.eventually("it is told") { try daemon.settingsTold().count == 2 }
+            _ = try daemon.apply(toml("light"))
+            _ = try daemon.apply(toml("dark"))
+            try daemon.done(.stop, "web")
+            try daemon.eventually("the commands had the values") {
+                (try? File.readString(daemon.directory + "/hooks")) == "up light\ndown light\n"
+            }
+            #expect(try daemon.settingsTold().count == 2)
+            try daemon.set([], unset: ["theme"])
+            try daemon.done(.start, "web", { $0.background = true })
+            #expect(try File.readString(daemon.directory + "/hooks").hasSuffix("up dark\n"))
+        }
+    }
+
     @Test("Values are taken as they are given, or not at all")
     func asGiven() throws {
         try withDaemon(Self.head, files: Delegates.files()) { daemon in
