@@ -1549,6 +1549,73 @@ int torpor_app_answer_login(torpor_app *app, int64_t id, const char *user, const
     return call_and_wait(app, &call, CALL_MS, NULL);
 }
 
+/* ---- Settings ---------------------------------------------------------------------------------------------------- */
+
+static int no_settings(torpor_app *app)
+{
+    return fail(app, -ENOTCONN, "The program runs without a supervisor, who would know its settings.");
+}
+
+/* Puts a value below another in its place, and frees all others. */
+static void keep_only(torpor_json *top, torpor_json *below)
+{
+    torpor_json kept = *below;
+    below->first = NULL;
+    free_below(top);
+    *top = kept;
+    top->next = NULL;
+    top->key = NULL;
+}
+
+torpor_json *torpor_app_settings(torpor_app *app)
+{
+    if (app->path == NULL) {
+        no_settings(app);
+        return NULL;
+    }
+    struct text call = start_call("Settings");
+    torpor_json *reply = NULL;
+    if (call_and_wait(app, &call, CALL_MS, &reply) < 0) {
+        torpor_json_free(reply);
+        return NULL;
+    }
+    /* The reply is this function's own. */
+    torpor_json *settings = (torpor_json *)torpor_json_get(torpor_json_get(reply, "parameters"), "settings");
+    if (settings == NULL) {
+        torpor_json_free(reply);
+        fail(app, -EPROTO, "The supervisor gave no settings.");
+        return NULL;
+    }
+    keep_only(reply, settings);
+    return reply;
+}
+
+int torpor_app_set_setting(torpor_app *app, const char *name, const char *json)
+{
+    if (app->path == NULL)
+        return no_settings(app);
+    if (json != NULL) {
+        torpor_json *value = torpor_json_read(json, strlen(json));
+        if (value == NULL)
+            return fail(app, -EINVAL, "The value is no JSON.");
+        torpor_json_free(value);
+    }
+    struct text call = start_call("SetSettings");
+    put(&call, json != NULL ? "\"values\":{" : "\"unset\":[");
+    put_string(&call, name);
+    if (json != NULL) {
+        put(&call, ":");
+        put(&call, json);
+    }
+    put(&call, json != NULL ? "}" : "]");
+    torpor_json *reply = NULL;
+    int state = call_and_wait(app, &call, CALL_MS, &reply);
+    if (state == 0)
+        state = torpor_json_count(torpor_json_get(torpor_json_get(reply, "parameters"), "changed")) > 0 ? 1 : 0;
+    torpor_json_free(reply);
+    return state;
+}
+
 /* ---- State ------------------------------------------------------------------------------------------------------- */
 
 static int no_supervisor(torpor_app *app)

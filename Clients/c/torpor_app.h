@@ -293,6 +293,16 @@ int torpor_app_cancel_transfer(torpor_app *app, int64_t id);
 /* Answers transfer_needs_login by user and password; a user of NULL has the transfer fail. */
 int torpor_app_answer_login(torpor_app *app, int64_t id, const char *user, const char *password);
 
+/* ---- Settings ---------------------------------------------------------------------------------------------------- */
+
+/* What the app is set to: an object with a member for each setting, null where it has no value; durations in seconds, sizes
+ * in bytes. Free it with torpor_json_free. NULL on failure: torpor_app_last_error. */
+torpor_json *torpor_app_settings(torpor_app *app);
+/* Sets one that is the app's own to set (writable) to a value in JSON, such as "8001" or "\"dark\""; NULL sets it back to its
+ * default. The app is not told of that. Returns 1, or 0 where it was so already, when it is on the disk and in the file;
+ * -EINVAL for what is no JSON. */
+int torpor_app_set_setting(torpor_app *app, const char *name, const char *json);
+
 /* ---- State ------------------------------------------------------------------------------------------------------- */
 
 /* Keeps bytes for restore_state at the next launch after an eviction, a crash or a boot; returns when they are

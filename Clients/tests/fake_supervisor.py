@@ -67,6 +67,7 @@ class FakeSupervisor:
         self.opened: List[Tuple[str, str]] = []
         self.transfers: Dict[int, Json] = {}
         self.logins: List[Tuple[int, Json]] = []
+        self.theme: Any = "light"
         self.limit = 16 << 20
         self.calls: List[Tuple[str, Json]] = []
         self.refusals: List[Tuple[str, Refusal]] = []
@@ -315,6 +316,18 @@ class FakeSupervisor:
         if self.transfers.pop(id, None) is None:
             raise Refusal("Failed", message=f"there is no transfer {id}")
         return {}
+
+    def _Settings(self, connection: Connection) -> Json:
+        return {"settings": {"port": 8000, "theme": self.theme, "quota": None}}
+
+    def _SetSettings(
+        self, connection: Connection, values: Optional[Json] = None, unset: Optional[List[str]] = None
+    ) -> Json:
+        wanted = {**(values or {}), **{name: "light" for name in unset or []}}
+        if list(wanted) != ["theme"]:
+            raise Refusal("Failed", message="port is not for the app to set")
+        before, self.theme = self.theme, wanted["theme"]
+        return {"changed": ["theme"] if before != self.theme else []}
 
     def _AnswerLogin(self, connection: Connection, id: int, **login: Any) -> Json:
         self.logins.append((id, login))

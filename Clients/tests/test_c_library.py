@@ -266,6 +266,18 @@ class CLibraryTests(SupervisedTestCase):
         self.assertEqual(self.supervisor.told("transferDidFinish", transfer=1), {"result": "done"})
         probe.finish()
 
+    def test_settings_are_read_and_set(self) -> None:
+        probe = self.probe()
+        self.assertEqual(probe.do("settings"), "settings 3 8000 light null")
+        self.assertEqual(probe.do('set-theme "da\\"rk"'), "set 1 ")
+        self.assertEqual(probe.do("settings"), 'settings 3 8000 da"rk null')
+        self.assertEqual(probe.do('set-theme "da\\"rk"'), "set 0 ")
+        self.assertEqual(probe.do("set-theme -"), "set 1 ")
+        self.assertRegex(probe.do("set-theme dark"), "^set -[0-9]+ The value is no JSON")
+        self.assertRegex(probe.do("set-port 1"), "^set -[0-9]+ port is not for the app to set")
+        self.assertEqual(probe.do("settings"), "settings 3 8000 light null")
+        probe.finish()
+
     def test_states_are_saved_restored_and_discarded(self) -> None:
         probe = self.probe()
         self.assertEqual(probe.do("save what it is"), "saved 0 ")

@@ -196,6 +196,17 @@ static bool obey(torpor_app *app, char *line)
         report(app, "answered", torpor_app_answer_login(app, atoll(rest), "me", "tu\"lip"));
     else if (strcmp(line, "no-login") == 0)
         report(app, "answered", torpor_app_answer_login(app, atoll(rest), NULL, NULL));
+    else if (strcmp(line, "settings") == 0) {
+        torpor_json *settings = torpor_app_settings(app);
+        say("settings %zu %lld %s %s", torpor_json_count(settings),
+            (long long)torpor_json_int(torpor_json_get(settings, "port"), -1),
+            shown(torpor_json_string(torpor_json_get(settings, "theme"), NULL)),
+            torpor_json_is_null(torpor_json_get(settings, "quota")) ? "null" : "a value");
+        torpor_json_free(settings);
+    } else if (strcmp(line, "set-theme") == 0)
+        report(app, "set", torpor_app_set_setting(app, "theme", strcmp(rest, "-") != 0 ? rest : NULL));
+    else if (strcmp(line, "set-port") == 0)
+        report(app, "set", torpor_app_set_setting(app, "port", rest));
     else if (strcmp(line, "discard") == 0)
         report(app, "discarded", torpor_app_discard_state(app));
     else if (strcmp(line, "notify") == 0)
