@@ -73,6 +73,7 @@ package struct StatusPage {
             "not set",
             unfit.isEmpty ? nil : "\(unfit), whose value does not fit: ‘torpor settings \(status.summary.name)’"
         )
+        add("data", status.dataFolder)
         add("transfers", status.transfers == 0 ? nil : "\(status.transfers): ‘torpor transfers \(status.summary.name)’")
         add("unhandled", status.unhandled == 0 ? nil : "\(status.unhandled): ‘torpor unhandled \(status.summary.name)’")
         add("status", app.status)

@@ -340,6 +340,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.mailbox = Int64(supervisor.mailboxes.waiting(for: app).count)
         status.unhandled = Int64(supervisor.mailboxes.unhandled.count(of: app))
         status.transfers = Int64(supervisor.transfers.count(of: app))
+        status.dataFolder = supervisor.dataFolders.folder(of: app)
         status.unfitSettings = supervisor.settings.unfit(of: app)
         status.watchdogMilliseconds = specification.rules.watchdog.map { $0.microseconds / 1000 }
         status.deadlines = machine.deadlines.map { deadline in

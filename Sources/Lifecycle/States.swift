@@ -130,6 +130,9 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         }
     }
 
+    /// Whether a report says why: nobody has asked for it, and the app was not done.
+    public var isReported: Bool { !wasAskedFor && self != .exitSuccess && self != .replaced }
+
     /// Whether the next launch gets the state that the app saved: not when somebody wanted to be done with it, or the app
     /// was done itself.
     public var keepsState: Bool {

@@ -208,6 +208,8 @@ public struct AppStatus: Hashable, Sendable {
     public var unhandled: Int64 = 0
     /// How many of its transfers are not over.
     public var transfers: Int64 = 0
+    /// Where its data folders are; nil for one that has none.
+    public var dataFolder: String?
     /// The settings whose values do not fit their declaration: they count as not set.
     public var unfitSettings: [String] = []
     /// The deadlines that are armed.
@@ -269,6 +271,7 @@ public struct AppStatus: Hashable, Sendable {
         mailbox = try fields.optionalInt("mailbox") ?? 0
         unhandled = try fields.optionalInt("unhandled") ?? 0
         transfers = try fields.optionalInt("transfers") ?? 0
+        dataFolder = try fields.optionalString("data_folder")
         unfitSettings = try fields.strings("unfit_settings")
         deadlines = try fields.list("deadlines") { json throws(FieldError) in try DeadlineInfo(json: json) }
         stopped = try fields.optionalBool("stopped") ?? false
@@ -309,6 +312,7 @@ public struct AppStatus: Hashable, Sendable {
         object["mailbox"] = .int(mailbox)
         object["unhandled"] = .int(unhandled)
         object["transfers"] = .int(transfers)
+        object["data_folder"] = .optional(dataFolder)
         object["unfit_settings"] = .strings(unfitSettings)
         object["deadlines"] = .array(deadlines.map(\.json))
         object["stopped"] = .bool(stopped)

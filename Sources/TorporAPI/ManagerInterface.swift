@@ -148,8 +148,8 @@ public enum ManagerInterface {
         )
 
         # Everything about one app: the fields of App, and more. mailbox: how many messages wait for it, unhandled: how many
-        # nobody handled, transfers: how many are not over, unfit_settings: those whose values do not fit their declaration.
-        # With journal, its output is there, and log is empty.
+        # nobody handled, transfers: how many are not over, data_folder: where its data folders are (data_folders = true),
+        # unfit_settings: those whose values do not fit their declaration. With journal, its output is there, and log is empty.
         type AppStatus (
           name: string,
           state: string,
@@ -191,6 +191,7 @@ public enum ManagerInterface {
           mailbox: int,
           unhandled: int,
           transfers: int,
+          data_folder: ?string,
           unfit_settings: []string,
           deadlines: []Deadline,
           stopped: bool,

@@ -158,7 +158,7 @@ extension Supervisor {
             reason: ending.reason.rawValue,
             fields: EndingText.fields(ending, app.run.launchFailure?.errno)
         )
-        if !ending.reason.wasAskedFor, ending.reason != .exitSuccess {
+        if ending.reason.isReported {
             persistence.file(reports.makeReport(app, ending, exit, text), app)
         }
         app.lastEnding = (ending, text)

@@ -32,6 +32,9 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
 
     func place(of app: AppRuntime) -> DataPlace { DataPlace(root: root, app: app.name) }
 
+    /// Where the data folders of an app are; nil where it has none.
+    package func folder(of app: AppRuntime) -> String? { app.specification.data.isWanted ? place(of: app).path : nil }
+
     func gate(of app: String) -> DataGate {
         if let gate = gates[app] { return gate }
         let gate = DataGate()

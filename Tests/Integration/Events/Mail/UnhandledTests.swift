@@ -71,7 +71,8 @@ struct UnhandledTests {
             try daemon.done(.start, "web", { $0.background = true })
             var next: Int64 = 0
             var random = SystemRandomNumberGenerator()
-            for _ in 0..<5 {
+            let rounds = ProcessInfo.processInfo.environment["TORPOR_UNHANDLED_KILLS"].flatMap { Int($0) } ?? 5
+            for _ in 0..<rounds {
                 for _ in 0..<12 {
                     next += 1
                     try daemon.post("news", .int(next == 3 ? 4 : next))

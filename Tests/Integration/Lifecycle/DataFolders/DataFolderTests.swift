@@ -68,6 +68,7 @@ import Varlink
         try Self.with { daemon throws in
             try Self.start(daemon)
             #expect(Self.last(daemon, "launch") == "True None")
+            #expect(try daemon.status("web").dataFolder.map { $0 + "/" } == Self.path(daemon))
             for part in ["", "documents", "library", "caches", "tmp"] {
                 let status = try File.status(Self.path(daemon, part))
                 #expect(status.kind == .directory && status.mode == 0o700, "\(part)")
