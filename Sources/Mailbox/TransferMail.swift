@@ -11,7 +11,10 @@ public enum TransferMail {
     ///
     /// - Parameters:
     ///   - status: of the server's last answer.
+    ///   - reason: a word; nil where the file is there.
     ///   - error: a sentence; nil where the file is there.
+    ///   - total: bytes of the whole, where that is known.
+    ///   - attempts: how often it was begun.
     ///   - token: of the request that it came of; 0 where that had none. It is in the key, and told nobody.
     public static func ended(
         as message: String,
@@ -23,13 +26,17 @@ public enum TransferMail {
         bytes: Int64,
         status: Int64?,
         sha256: String?,
+        reason: String?,
         error: String?,
+        total: Int64?,
+        attempts: Int64,
         token: UInt64 = 0
     ) -> MailDraft {
         let payload: JSON = [
             "transfer": .int(transfer), "session": .string(session), "direction": .string(direction),
             "url": .string(url), "path": .string(path), "bytes": .int(bytes), "status": .optional(status),
-            "sha256": .optional(sha256), "error": .optional(error),
+            "sha256": .optional(sha256), "reason": .optional(reason), "error": .optional(error),
+            "total": .optional(total), "attempts": .int(attempts),
         ]
         return draft(message, payload, key: token == 0 ? "\(transfer)" : "\(transfer) \(token)")
     }

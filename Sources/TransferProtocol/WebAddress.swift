@@ -58,6 +58,9 @@ public struct WebAddress: Hashable, Sendable {
     /// Host and port, by which requests to one server are counted.
     public var server: String { "\(host):\(port)" }
 
+    /// The server for people: the port only where it is not the scheme's own.
+    public var named: String { port == (isSecure ? 443 : 80) ? host : server }
+
     private static func isOfName(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x61...0x7a, 0x30...0x39, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"): true

@@ -146,6 +146,9 @@ public struct Transfer: Hashable, Sendable {
     /// Whether what came of it is there when it goes on another time.
     public var canGoOnLater: Bool { order.direction == .download && order.validator?.condition != nil && feed == nil }
 
+    /// Bytes of the whole, where they are known.
+    public var total: Int64? { order.direction == .upload ? order.source?.size : order.validator?.total }
+
     /// What it has to wait for.
     public var kind: Kind { feed != nil ? .feed : order.isDiscretionary ? .discretionary : .prompt }
 

@@ -34,6 +34,11 @@ extension Transfer {
         if head.status == 401 || isOfProxy, let login = answer(to: head) { return .login(login) }
         if isOfProxy { return .ended(refusedByProxy) }
         let isSuccess = (200...299).contains(head.status)
+        if head.status == 401, login != nil {
+            var end = TransferEnd.of(head, bytes: bytes, now: Self.now)
+            end.message = "the server does not take the login (status 401)"
+            return .ended(end)
+        }
         guard order.direction == .download else {
             return isSuccess ? .taken : .ended(.of(head, bytes: bytes, now: Self.now))
         }

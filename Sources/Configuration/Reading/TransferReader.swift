@@ -83,6 +83,11 @@ enum TransferReader {
     @Sendable private static func window(_ context: Context, _ node: Node) -> DailyWindow? {
         guard let text = Read.text(context, node) else { return nil }
         if let window = DailyWindow(text) { return window }
+        let times = text.split(separator: "-", omittingEmptySubsequences: false)
+        if times.count == 2, let start = DailyWindow.minutes(times[0]), start == DailyWindow.minutes(times[1]) {
+            context.error("it begins when it ends: leave it out, if it is always to be", at: node.position)
+            return nil
+        }
         context.error("\(quoted(text)) is no time of the day: write it as \"01:00-05:00\"", at: node.position)
         return nil
     }
@@ -91,7 +96,7 @@ enum TransferReader {
     static func check(_ draft: AppDraft) {
         let secrets = draft.specification.declaredSettings.filter(\.isSecret).map(\.name)
         for (host, login) in draft.specification.transfers.credentials.sorted(by: { $0.key < $1.key })
-        where !secrets.contains(where: { $0.utf8.elementsEqual(login.secret.utf8) }) {
+        where !login.secret.isEmpty && !secrets.contains(where: { $0.utf8.elementsEqual(login.secret.utf8) }) {
             draft.error(
                 "transfers",
                 "the credentials for \(host) name the secret \(quoted(login.secret)), which the app does not have: declare "

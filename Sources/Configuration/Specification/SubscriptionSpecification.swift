@@ -53,7 +53,8 @@ enum SubscriptionReader {
         guard let text = Read.text(context, node) else { return nil }
         guard WebAddress(text) != nil, text.utf8.count <= 8192, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
             context.error(
-                "\(quoted(text)) is no URL of http or https, without a user in it: write it as "
+                // It may have a password in it.
+                "this is no URL of http or https without a user in it: write it as "
                     + "\"https://example.org/feed.xml\"",
                 at: node.position
             )

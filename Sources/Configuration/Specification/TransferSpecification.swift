@@ -80,7 +80,7 @@ public struct DailyWindow: Sendable, Hashable {
     /// As it is written.
     public var text: String { "\(Self.text(start))-\(Self.text(end))" }
 
-    private static func minutes(_ text: Substring) -> Int? {
+    static func minutes(_ text: Substring) -> Int? {
         let bytes = Array(text.utf8)
         guard bytes.count == 5, bytes[2] == UInt8(ascii: ":"), let hour = Int(text.prefix(2)),
             let minute = Int(text.suffix(2)), (0...23).contains(hour), (0...59).contains(minute),

@@ -234,7 +234,10 @@ extension AppTransfers {
             bytes: result.bytes,
             status: result.status,
             sha256: result.sha256,
+            reason: result.reason,
             error: result.error,
+            total: transfer.total,
+            attempts: transfer.attempts,
             token: transfer.token
         )
         // In this order: what there is of it when torpord is killed in between is told again, and not lost.

@@ -84,7 +84,8 @@ extension AppTransfers {
         guard queue.countAsked(of: app.name) + ended < rules.limit else {
             throw .failed(
                 "\(app.name) has \(rules.limit) transfers, as many as transfers.limit lets it have: those count that ended and "
-                    + "that it has not answered for"
+                    + "that it has not answered for (‘torpor app transfer wait’ answers, and ‘torpor transfers --cancel ID’ "
+                    + "forgets one)"
             )
         }
         var order = TransferOrder(
@@ -105,7 +106,7 @@ extension AppTransfers {
         }
         guard rules.allows(order.url) else {
             throw .failed(
-                "\(app.name) may not transfer from or to \(address.host): name that in transfers.allow of \(app.name)"
+                "\(app.name) may not transfer from or to \(address.named): name that in transfers.allow of \(app.name)"
             )
         }
         var transfer = Transfer(
@@ -199,7 +200,7 @@ extension AppTransfers {
         case .waiting(let cause, let until): (info.state, info.cause, info.retryAt) = ("waiting", cause.rawValue, until)
         }
         info.bytes = transfer.bytes
-        info.total = transfer.order.direction == .upload ? transfer.order.source?.size : transfer.order.validator?.total
+        info.total = transfer.total
         info.priority = transfer.priority
         info.isDiscretionary = transfer.order.isDiscretionary
         info.events = transfer.events
@@ -215,7 +216,7 @@ extension AppTransfers {
         let isOurs = queue[id].map { $0.app == app.name && $0.feed == nil } ?? false
         let isTold = supervisor.mailboxes.transferMail(of: app).contains { TransferMail.transfer(in: $0) == id }
         guard isOurs || isTold else {
-            return completion(.invalid(FieldError(field: "id", problem: "is that of no transfer of \(app.name)")))
+            return completion(.invalid(FieldError(field: "id", problem: "\(id) is that of no transfer of \(app.name)")))
         }
         if isOurs {
             app.transferCounters.count(.cancelled)
@@ -239,10 +240,20 @@ extension AppTransfers {
             let problem = "\(feed.name) is a subscription: take it from subscriptions in the configuration"
             return completion(.failure(.failed(problem)))
         }
-        if let missing = ids.first(where: { queue[$0] == nil }) {
-            let problem = "\(missing) is no transfer that is under way: ‘torpor transfers’ shows what is"
+        // Of those that are over, and that their apps have not answered for, nothing is kept any more.
+        var over: [Int64: AppRuntime] = [:]
+        if ids.contains(where: { queue[$0] == nil }) {
+            for app in apps {
+                for mail in supervisor.mailboxes.transferMail(of: app) {
+                    if let id = TransferMail.transfer(in: mail), queue[id] == nil { over[id] = app }
+                }
+            }
+        }
+        if let missing = ids.first(where: { queue[$0] == nil && over[$0] == nil }) {
+            let problem = "\(missing) is no transfer: ‘torpor transfers’ shows what there is"
             return completion(.failure(.failed(problem)))
         }
+        for id in ids { if let app = over[id] { supervisor.mailboxes.forgetTransfer(id, app) } }
         let all =
             Set(ids).sorted()
             + chosen.flatMap { app in
@@ -269,7 +280,7 @@ extension AppTransfers {
     /// Takes what an app says to a server that asks for a login.
     package func answer(_ request: AnswerLoginRequest, of app: AppRuntime) -> TransferProblem? {
         guard let transfer = queue[request.id], transfer.app == app.name else {
-            return .invalid(FieldError(field: "id", problem: "is that of no transfer of \(app.name)"))
+            return .invalid(FieldError(field: "id", problem: "\(request.id) is that of no transfer of \(app.name)"))
         }
         guard case .waiting(.login, _) = transfer.state else {
             return .failed("the transfer \(request.id) does not wait for a login")
@@ -310,6 +321,7 @@ extension TransferInfo {
         }
         let payload = mail.draft.payload
         let error = payload["error"]?.stringValue
+        let reason = payload["reason"]?.stringValue
         self.init(
             id: id,
             app: app,
@@ -317,10 +329,12 @@ extension TransferInfo {
             direction: payload["direction"]?.stringValue ?? "download",
             url: payload["url"]?.stringValue ?? "",
             file: payload["path"]?.stringValue ?? "",
-            state: error == nil ? "done" : "failed",
+            state: error == nil ? "done" : reason == TransferResult.cancelled ? "cancelled" : "failed",
             createdAt: id
         )
-        (bytes, total) = (payload["bytes"]?.intValue ?? 0, payload["bytes"]?.intValue)
+        bytes = payload["bytes"]?.intValue ?? 0
+        total = payload["total"]?.intValue ?? (error == nil ? bytes : nil)
+        (self.reason, attempts) = (reason, payload["attempts"]?.intValue ?? 0)
         (status, sha256, self.error) = (payload["status"]?.intValue, payload["sha256"]?.stringValue, error)
         endedAt = mail.lastAt
     }

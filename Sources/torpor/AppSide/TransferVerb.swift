@@ -104,7 +104,10 @@ struct TransferGet: ParsableCommand {
 
     package func run() throws {
         guard WebAddress(url) != nil else {
-            throw ValidationError("\(Terminal.harmless(url)) is no URL of http or https")
+            // What is none may have a password in it, and this goes to the app's log.
+            throw ValidationError(
+                "that is no URL of http or https without a user in it, such as https://example.org/file"
+            )
         }
         guard let name = file ?? Self.lastPart(url) else {
             throw ValidationError("\(Terminal.harmless(url)) has no name of a file: write one behind it")

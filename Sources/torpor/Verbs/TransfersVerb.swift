@@ -11,8 +11,8 @@ struct TransfersVerb: ParsableCommand {
         commandName: "transfers",
         abstract: "Shows or cancels what is downloaded and uploaded for apps while they sleep.",
         discussion: """
-            STATE is queued, running, done, failed, cancelled, or what a transfer waits for: retry, power, \
-            memory, load, space, window or login. A transfer that is over is shown until its app has answered for it.
+            STATE is queued, running, done, failed, cancelled, or what a transfer waits for: retry, network, power, \
+            memory, load, space, window, metered, login or, of a subscription, interval. A transfer that is over is shown until its app has answered for it.
             """
     )
     .examples(
@@ -28,7 +28,12 @@ struct TransfersVerb: ParsableCommand {
     var session: String?
     @Flag(name: .shortAndLong, help: "Show them again each second; with --json, a line for each that changed.")
     var follow = false
-    @Option(help: ArgumentHelp("Cancel the transfer of this number.", valueName: "id"))
+    @Option(
+        help: ArgumentHelp(
+            "Cancel the transfer of this number, or forget one that is over; once for each.",
+            valueName: "id"
+        )
+    )
     var cancel: [Int64] = []
     @Flag(help: "Cancel all transfers of the apps.")
     var cancelAll = false
@@ -39,7 +44,10 @@ struct TransfersVerb: ParsableCommand {
             throw ValidationError("--follow, --cancel and --cancel-all: choose one")
         }
         if !apps.apps.isEmpty, !cancel.isEmpty {
-            throw ValidationError("a number says which it is: leave out the app")
+            throw ValidationError(
+                apps.apps.allSatisfy { Int64($0) != nil }
+                    ? "write --cancel before each number" : "a number says which it is: leave out the app"
+            )
         }
         if cancelAll, apps.apps.isEmpty { throw ValidationError("--cancel-all needs the apps; '*' is all") }
         if session != nil, !cancel.isEmpty || cancelAll {

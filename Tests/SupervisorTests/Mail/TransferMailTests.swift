@@ -24,7 +24,10 @@ import Varlink
             bytes: 7,
             status: 200,
             sha256: "ab",
-            error: nil
+            reason: nil,
+            error: nil,
+            total: nil,
+            attempts: 1
         )
     }
 
@@ -57,7 +60,10 @@ import Varlink
                 bytes: 1,
                 status: 200,
                 sha256: nil,
+                reason: nil,
                 error: nil,
+                total: nil,
+                attempts: 1,
                 token: token
             )
         }

@@ -201,6 +201,32 @@ struct TransferTests {
         }
     }
 
+    @Test("What is over is shown as what it was until it is answered for, or an operator forgets it") func over() throws {
+        try TransferScene.run { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            let slow = try scene.get("slow")
+            try scene.waitForHalf(slow)
+            try scene.get("gone", ", session='other', events=False")
+            // Both end while nobody is there who could be told.
+            try daemon.done(.stop, "web")
+            #expect(try daemon.torpor(["transfers", "--cancel", "\(slow)"]).code == 0)
+            try daemon.eventually("both are over") {
+                try Set(scene.infos.map(\.state)) == ["cancelled", "failed"]
+            }
+            let cancelled = try #require(try scene.infos.first { $0.id == slow })
+            #expect(cancelled.reason == "cancelled" && cancelled.total == 1 << 20 && cancelled.attempts == 1)
+            #expect(cancelled.bytes < 1 << 20)
+            let gone = try #require(try scene.infos.first { $0.id != slow })
+            #expect(gone.reason == "http-status" && gone.status == 404 && gone.attempts == 1, "\(gone)")
+            #expect(try daemon.torpor(["transfers", "--cancel", "\(gone.id)"]).code == 0)
+            #expect(try scene.infos.map(\.id) == [slow])
+            try daemon.done(.start, "web")
+            try daemon.eventually("the other is told") { try scene.told().map { $0["transfer"] } == [.int(slow)] }
+            try daemon.eventually("it is answered for") { try scene.infos.isEmpty }
+        }
+    }
+
     @Test("A server that is busy is asked again, and what is cancelled is told") func triedAgain() throws {
         try TransferScene.run { scene in
             let daemon = scene.daemon
