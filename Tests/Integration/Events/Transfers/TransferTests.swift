@@ -201,7 +201,8 @@ struct TransferTests {
         }
     }
 
-    @Test("What is over is shown as what it was until it is answered for, or an operator forgets it") func over() throws {
+    @Test("What is over is shown as what it was until it is answered for, or an operator forgets it") func over() throws
+    {
         try TransferScene.run { scene in
             let daemon = scene.daemon
             try daemon.done(.start, "web")
