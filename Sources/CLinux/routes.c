@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <netinet/in.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -36,8 +38,10 @@ static int is_way(const struct nlmsghdr *message)
     int left = (int)(message->nlmsg_len - NLMSG_LENGTH(sizeof *route));
     for (const struct rtattr *part = RTM_RTA(route); RTA_OK(part, left); part = RTA_NEXT(part, left)) {
         const unsigned char *to = RTA_DATA(part);
-        if (part->rta_type == RTA_DST && route->rtm_family == AF_INET6 && RTA_PAYLOAD(part) >= 2 && to[0] == 0xfe &&
-            (to[1] & 0xc0) == 0x80)
+        if (part->rta_type != RTA_DST || route->rtm_family != AF_INET6 || RTA_PAYLOAD(part) < 16)
+            continue;
+        // That to the machine itself comes with the loopback interface, and is no other's.
+        if ((to[0] == 0xfe && (to[1] & 0xc0) == 0x80) || memcmp(to, &in6addr_loopback, 16) == 0)
             return 0;
     }
     return 1;

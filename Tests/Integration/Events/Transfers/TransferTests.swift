@@ -203,7 +203,8 @@ struct TransferTests {
 
     @Test("What is over is shown as what it was until it is answered for, or an operator forgets it") func over() throws
     {
-        try TransferScene.run { scene in
+        // One at a time: the second begins when the first is over.
+        try TransferScene.run(supervisor: "per_host = 1") { scene in
             let daemon = scene.daemon
             try daemon.done(.start, "web")
             let slow = try scene.get("slow")
