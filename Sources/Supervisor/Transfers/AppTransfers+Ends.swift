@@ -156,21 +156,15 @@ extension AppTransfers {
     /// What another try waits for: its time, or, where there was no way to the server, that there is one, if that is sooner.
     func cause(of end: TransferEnd) -> Transfer.Cause { end.isWithoutWay ? .network : .retry }
 
-    /// Microseconds until the next try of one that failed so often. Where a way came while it was tried in vain, that counts as
-    /// the first.
+    /// Microseconds until the next try of one that failed so often.
     func delay(after end: TransferEnd, _ failures: Int64, _ id: Int64) -> Int64 {
-        let isOvertaken = end.isWithoutWay && withoutWay[id].map { network.told > $0 } ?? false
-        withoutWay[id] = end.isWithoutWay ? now : nil
-        return RetryDelay.microseconds(
-            failures: isOvertaken ? 1 : failures,
-            asked: end.retryAfter,
-            chance: .random(in: 0...1)
-        )
+        if end.isWithoutWay { withoutWay.insert(id) } else { withoutWay.remove(id) }
+        return RetryDelay.microseconds(failures: failures, asked: end.retryAfter, chance: .random(in: 0...1))
     }
 
     /// Its server was reached.
     private func foundWay(_ id: Int64) {
-        guard withoutWay.removeValue(forKey: id) != nil else { return }
+        guard withoutWay.remove(id) != nil else { return }
         network.wayWasFound()
         network.followWays(!withoutWay.isEmpty)
     }
@@ -257,7 +251,7 @@ extension AppTransfers {
     private func remove(_ transfer: Transfer) {
         queue.remove(transfer.id)
         logins[transfer.id] = nil
-        withoutWay[transfer.id] = nil
+        withoutWay.remove(transfer.id)
         heard[transfer.id] = nil
         supervisor.store.removeTransfer(transfer.id, of: transfer.app)
     }

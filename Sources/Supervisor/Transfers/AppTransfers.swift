@@ -44,8 +44,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     var logins: [Int64: TransferCredentials] = [:]
     /// Which transfer a request became, so that it becomes one.
     var tokens = TransferTokens()
-    /// Those that had no way to their server in their last try that is over; when the present one was begun.
-    var withoutWay: [Int64: Duration] = [:]
+    /// Those that had no way to their server in their last try that is over.
+    var withoutWay: Set<Int64> = []
     /// Of each that runs, what it had when it was heard of last.
     var heard: [Int64: (at: Duration, bytes: Int64)] = [:]
     /// Apps whose subscriptions are not looked at: no event would launch them.
@@ -297,11 +297,16 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// What had no way to its server may have one now. What is being tried in this moment was begun before.
+    /// What had no way to its server may have one now: its series of tries begins anew. So does that of what is being tried in
+    /// this moment, which began before.
     private func tryAgain() {
+        for id in withoutWay { queue.update(id) { $0.failures = min($0.failures, Self.failuresOfNewWay) } }
         for transfer in queue.waiting(for: .network) { queue.set(transfer.id, .queued) }
         schedule()
     }
+
+    /// Names cannot be resolved yet, or a server is not up, in the first moments: then it is tried in seconds.
+    private static let failuresOfNewWay: Int64 = 2
 
     private func timeHasCome() {
         let (_, expired) = queue.due(at: Clock.realtimeMicroseconds())
@@ -343,7 +348,6 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         let app = apps[id]
         queue.set(transfer.id, .running)
         queue.update(transfer.id) { $0.attempts += 1 }
-        if withoutWay[transfer.id] != nil { withoutWay[transfer.id] = now }
         save(transfer.id)
         idle[transfer.app]?.disarm()
         guard let helper = helpers[transfer.app] else { return startHelper(of: app) }

@@ -19,7 +19,7 @@ final class TransferNetwork {
     private var linkTimer: TimerSource?
     private static let linger = Duration.seconds(30)
     /// When it was told last that there is a way.
-    private(set) var told = Duration.zero
+    private var told = Duration.zero
     /// So long it is not told again: longer and longer where routes come and go all the time, as with containers, and none of
     /// them is the one that is waited for.
     private var pause = TransferNetwork.shortestPause

@@ -68,6 +68,11 @@ import Varlink
             guard let info = try Self.infos(daemon).first, info.cause == "network" else { return false }
             return (info.retryAt ?? 0) > Clock.realtimeMicroseconds() + 300_000_000
         }
+        let server = try #require(try daemon.summary("server").pid)
+        try daemon.eventually("the server listens") {
+            // 8080, in the network of the daemon.
+            try File.readString("/proc/\(server)/net/tcp").contains("00000000:1F90 00000000:0000 0A")
+        }
         // Addresses of the machine itself are no way to another one.
         try Self.ip("link set lo up", daemon)
         try Self.ip("addr add 10.77.0.1/32 dev lo", daemon)
