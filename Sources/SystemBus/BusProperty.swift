@@ -167,6 +167,8 @@ package final class BusProperty<Value: Equatable> {
     }
 
     private func publish(_ value: Value?) {
+        // A bus that is gone says so again and again.
+        if value == nil, keepTimer != nil { return }
         keepTimer?.cancel()
         keepTimer = nil
         if value == nil, self.value != nil, keeps > .zero,

@@ -117,6 +117,7 @@ extension AppTransfers {
     private func take(_ end: TransferEnd, of id: Int64) {
         heard[id] = nil
         if let transfer = queue[id] { count(bound(end.bytes), of: transfer) }
+        if end.isWithoutWay { withoutWay.insert(id) } else { foundWay(id) }
         queue.update(id) { transfer in
             transfer.mayBeSent = false
             transfer.bytes = bound(end.bytes)
@@ -138,7 +139,7 @@ extension AppTransfers {
                 let sentence = "\(error); a POST is not tried again unless that was asked for"
                 return finish(id, TransferResult(of: transfer, reason: transfer.reason ?? "failed", error: sentence))
             }
-            queue.set(id, .waiting(cause(of: end), until: wall + delay(after: end, transfer.failures, id)))
+            queue.set(id, .waiting(cause(of: end), until: wall + delay(after: end, transfer.failures)))
             save(id)
         case .space:
             // Somebody has to make room: that takes a while.
@@ -157,9 +158,8 @@ extension AppTransfers {
     func cause(of end: TransferEnd) -> Transfer.Cause { end.isWithoutWay ? .network : .retry }
 
     /// Microseconds until the next try of one that failed so often.
-    func delay(after end: TransferEnd, _ failures: Int64, _ id: Int64) -> Int64 {
-        if end.isWithoutWay { withoutWay.insert(id) } else { withoutWay.remove(id) }
-        return RetryDelay.microseconds(failures: failures, asked: end.retryAfter, chance: .random(in: 0...1))
+    func delay(after end: TransferEnd, _ failures: Int64) -> Int64 {
+        RetryDelay.microseconds(failures: failures, asked: end.retryAfter, chance: .random(in: 0...1))
     }
 
     /// Its server was reached.

@@ -119,14 +119,14 @@ extension AppTransfers {
         }
         // Before it is durable that this is known: a torpord that is killed in between is followed by one that tells it.
         if result == .newData { tell(app, of: feed, transfer.order.url) }
-        queue.set(id, end.outcome == .retry ? waiting(feed, after: end, id) : waiting(feed))
+        queue.set(id, end.outcome == .retry ? waiting(feed, after: end) : waiting(feed))
         save(id)
     }
 
     /// A server that cannot be reached may be there in a moment, as when the machine has just been booted: it is tried again as
     /// for a transfer, and at the latest when it is time.
-    private func waiting(_ feed: TransferFeed, after end: TransferEnd, _ id: Int64) -> Transfer.State {
-        let soon = Clock.realtimeMicroseconds() + delay(after: end, Int64(feed.failures), id)
+    private func waiting(_ feed: TransferFeed, after end: TransferEnd) -> Transfer.State {
+        let soon = Clock.realtimeMicroseconds() + delay(after: end, Int64(feed.failures))
         return .waiting(cause(of: end), until: min(soon, feed.due(now: supervisor.clocks) ?? soon))
     }
 

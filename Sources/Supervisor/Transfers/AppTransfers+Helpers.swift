@@ -167,10 +167,7 @@ extension AppTransfers {
         // The last, so that it moves no other; always, so that a subscription more replaces no process.
         arguments += ["--root", feedsPlace(of: app.name).path]
         for path in Set(app.specification.transfers.authorities.values).sorted() { arguments += ["--read", path] }
-        return TransferHelper.Manner(
-            arguments: arguments,
-            account: Account.Names(app.specification)
-        )
+        return TransferHelper.Manner(arguments: arguments, account: Account.Names(app.specification))
     }
 
     /// The folders that files of the app's transfers are below; the first is that of relative names.
