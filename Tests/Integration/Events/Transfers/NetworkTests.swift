@@ -37,6 +37,14 @@ import Varlink
         guard code == 0 else { throw Trouble("ip \(words): \(output)") }
     }
 
+    /// Whether anybody in the network of a daemon is told of routes (rtnetlink with groups), by /proc.
+    private static func followsRoutes(_ daemon: Daemon) throws -> Bool {
+        try File.readString("/proc/\(daemon.pid)/net/netlink").split(separator: "\n").contains { line in
+            let words = line.split(separator: " ")
+            return words.count > 3 && words[1] == "0" && words[3].contains { $0 != "0" }
+        }
+    }
+
     @Test(
         "What has no way to its server is tried again as soon as there is one, not when its time has come",
         .enabled(if: obstacle == nil, obstacle ?? "")
@@ -73,6 +81,7 @@ import Varlink
             // 8080, in the network of the daemon.
             try File.readString("/proc/\(server)/net/tcp").contains("00000000:1F90 00000000:0000 0A")
         }
+        #expect(try Self.followsRoutes(daemon))
         // Addresses of the machine itself are no way to another one.
         try Self.ip("link set lo up", daemon)
         try Self.ip("addr add 10.77.0.1/32 dev lo", daemon)
@@ -82,6 +91,7 @@ import Varlink
         try daemon.eventually("it is there") {
             (try? Data(contentsOf: URL(fileURLWithPath: daemon.directory + "/s/apps/web/one"))) == TransferServer.data
         }
+        try daemon.eventually("nobody wants to know of routes") { try !Self.followsRoutes(daemon) }
         try daemon.stop()
     }
 
