@@ -62,9 +62,14 @@ extension ControlService {
                 url = try target.map { target throws(RequestError) in
                     try open(target, for: peer, request.token, app)
                 }
+                try requireScene(request, app)
                 if request.verb == .start { app.skipsAdmission = request.force && !before.isAlive ? true : nil }
                 if request.verb == .suspend, !request.force { try coordinator.requireSuspendable(app.id) }
-                if let asked = self.request(for: request) { try self.request(asked, of: app.id) }
+                if request.verb == .discard {
+                    supervisor.scenes.end(app)
+                } else if let asked = self.request(for: request, before) {
+                    try self.request(asked, of: app.id)
+                }
                 // What the core decides is recorded with the token.
                 for app in [app] + along where !app.tokens.isRecorded { record(app) }
                 // It may have waited for a policy before somebody insisted.
@@ -160,7 +165,19 @@ extension ControlService {
         }
     }
 
-    private func request(for request: VerbRequest) -> Request? {
+    /// Refuses what is only for scenes, and launches for which there is no place.
+    private func requireScene(_ request: VerbRequest, _ app: AppRuntime) throws(RequestError) {
+        let refusal: String? =
+            switch request.verb {
+            case .start, .foreground, .background, .restart, .resume: supervisor.scenes.refusalToLaunch(app)
+            case .disconnect: supervisor.scenes.refusalToDisconnect(app)
+            case .discard: app.specification.scene == nil ? "is no scene" : nil
+            case .stop, .suspend, .interrupt, .kill, .reset, .hold, .wait: nil
+            }
+        if let refusal { throw RequestError(refusal) }
+    }
+
+    private func request(for request: VerbRequest, _ machine: AppMachine) -> Request? {
         switch request.verb {
         case .start: .start(background: request.background)
         case .stop: .stop(.stopped)
@@ -175,7 +192,9 @@ extension ControlService {
         case .hold where request.end: .release
         case .hold:
             .hold(reason: request.reason ?? "", until: request.forMilliseconds.map { loop.now + .milliseconds($0) })
-        case .wait: nil
+        case .disconnect where machine.isAlive && machine.transition == nil: .evict
+        case .disconnect: machine.isAlive || machine.isWaitingToLaunch ? .stop(.evicted) : nil
+        case .discard, .wait: nil
         }
     }
 
@@ -185,7 +204,7 @@ extension ControlService {
             return request.background && before.isAlive && before.transition != .terminating
                 ? .goal(before.goal) : .goal(request.background ? .background : .active)
         case .foreground: return .goal(.active)
-        case .stop, .kill: return .gone
+        case .stop, .kill, .disconnect, .discard: return .gone
         case .restart: return .newIncarnation(after: before.incarnation)
         case .background, .resume: return .goal(.background)
         case .suspend: return .goal(.suspended)

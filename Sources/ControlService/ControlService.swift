@@ -102,7 +102,7 @@ package final class ControlService: ShellRoom, ClientService {
             switch request {
             case .list:
                 sampleUsage()
-                reply.send(Replies.list(apps.map(summary)))
+                reply.send(Replies.list(apps.map(summary), templates: templates))
             case .listOf(let patterns):
                 let chosen = try selection.resolve(patterns)
                 sampleUsage()
@@ -113,7 +113,11 @@ package final class ControlService: ShellRoom, ClientService {
                     let names = AppState.allCases.map(\.rawValue).joined(separator: ", ")
                     return reply.fail("there is no state \(state): choose one of \(names)")
                 }
-                carryOut(verb, try selection.resolve(verb.apps), for: peer, reply)
+                let chosen = try selection.resolve(verb.apps)
+                if verb.verb == .discard { return discard(verb, chosen, for: peer, reply) }
+                carryOut(verb, chosen, for: peer, reply)
+            case .openScene(let request): openScene(request, for: peer, reply)
+            case .scenes(let template): try scenes(of: template, reply)
             case .apply(let request): apply(request, by: Self.name(of: peer), reply)
             case .signal(let name, let signal, let token): send(signal, to: try selection.resolve([name]), token, reply)
             case .post(let request):
@@ -307,6 +311,8 @@ package final class ControlService: ShellRoom, ClientService {
         summary.socketTrouble = supervisor.wakes.sockets.trouble(of: app)
         summary.heldBack = machine.isWaitingForPermission ? app.heldBack : nil
         summary.tags = app.specification.tags
+        summary.scene = app.specification.scene
+        if app.specification.scene != nil { summary.template = app.specification.template }
         return summary
     }
 

@@ -16,7 +16,7 @@ extension ControlService {
             target: targetAgain(request, app, machine),
             incarnation: machine.incarnation,
             // A stop was the newest request when it was taken: any other goal now is a newer one.
-            generation: request.verb == .stop || request.verb == .kill ? -1 : machine.goalGeneration
+            generation: [.stop, .kill, .disconnect, .discard].contains(request.verb) ? -1 : machine.goalGeneration
         )
         item.isRepeated = true
         if request.verb == .foreground, let key = request.token?.text {
@@ -31,7 +31,7 @@ extension ControlService {
             let isElsewhere = request.background && machine.goal != .notRunning
             return .goal(isElsewhere ? machine.goal : request.background ? .background : .active)
         case .foreground: return .goal(.active)
-        case .stop, .kill: return .gone
+        case .stop, .kill, .disconnect, .discard: return .gone
         case .restart:
             // Until the old incarnation is gone it is the newest.
             let isOld =

@@ -16,7 +16,7 @@ extension ControlService {
     func personAsks(_ request: VerbRequest, of app: AppRuntime, goal: Goal) {
         switch request.verb {
         case .start, .foreground, .background, .resume, .restart, .reset: supervisor.wakes.startedByPerson(app)
-        case .suspend, .stop, .kill, .interrupt, .hold, .wait: break
+        case .suspend, .stop, .kill, .disconnect, .discard, .interrupt, .hold, .wait: break
         }
         switch request.verb {
         case .start: app.kept.goalOfPerson = request.background ? (goal == .notRunning ? .background : goal) : .active
@@ -26,6 +26,7 @@ extension ControlService {
         case .stop, .kill:
             app.kept.goalOfPerson = .notRunning
             supervisor.savedStates.personEnds(app)
+        case .disconnect, .discard: app.kept.goalOfPerson = nil
         case .restart: if app.kept.goalOfPerson == .notRunning { app.kept.goalOfPerson = .active }
         case .interrupt, .reset, .hold, .wait: return
         }
@@ -49,6 +50,8 @@ extension ControlService {
         case .hold:
             let time = request.forMilliseconds.map { " for " + Quantity.text(.milliseconds($0)) } ?? ""
             what = "be kept in the background\(time)" + (request.reason.map { ": \($0)" } ?? "")
+        case .disconnect: what = "be disconnected"
+        case .discard: what = "be discarded"
         case .stop, .restart, .suspend, .resume: what = request.verb.rawValue.lowercased()
         }
         note(app, .asked, text: "is asked to \(what)", reason: Self.name(of: peer))

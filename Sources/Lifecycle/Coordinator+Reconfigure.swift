@@ -70,6 +70,40 @@ extension Coordinator {
         return finish(now: now)
     }
 
+    /// Takes in one more app, of which no other says anything, beside those that there are; nothing of them is looked at.
+    ///
+    /// - Throws: ``DependencyError`` when it requires what there is not; nothing has changed then.
+    public func add(_ change: AppChange, now: Duration) throws(DependencyError) -> [AppAction] {
+        let definition = change.definition
+        var requires: [AppID] = []
+        for name in definition.requires {
+            guard let other = ids[name], nodes[other].standing == .declared else {
+                throw .unknown(app: definition.name, names: name)
+            }
+            requires.append(other)
+        }
+        let after = definition.after.compactMap { ids[$0] }.filter { nodes[$0].standing == .declared }
+        if let app = ids[definition.name] {
+            let isBack = nodes[app].standing == .leaving
+            redefine(app, change)
+            var launches: [(app: AppID, foreground: Bool)] = []
+            if isBack { takeBack(app, change.launchesNew, launches: &launches, now: now) }
+        } else {
+            let app = place(change)
+            graph.put(app, requires: requires, after: after)
+        }
+        return finish(now: now)
+    }
+
+    /// Has an app leave that no other requires, as if a configuration did not name it any more.
+    public func remove(_ app: AppID, now: Duration) -> [AppAction] {
+        guard nodes[app].standing == .declared else { return [] }
+        nodes[app].standing = .leaving
+        leaving.insert(app)
+        stop([app], .stop(.stopped), now: now)
+        return finish(now: now)
+    }
+
     /// The apps that left the configuration and of which nothing is left, each told once. Their ids can be given to
     /// other apps by the next ``reconfigure(_:now:)``.
     public func takeForgotten() -> [AppID] {

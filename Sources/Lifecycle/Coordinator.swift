@@ -12,7 +12,7 @@ public struct AppDefinition: Sendable, Hashable {
     public var after: [String]
     /// Whether it goes to the foreground when another app has it launched.
     public var launchesIntoForeground: Bool
-    /// Whether its launch waits until there is memory for it.
+    /// Whether its launch waits until there is room for it: memory, or a place among the scenes of its template.
     public var needsMemory: Bool
 
     /// An app with its place among the others.

@@ -72,6 +72,24 @@ struct DependencyGraph: Sendable {
         if let cycle = findCycle() { throw .cycle(cycle.map { places[$0]?.app.name ?? "" }) }
     }
 
+    /// Puts an app that nobody needs into a place, a vacant one or the next; what it needs stands in the places that are
+    /// given.
+    mutating func put(_ app: Int, requires: [Int], after: [Int]) {
+        if app == self.requires.count {
+            self.requires.append([])
+            requiredBy.append([])
+            self.after.append([])
+            before.append([])
+        } else {
+            for other in self.requires[app] { requiredBy[other].removeAll { $0 == app } }
+            for other in self.after[app] { before[other].removeAll { $0 == app } }
+        }
+        self.requires[app] = requires
+        self.after[app] = requires + after.filter { !requires.contains($0) }
+        for other in requires { requiredBy[other].append(app) }
+        for other in self.after[app] { before[other].append(app) }
+    }
+
     /// The apps and all that require them, each behind those that require it.
     func dependentsFirst(_ apps: [Int]) -> [Int] {
         var isSeen = Array(repeating: false, count: requiredBy.count)

@@ -252,6 +252,16 @@ public final class LogFile {
         }
     }
 
+    /// Removes a log with all its rotated files, of an app that writes there no more.
+    public static func removeAll(at path: String) {
+        try? File.remove(path)
+        var number = 1
+        while (try? File.status("\(path).\(number)", followLinks: false)) != nil {
+            try? File.remove("\(path).\(number)")
+            number += 1
+        }
+    }
+
     private func removeOld(now: Int64) {
         // Files beyond a count that was lowered.
         var number = limits.maxFiles + 1

@@ -91,6 +91,10 @@ public struct AppSummary: Hashable, Sendable {
     public var titles: [String: String] = [:]
     /// The file of its picture, whose content ``AppIcon`` is.
     public var icon: String?
+    /// The template of a scene; nil for what is none.
+    public var template: String?
+    /// Its name among the scenes of its template; nil for what is none.
+    public var scene: String?
 
     /// Makes one from its parts.
     public init(
@@ -156,6 +160,8 @@ public struct AppSummary: Hashable, Sendable {
         title = try fields.optionalString("title")
         titles = try fields.strings(byName: "titles")
         icon = try fields.optionalString("icon")
+        template = try fields.optionalString("template")
+        scene = try fields.optionalString("scene")
     }
 
     /// It as an object.
@@ -186,6 +192,8 @@ public struct AppSummary: Hashable, Sendable {
             .init(name: "title", value: .optional(title)),
             .init(name: "titles", value: .strings(titles)),
             .init(name: "icon", value: .optional(icon)),
+            .init(name: "template", value: .optional(template)),
+            .init(name: "scene", value: .optional(scene)),
         ])
     }
 }

@@ -21,7 +21,7 @@ public enum ManagerInterface {
         # One app, as "torpor list" shows it. One that is stranded is to run always, was evicted, and nothing launches it
         # again; one that is done is a oneshot that has done its work. socket_trouble says why a socket of it is not bound,
         # held_back why its launch waits. title is what people call it, titles the same by language (BCP 47, in lower
-        # case), icon the file of its picture.
+        # case), icon the file of its picture. Of a scene, template is what it is of, and scene its own name.
         type App (
           name: string,
           state: string,
@@ -45,7 +45,9 @@ public enum ManagerInterface {
           tags: []string,
           title: ?string,
           titles: [string]string,
-          icon: ?string
+          icon: ?string,
+          template: ?string,
+          scene: ?string
         )
 
         # One process of an app; state is the letter of /proc/PID/stat.
@@ -174,6 +176,8 @@ public enum ManagerInterface {
           title: ?string,
           titles: [string]string,
           icon: ?string,
+          template: ?string,
+          scene: ?string,
           state_since: ?int,
           suspended_by: ?string,
           woken_by: []string,
@@ -297,6 +301,24 @@ public enum ManagerInterface {
           writable: bool,
           trouble: ?string
         )
+
+        # A scene of a template (an app with "scenes"): app is what it is called as an app, state that of the app, or unattached
+        # where it has no process. opened_at: when first; used_at: when it had a process last; session: what it was opened
+        # with; discarded_at: when it is discarded by itself; lacks_template: the configuration has none of that name.
+        type Scene (
+          app: string,
+          template: string,
+          name: string,
+          state: string,
+          opened_at: int,
+          used_at: int,
+          session: ?object,
+          discarded_at: ?int,
+          lacks_template: bool
+        )
+
+        # A template: how many of its scenes have a process, how many may, how many sessions there are, and may be.
+        type SceneTemplate (name: string, live: int, max_live: ?int, sessions: int, max_sessions: int)
 
         # Something that happened, and why. "sequence" grows with every event, over instances and boots too.
         type Event (
@@ -472,8 +494,8 @@ public enum ManagerInterface {
           severity: string
         )
 
-        # All apps, sorted by name, or those that "apps" names.
-        method List(apps: ?[]string) -> (apps: []App)
+        # All apps, sorted by name, or those that "apps" names. templates: those of scenes, where none is named.
+        method List(apps: ?[]string) -> (apps: []App, templates: []SceneTemplate)
 
         # Everything about one app.
         method Status(app: string) -> (status: AppStatus)
@@ -508,6 +530,26 @@ public enum ManagerInterface {
         ) -> (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         # The apps that open it, the one that Open chooses first.
         method Handlers(url: ?string, file: ?string, type: ?string) -> (handlers: []Handler)
+        # Makes a scene of a template where there is none of that name, and brings it to the foreground, or, with background,
+        # launches it there. session: an object of at most 4 KiB, which the scene is told at each launch; it is kept from the
+        # first time on. Replies as Foreground does, for the scene's app.
+        method OpenScene(
+          template: string,
+          name: string,
+          session: ?object,
+          background: ?bool,
+          wait: ?bool,
+          timeout_ms: ?int,
+          token: ?string
+        ) -> (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+        # Ends scenes that are in the background or suspended. What they are stays, until they are opened, or woken.
+        method DisconnectScenes(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
+          (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+        # Ends scenes as Stop does, and removes everything of them.
+        method DiscardScenes(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
+          (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+        # The templates, and the scenes of one of them, or of all.
+        method Scenes(template: ?string) -> (templates: []SceneTemplate, scenes: []Scene)
         method Background(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         method Suspend(apps: []string, force: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->

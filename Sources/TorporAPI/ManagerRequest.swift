@@ -18,6 +18,10 @@ public enum ManagerRequest: Hashable, Sendable {
     case post(PostRequest)
     /// Have an app open a URL or a file.
     case open(OpenRequest)
+    /// Make a scene of a template where there is none, and bring it to the foreground.
+    case openScene(OpenSceneRequest)
+    /// The scenes of a template, or of all.
+    case scenes(template: String?)
     /// Which apps open a URL or a file.
     case handlers(OpenRequest)
     /// What waits to be told to an app.
@@ -92,6 +96,8 @@ public enum ManagerRequest: Hashable, Sendable {
             )
         case "Post": self = .post(try PostRequest(fields: fields))
         case "Open": self = .open(try OpenRequest(fields: fields))
+        case "OpenScene": self = .openScene(try OpenSceneRequest(fields: fields))
+        case "Scenes": self = .scenes(template: try fields.optionalString("template"))
         case "Handlers": self = .handlers(try OpenRequest(fields: fields))
         case "Mailbox": self = .mailbox(try MailboxRequest(fields: fields))
         case "Unhandled": self = .unhandled(try UnhandledRequest(fields: fields))
@@ -140,6 +146,9 @@ public enum ManagerRequest: Hashable, Sendable {
                 ("Signal", Self.signalParameters(app, signal, token), false)
             case .post(let request): ("Post", request.parameters, false)
             case .open(let request): ("Open", request.parameters, true)
+            case .openScene(let request): ("OpenScene", request.parameters, true)
+            case .scenes(let template):
+                ("Scenes", template.map { ["template": .string($0)] } ?? .emptyObject, false)
             case .handlers(let request): ("Handlers", request.targetParameters, false)
             case .mailbox(let request): ("Mailbox", request.parameters, false)
             case .unhandled(let request): ("Unhandled", request.parameters, false)

@@ -16,6 +16,8 @@ public enum Verb: String, CaseIterable, Hashable, Sendable {
     case reset = "Reset"
     case hold = "Hold"
     case wait = "Wait"
+    case disconnect = "DisconnectScenes"
+    case discard = "DiscardScenes"
 }
 
 /// The parameters of a verb. Those that a verb does not have are ignored by it.
@@ -193,7 +195,9 @@ public struct VerbProgress: Hashable, Sendable {
 /// Replies of several methods, so that both sides write the same names.
 public enum Replies {
     /// The reply of List.
-    public static func list(_ apps: [AppSummary]) -> JSON { ["apps": .array(apps.map(\.json))] }
+    public static func list(_ apps: [AppSummary], templates: [SceneTemplateInfo] = []) -> JSON {
+        ["apps": .array(apps.map(\.json)), "templates": .array(templates.map(\.json))]
+    }
     /// The reply of Status.
     public static func status(_ status: AppStatus) -> JSON { ["status": status.json] }
     /// The reply of every verb.

@@ -55,6 +55,7 @@ enum AppKeyEffects {
             }
         ),
         .value("icon", \.presentation.icon, .live),
+        .table("scenes", \.scenes, .live) { $0.map(SceneReader.written) ?? [:] },
         ofNames("instances"),
         ofNames("instance_first"),
     ]

@@ -77,7 +77,7 @@ public enum ConfigurationLoader {
         )
         reader.read(path)
         checkPolicies(reader)
-        let apps = Resolver(
+        let (apps, templates) = Resolver(
             system: system,
             userID: userID,
             drafts: reader.drafts,
@@ -89,6 +89,7 @@ public enum ConfigurationLoader {
             TorporConfiguration(
                 supervisor: reader.supervisor,
                 apps: apps,
+                templates: templates,
                 policies: reader.policies.values.map(\.policy).sorted { $0.name < $1.name },
                 sources: ConfigurationSources(workingDirectory: system.workingDirectory, files: reader.files),
                 warnings: sink.sorted
@@ -100,7 +101,9 @@ public enum ConfigurationLoader {
         guard let name = reader.supervisor.main, !apps.contains(where: { $0.name == name }) else { return }
         let instances = apps.filter { $0.template == name }.map(\.name)
         let problem =
-            if let first = instances.first {
+            if reader.drafts[name]?.scenes != nil {
+                "\(quoted(name)) is a template of scenes, and runs never itself"
+            } else if let first = instances.first {
                 "\(quoted(name)) has instances, and one of them is meant: write \(quoted(first))"
             } else {
                 "there is no app \(quoted(name))" + Nearest.hint(name, among: apps.map(\.name))

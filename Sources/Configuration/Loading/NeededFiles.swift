@@ -16,13 +16,13 @@ struct NeededFiles {
 
     func check() {
         if let directory = app.directory {
-            switch inspection.find(directory) {
+            switch find(directory) {
             case .nothing: draft.warning("directory", "there is no folder \(quoted(directory)) now")
             case .program, .file: draft.warning("directory", "\(quoted(directory)) is no folder")
             case .folder, .unknown: break
             }
         }
-        for file in app.environmentFiles where !file.isOptional && inspection.find(file.path) == .nothing {
+        for file in app.environmentFiles where !file.isOptional && find(file.path) == .nothing {
             draft.warning(
                 "environment_file",
                 "there is no file \(quoted(file.path)) now, and no launch without it: \"-\(file.path)\" makes it optional"
@@ -43,13 +43,18 @@ struct NeededFiles {
         draft.warning(key, problem + hint)
     }
 
+    /// What is at a path; of that of a scene nobody knows before it has its name.
+    private func find(_ path: String) -> ConfigurationSystem.Inspection.Finding {
+        app.scenes != nil && Placeholder.isForScene(path) ? .unknown : inspection.find(path)
+    }
+
     private func problem(_ program: String) -> String? {
         program.contains("/") ? problem(at: program) : problem(onPath: program)
     }
 
     private func problem(at program: String) -> String? {
         let path = Path.join(app.directory ?? "/", program)
-        switch inspection.find(path) {
+        switch find(path) {
         case .program, .unknown: return nil
         case .folder: return "\(quoted(path)) is a folder, and no program"
         case .file: return "\(quoted(path)) cannot be executed now: it needs chmod +x"
@@ -67,7 +72,7 @@ struct NeededFiles {
         if path == nil, !app.environmentFiles.isEmpty { return nil }
         path = path ?? inspection.searchPath
         for folder in (path ?? "").split(separator: ":") {
-            switch inspection.find(folder + "/" + program) {
+            switch find(folder + "/" + program) {
             case .program, .unknown: return nil
             case .folder, .file, .nothing: continue
             }

@@ -10,6 +10,8 @@ struct AppDraft {
     var instances: Int?
     /// `instance_first`: the number of the first of them; 1 where it is not written.
     var firstInstance: Int?
+    /// `scenes`: it is a template, and no app itself.
+    var scenes: SceneSpecification?
     /// `answers`.
     var answers = false
     /// `ready`, read again for each instance, since `%i` may stand in it.
@@ -91,6 +93,7 @@ struct AppDraft {
         {
             error("expiry_warning", "must be shorter than task_time")
         }
+        SceneReader.check(self)
         SettingReader.check(self)
         TransferReader.check(self)
         warnOfModes()
@@ -132,10 +135,11 @@ struct AppDraft {
         }
     }
 
-    /// The apps that the draft stands for, without `requires` and `after`.
+    /// The apps that the draft stands for, without `requires` and `after`; of a template that it is.
     func expanded() -> [AppSpecification] {
-        guard let instances else {
+        guard let instances, scenes == nil else {
             var app = specification
+            if scenes != nil { app.launch = .onDemand }
             finish(&app)
             return [app]
         }
@@ -145,7 +149,7 @@ struct AppDraft {
             var app = specification
             app.name = AppName.instance(specification.template, number)
             app.instance = number
-            app.substitute(String(number))
+            app.put(.instance(number))
             app.environment["TORPOR_INSTANCE"] = String(number)
             finish(&app)
             apps.append(app)
@@ -158,16 +162,16 @@ struct AppDraft {
         // Its launch is its work, however long that is.
         if app.rules.isOneshot, origins["launch_deadline"] == nil { app.rules.launchDeadline = nil }
         if let sockets {
-            let node = app.instance.map { sockets.node.replacing(String($0)) } ?? sockets.node
+            let node = app.instance.map { sockets.node.putting(.instance($0)) } ?? sockets.node
             app.sockets = SocketReader.sockets(sockets.context, node, app.declaredSettings) ?? []
         }
         if let snapshot {
-            let node = app.instance.map { snapshot.node.replacing(String($0)) } ?? snapshot.node
+            let node = app.instance.map { snapshot.node.putting(.instance($0)) } ?? snapshot.node
             app.snapshot = SnapshotReader.snapshot(snapshot.context, node)
             app.rules.snapshotDeadline = app.snapshot?.deadline
         }
         guard let ready else { return }
-        let node = app.instance.map { ready.node.replacing(String($0)) } ?? ready.node
+        let node = app.instance.map { ready.node.putting(.instance($0)) } ?? ready.node
         guard let value = ReadyReader.ready(ready.context, node, app.declaredSettings) else { return }
         app.ready = value
         app.rules.readiness =
@@ -180,100 +184,6 @@ struct AppDraft {
     }
 }
 
-extension AppSpecification {
-    /// Puts an instance's number where `%i` stands.
-    fileprivate mutating func substitute(_ number: String) {
-        func put(_ text: String) -> String { text.numbered(number) }
-        exec = exec.map(put)
-        presentation.title = presentation.title.map(put)
-        presentation.titles = presentation.titles.mapValues(put)
-        presentation.icon = presentation.icon.map(put)
-        settings.value.substitute(number)
-    }
-}
-
-extension AppSettings {
-    fileprivate mutating func substitute(_ number: String) {
-        func put(_ text: String) -> String { text.numbered(number) }
-        directory = directory.map(put)
-        environment = environment.mapValues(put)
-        for index in environmentFiles.indices { environmentFiles[index].path = put(environmentFiles[index].path) }
-        for index in beforeStart.indices { beforeStart[index].command = beforeStart[index].command.map(put) }
-        for index in afterStop.indices { afterStop[index].command = afterStop[index].command.map(put) }
-        sharedResources = sharedResources.map(put)
-        purgeable = purgeable.map(put)
-        data.firstLaunch = data.firstLaunch.map(put)
-        events.substitute(number)
-        if case .file(let path) = output.standardInput { output.standardInput = .file(put(path)) }
-        if case .file(let path) = output.standardError { output.standardError = .file(put(path)) }
-    }
-}
-
-extension AppEvents {
-    fileprivate mutating func substitute(_ number: String) {
-        func put(_ text: String) -> String { text.numbered(number) }
-        opening.command = opening.command.map(put)
-        settingsFiles = settingsFiles.map(put)
-        identityFiles = identityFiles.map(put)
-        for index in paths.indices {
-            paths[index].name = put(paths[index].name)
-            paths[index].path = put(paths[index].path)
-        }
-        for index in devices.indices {
-            devices[index].name = put(devices[index].name)
-            devices[index].node = devices[index].node.map(put)
-            devices[index].properties = devices[index].properties.mapValues(put)
-        }
-    }
-}
-
-extension Node {
-    /// The same value with an instance's number where `%i` stands.
-    fileprivate func replacing(_ number: String) -> Node {
-        var result = self
-        switch value {
-        case .string(let text): result.value = .string(text.numbered(number))
-        case .array(let elements): result.value = .array(elements.map { $0.replacing(number) })
-        case .table(let members):
-            result.value = .table(
-                members.map { Member(key: $0.key, position: $0.position, node: $0.node.replacing(number)) }
-            )
-        case .integer, .double, .boolean, .date: break
-        }
-        return result
-    }
-}
-
-extension String {
-    /// The text with an instance's number where `%i` stands; where it is `%02i`, with so many digits at least.
-    fileprivate func numbered(_ number: String) -> String {
-        let bytes = Array(utf8)
-        guard bytes.contains(UInt8(ascii: "%")) else { return self }
-        var result: [UInt8] = []
-        var index = 0
-        while index < bytes.count {
-            if let (length, digits) = Self.placeholder(bytes[index...]) {
-                result += [UInt8](repeating: UInt8(ascii: "0"), count: max(0, digits - number.utf8.count))
-                result += number.utf8
-                index += length
-            } else {
-                result.append(bytes[index])
-                index += 1
-            }
-        }
-        return String(wire: result)
-    }
-
-    /// How long a `%i` or `%02i` is that the bytes begin with, and how many digits it asks for.
-    private static func placeholder(_ bytes: ArraySlice<UInt8>) -> (length: Int, digits: Int)? {
-        if bytes.starts(with: "%i".utf8) { return (2, 1) }
-        guard bytes.starts(with: "%0".utf8), let digit = bytes.dropFirst(2).first,
-            (UInt8(ascii: "1")...UInt8(ascii: "9")).contains(digit), bytes.dropFirst(3).first == UInt8(ascii: "i")
-        else { return nil }
-        return (4, Int(digit - UInt8(ascii: "0")))
-    }
-}
-
 /// What apps can be called.
 package enum AppName {
     static let longest = 64
@@ -281,7 +191,7 @@ package enum AppName {
     /// What is wrong with a name, if anything.
     package static func problem(_ name: String) -> String? {
         if name.utf8.contains(UInt8(ascii: "@")) {
-            return "the name must not contain @: it stands before an instance's number"
+            return "the name must not contain @: it stands before an instance's number or a scene's name"
         }
         if name.isEmpty || name.utf8.count > longest { return "a name has from 1 to \(longest) characters" }
         if name.hasPrefix(".") || name.hasPrefix("-") { return "a name must not begin with . or -" }
@@ -292,4 +202,26 @@ package enum AppName {
     }
 
     static func instance(_ template: String, _ number: Int) -> String { "\(template)@\(number)" }
+
+    /// What an app is called that is a scene of a template.
+    package static func scene(_ template: String, _ name: String) -> String { "\(template)@\(name)" }
+
+    /// The name of the template and the scene's own; `nil` for what is no name of a scene.
+    package static func sceneParts(_ name: String) -> (template: String, scene: String)? {
+        let parts = name.utf8.split(separator: UInt8(ascii: "@"), maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return nil }
+        let (template, scene) = (String(parts[0]) ?? "", String(parts[1]) ?? "")
+        return problem(template) == nil && problem(scene: scene, of: template) == nil ? (template, scene) : nil
+    }
+
+    /// What is wrong with a scene's own name, if anything.
+    package static func problem(scene name: String, of template: String) -> String? {
+        let most = longestWhole - template.utf8.count - 1
+        if name.isEmpty || name.utf8.count > most { return "the name of a scene of \(template) has from 1 to \(most) characters" }
+        if name.utf8.contains(UInt8(ascii: "@")) { return "the name of a scene must not contain @" }
+        return problem(name)
+    }
+
+    /// Bytes of a name with what stands behind its @: what the keeper and the recovery file have room for.
+    private static let longestWhole = 63
 }

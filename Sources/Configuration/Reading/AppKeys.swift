@@ -41,6 +41,12 @@ enum AppKeys {
         .value("data_folders", \.specification.data.isWanted, Read.boolean),
         .optional("first_launch", \.specification.data.firstLaunch, Read.path),
         .optional("version", \.specification.data.version, DataFolderSpecification.version),
+        AppKey("scenes") { context, node, draft in
+            var scenes = draft.scenes ?? SceneSpecification()
+            Read.table(context, node, SceneReader.keys, into: &scenes)
+            draft.scenes = scenes
+            draft.specification.scenes = scenes
+        },
         .optional("instances", \.instances, Read.integer(1...1_000)),
         .optional("instance_first", \.firstInstance, Read.integer(0...1_000_000_000)),
     ]

@@ -9,8 +9,8 @@ struct Resolver {
     let drafts: [String: AppDraft]
     let keepAliveMinimum: Duration
 
-    /// The apps sorted by name.
-    func apps() -> [AppSpecification] {
+    /// The apps, and the templates of scenes, each sorted by name.
+    func apps() -> (apps: [AppSpecification], templates: [AppSpecification]) {
         let names = drafts.keys.sorted()
         var expanded: [String: [AppSpecification]] = [:]
         var folders: [String: [String]?] = [:]
@@ -24,11 +24,13 @@ struct Resolver {
             if let app = apps.first {
                 MachineHints.checkIcon(app, draft, system, &folders)
                 NeededFiles(app, draft, system)?.check()
+                if draft.scenes != nil { SceneReader.check(app, draft) }
             }
             expanded[name] = apps
         }
         let instances = expanded.mapValues { $0.map(\.name) }
         var apps: [AppSpecification] = []
+        var templates: [AppSpecification] = []
         for name in names {
             guard let draft = drafts[name] else { continue }
             let requires = lookUp(draft, "requires", draft.dependencies.requires, instances)
@@ -36,12 +38,12 @@ struct Resolver {
             for var app in expanded[name] ?? [] {
                 if app.requires != requires { app.requires = requires }
                 if app.after != after { app.after = after }
-                apps.append(app)
+                if app.scenes == nil { apps.append(app) } else { templates.append(app) }
             }
         }
         reportCycles()
-        SocketConflicts.check(apps, self)
-        return apps.sorted { ($0.template, $0.instance ?? 0) < ($1.template, $1.instance ?? 0) }
+        SocketConflicts.check(apps + templates, self)
+        return (apps.sorted { ($0.template, $0.instance ?? 0) < ($1.template, $1.instance ?? 0) }, templates)
     }
 
     /// A template stands for all its instances.
@@ -54,6 +56,10 @@ struct Resolver {
         var found: [String] = []
         for name in names {
             let template = Self.template(name)
+            if drafts[template]?.scenes != nil {
+                draft.error(key, "\(quoted(template)) is a template of scenes, and nothing can wait for those")
+                continue
+            }
             if let all = instances[name] {
                 found += all
             } else if instances[template]?.contains(name) == true {

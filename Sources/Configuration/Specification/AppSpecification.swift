@@ -8,12 +8,14 @@ public import Lifecycle
 /// of which the configuration says the same.
 @dynamicMemberLookup
 public struct AppSpecification: Sendable, Hashable {
-    /// The app's name; an instance's is `TEMPLATE@NUMBER`.
+    /// The app's name; an instance's is `TEMPLATE@NUMBER`, a scene's `TEMPLATE@NAME`.
     public var name: String
-    /// The name under `[apps]` that an instance comes from; the app's own name where there are no instances.
+    /// The name under `[apps]` that an instance or a scene comes from; the app's own name where it is neither.
     public var template: String
     /// The number of an instance, from `instance_first`; `nil` where the app has no `instances`.
     public var instance: Int?
+    /// The name of a scene among those of its template; `nil` for what is none.
+    public var scene: String?
     /// The program and its arguments; never empty.
     public var exec: [String] = []
     /// The sockets that it is given, in this order.
@@ -58,6 +60,9 @@ public struct AppSpecification: Sendable, Hashable {
 }
 
 extension AppSpecification {
+    /// Whether it is one of several that ``template`` stands for.
+    public var isOneOfTemplate: Bool { instance != nil || scene != nil }
+
     /// The limits that each process is born with.
     public var processLimits: [ResourceLimit] { self.limits.filter { $0.resource != ResourceLimit.tasks } }
 
@@ -139,6 +144,8 @@ public struct AppSettings: Sendable, Hashable {
     public var lastResort = false
     /// The settings that persons can change, in the order in which they are written.
     public var declaredSettings: [SettingDeclaration] = []
+    /// What is said of scenes, of a template and of each of them.
+    public var scenes: SceneSpecification?
     /// Which files have their values.
     public var settingsFormat: SettingsFormat = .json
     /// Where what it writes goes.

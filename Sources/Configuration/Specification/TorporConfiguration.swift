@@ -6,6 +6,9 @@ public struct TorporConfiguration: Sendable, Hashable {
     public var supervisor: SupervisorSpecification
     /// All apps, sorted by name; instances are apps of their own.
     public var apps: [AppSpecification]
+    /// The templates of scenes, sorted by name: apps with `scenes`, in which `%s` stands for a scene's name. None is in
+    /// ``apps``.
+    public var templates: [AppSpecification] = []
     /// All policies that are described, sorted by name.
     public var policies: [PolicySpecification]
     /// The texts that it was read from.

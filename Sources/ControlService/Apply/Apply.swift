@@ -73,7 +73,7 @@ struct Apply {
         if pattern.contains("*") || pattern.contains("?") {
             return Selection.matches(Array(app.name.utf8)[...], Array(pattern.utf8)[...])
         }
-        return app.name == pattern || (app.template == pattern && app.instance != nil)
+        return app.name == pattern || (app.template == pattern && app.isOneOfTemplate)
     }
 
     /// Whether an incarnation of the app that lives is to end for the new definition.

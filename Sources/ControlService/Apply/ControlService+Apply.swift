@@ -74,6 +74,7 @@ extension ControlService {
             if !request.diff { supervisor.recovery.isDiskInvalid = true }
             return Supervisor.diskIsInvalid
         case .success(var new):
+            new.configuration = supervisor.inForce.roster.complete(new.configuration)
             // Sockets are where the settings say that they are, not where their defaults do.
             for index in new.configuration.apps.indices {
                 let next = new.configuration.apps[index]
@@ -169,6 +170,7 @@ extension ControlService {
         supervisor.transfers.configure()
         supervisor.wakes.configure()
         supervisor.interruptions.coverAll()
+        supervisor.scenes.configure()
         for entry in entries { apps[entry.id].lastEnding = nil }
         uninterrupted { [weak self] in self?.engine.performWritten(actions) }
         guard let reply else { return }

@@ -12,7 +12,7 @@ extension AppDefinition {
             requires: app.requires,
             after: app.after,
             launchesIntoForeground: app.launch == .foreground,
-            needsMemory: app.memoryNeeded != nil
+            needsMemory: app.memoryNeeded != nil || app.scenes?.maxLive != nil
         )
     }
 }

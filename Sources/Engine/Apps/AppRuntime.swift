@@ -19,7 +19,7 @@ package final class AppRuntime {
     /// Grows with each change of the specification.
     package private(set) var specificationNumber: UInt32 = 0
     /// Whether the configuration has it; ``AppTable`` says so.
-    var isListed = false
+    package internal(set) var isListed = false
     /// An earlier torpord launched it by an older configuration, of which nothing more is known.
     package var isOutdatedSinceRecovery = false
     /// Whether an incarnation that lives was launched by an older configuration.

@@ -44,7 +44,7 @@ package final class AppTable: Sequence {
     }
 
     /// By name, instances by their numbers.
-    private static func order(_ app: AppRuntime) -> (String, Int) {
-        (app.specification.template, app.specification.instance ?? 0)
+    private static func order(_ app: AppRuntime) -> (String, Int, String) {
+        (app.specification.template, app.specification.instance ?? 0, app.specification.scene ?? "")
     }
 }

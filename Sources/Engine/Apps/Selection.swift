@@ -78,7 +78,7 @@ package struct Selection {
 
     /// The name of a template stands for all its instances.
     private func instances(of template: String) -> [AppRuntime] {
-        apps.filter { $0.specification.template == template && $0.specification.instance != nil }
+        apps.filter { $0.specification.template == template && $0.specification.isOneOfTemplate }
     }
 
     private func exact(_ name: String) -> AppRuntime? {

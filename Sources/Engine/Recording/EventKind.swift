@@ -49,6 +49,12 @@ package enum EventKind: String, CaseIterable {
     case belowLimit = "fc9b6bf446e446b19c9b691a985a6c6a"
     case waitsForMemory = "bbf7378c9cfb4639a0d60b2387b8f675"
 
+    // Scenes.
+    case sceneOpened = "657a027e9efb44b7bfd6cf8b308c72ea"
+    case sceneDisconnected = "2f5d1cd4a70f45c8913fe3dbb76a813b"
+    case sceneDiscarded = "894f933a2c324b36a8899aa7cbc6d328"
+    case waitsForPlace = "12eba04f79b04a19b78d81834ddb68d5"
+
     // Events wake it.
     case woken = "4b45f490a75247a2afb5a5e77ba43a30"
     case notWoken = "1ad39696ce8e443eaf00ca6e48464b67"
@@ -138,7 +144,7 @@ package enum EventKind: String, CaseIterable {
             .stateKept, .stateNotKept, .stateSetAside, .snapshotTaken, .snapshotNotTaken, .said, .mainChanged, .unheard,
             .descriptorClosed, .attached,
             .chatty, .socketNotBound, .socketBound, .socketClosed, .backlogNearlyFull, .dataCopied, .dataNotCleared,
-            .cachesRemoved, .dataPurged:
+            .cachesRemoved, .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace:
             "notice"
         case .asked, .refused: "request"
         case .keptDown, .asLeft, .sleepsAgain: "goal"
@@ -166,7 +172,7 @@ package enum EventKind: String, CaseIterable {
             .storeChanged, .holdEnded, .modeBegan, .modeEnded, .woken, .fetched, .fetchPutOff, .clockChanged,
             .memoryEnough, .madeRoom, .belowLimit, .waitsForMemory, .settingsChanged,
             .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked, .socketBound, .dataCopied, .cachesRemoved,
-            .dataPurged:
+            .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace:
             .info
         case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit, .notWoken, .snapshotNotTaken:
             .notice
@@ -191,7 +197,8 @@ package enum EventKind: String, CaseIterable {
             .madeRoom, .pagedOut, .nearLimit, .belowLimit, .waitsForMemory, .notWoken, .wakeStorm, .fetched,
             .fetchPutOff,
             .socketNotBound, .socketBound, .socketClosed,
-            .backlogNearlyFull, .notHandled, .transfer, .dataCopied, .dataNotCleared, .cachesRemoved, .dataPurged:
+            .backlogNearlyFull, .notHandled, .transfer, .dataCopied, .dataNotCleared, .cachesRemoved, .dataPurged,
+            .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace:
             " "
         case .launched, .woken, .told, .posted, .settingsChanged, .settingsNotTaken, .signalled, .mainChanged, .unheard,
             .descriptorClosed, .refused,

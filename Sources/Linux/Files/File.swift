@@ -231,6 +231,9 @@ public enum File {
         }
     }
 
+    /// Makes now the time of a file's last change.
+    public static func markChanged(_ path: String) throws(Errno) { try call { utimensat(AT_FDCWD, path, nil, 0) } }
+
     /// Renames, replacing what is there.
     public static func rename(_ from: String, _ to: String) throws(Errno) { try call { Glibc.rename(from, to) } }
 

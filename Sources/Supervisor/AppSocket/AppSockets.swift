@@ -240,7 +240,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             event: app.pendingWake?.event,
             url: supervisor.mailboxes.url(for: app),
             restoredState: stateOffered(to: app)?.path,
-            data: supervisor.dataFolders.launch(of: app)
+            data: supervisor.dataFolders.launch(of: app),
+            scene: supervisor.scenes.session(of: app)
         )
     }
 

@@ -52,12 +52,12 @@ extension ManagerRequest {
         switch self {
         case .list, .listOf, .status, .logs, .events, .reports, .snapshot, .icon, .doctor, .policies, .evictionOrder,
             .memory,
-            .recordPolicies, .timers, .graph, .metrics, .unhandled, .transfers, .handlers, .data,
+            .recordPolicies, .scenes, .timers, .graph, .metrics, .unhandled, .transfers, .handlers, .data,
             .describe:
             true
         case .verb(let request): request.verb == .wait
         case .mailbox(let request): !request.take && request.drop.isEmpty
-        case .signal, .post, .open, .replayUnhandled, .dropUnhandled, .cancelTransfers, .purgeData, .settings,
+        case .signal, .post, .open, .openScene, .replayUnhandled, .dropUnhandled, .cancelTransfers, .purgeData, .settings,
             .setSettings, .apply,
             .reloadPolicy,
             .upgrade:

@@ -14,6 +14,8 @@ package final class ConfigurationInForce: Room {
     package let engine: Engine
     package let recorder: Recorder
     package private(set) var configuration: TorporConfiguration
+    /// The scenes that there are besides.
+    package let roster: SceneRoster
     /// Whom it names.
     package var accounts: NamedAccounts
     /// Its texts, for the next torpord.
@@ -29,16 +31,19 @@ package final class ConfigurationInForce: Room {
     /// - Parameters:
     ///   - invalid: what is wrong with the configuration on disk, in whose place this one is in force.
     ///   - file: the texts as an earlier torpord has kept them.
+    ///   - roster: the scenes whose apps are among those of the configuration.
     package init(
         _ configuration: TorporConfiguration,
         _ invalid: DiagnosticList?,
         _ file: Descriptor?,
+        _ roster: SceneRoster,
         _ engine: Engine,
         _ recorder: Recorder,
         _ runtime: RuntimeDirectory,
         _ recovery: RecoveryFile,
         _ keeper: Keeper
     ) {
+        self.roster = roster
         self.configuration = configuration
         self.invalid = invalid
         self.file = file

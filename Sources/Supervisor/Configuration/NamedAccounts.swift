@@ -19,9 +19,10 @@ package struct NamedAccounts: Sendable {
     /// Looks up every name, once.
     package init(_ configuration: TorporConfiguration) {
         authority = Authority(configuration.supervisor)
-        let wantsPositions = configuration.apps.contains { $0.backgroundModes.contains(.location) }
+        let all = configuration.apps + configuration.templates
+        let wantsPositions = all.contains { $0.backgroundModes.contains(.location) }
         gpsd = wantsPositions ? Users.lookup("gpsd")?.uid : nil
-        for app in configuration.apps { sockets.lookUp(app.sockets) }
+        for app in all { sockets.lookUp(app.sockets) }
     }
 }
 

@@ -12,6 +12,7 @@ extension Supervisor {
     /// not at all.
     func launchAtStart(_ app: AppRuntime) -> (app: AppID, foreground: Bool)? {
         let machine = coordinator.machine(app.id)
+        guard !app.specification.lacksTemplate else { return nil }
         // Somebody was quicker.
         guard machine.goalGeneration == 0, !machine.isAlive else { return nil }
         // Without its main app a supervisor is of no use: who starts the one wants the other.

@@ -87,7 +87,7 @@ extension Supervisor: ActionPerformer {
         case .report(let notice): report(app, notice)
         case .takeSnapshot: snapshots.takeSnapshot(app)
         case .askForAdmission(let reason): policyManager?.mayLaunch(app, reason)
-        case .askForMemory: memoryWatch.launchNeedsMemory(app)
+        case .askForMemory: scenes.launchNeedsRoom(app)
         case .requestLaunch: break  // The coordinator keeps it to itself.
         }
     }

@@ -93,6 +93,8 @@ package final class Supervisor: Room {
     package private(set) lazy var transfers = AppTransfers(self)
     /// Events that wake apps.
     package private(set) lazy var wakes = Wakes(engine, recorder, self)
+    /// Apps that are made of templates.
+    package private(set) lazy var scenes = Scenes(self)
     /// Looks for file locks of apps that are suspended.
     private(set) lazy var lockWatch = LockWatch(engine, recorder)
     /// Nothing is carried out any more: all that is left is to end every process.
@@ -108,6 +110,8 @@ package final class Supervisor: Room {
         _ startup: Startup,
         insteadOf invalid: DiagnosticList? = nil
     ) throws(StartError) {
+        let roster = SceneRoster(state: configuration.supervisor.stateDirectory)
+        let configuration = roster.complete(configuration)
         let loop = startup.loop
         keeper = startup.keeper
         // Before the store has a thread.
@@ -137,7 +141,7 @@ package final class Supervisor: Room {
         }
         let (file, kept) = (recovery, store)
         recorder = Recorder(engine, log, events, keepEvent: { kept.append($0) }, keepNumber: { file.nextEvent = $0 })
-        inForce = ConfigurationInForce(configuration, invalid, inherited, engine, recorder, runtime, recovery, keeper)
+        inForce = ConfigurationInForce(configuration, invalid, inherited, roster, engine, recorder, runtime, recovery, keeper)
         engine.performer = self
         for (id, app) in configuration.apps.enumerated() {
             apps.append(AppRuntime(id: id, specification: app, owner: self))
@@ -211,7 +215,7 @@ package final class Supervisor: Room {
             Announcements(engine, recorder), launcher, persistence, shares, snapshots, savedStates, memoryWatch,
             lockWatch, appSockets,
             service,
-            interruptions, mailboxes, settings, wakes, dataFolders, transfers,
+            interruptions, mailboxes, settings, wakes, dataFolders, transfers, scenes,
         ]
         for observer in observers { engine.add(observer) }
         if let clients { engine.add(clients) }
@@ -236,6 +240,7 @@ package final class Supervisor: Room {
         memoryWatch.configure()
         dataFolders.configure()
         wakes.begin()
+        scenes.begin()
         inForce.keepForNextBoot()
         persistence.remember(fresh) { [weak self] in
             self?.takeover.whenLeftOverIsGone {

@@ -56,7 +56,8 @@ struct LaunchEnvironment {
         event: WakeEvent?,
         url: String?,
         restoredState: String?,
-        data: DataLaunch?
+        data: DataLaunch?,
+        scene: SceneSession?
     ) -> JSON {
         [
             "reason": .string(order.reason.rawValue),
@@ -69,6 +70,8 @@ struct LaunchEnvironment {
             "restored_state": .optional(restoredState),
             "first_launch": data.map { .bool($0.isFirst) } ?? .null,
             "updated_from": .optional(data?.updatedFrom),
+            "scene": .optional(scene?.name),
+            "session": scene?.options ?? .null,
         ]
     }
 }

@@ -111,8 +111,12 @@ extension Launcher {
             event: app.pendingWake?.event,
             url: supervisor.mailboxes.url(for: app),
             restoredState: supervisor.savedStates.archiveToRestore(app, order)?.path,
-            data: supervisor.dataFolders.launch(of: app)
+            data: supervisor.dataFolders.launch(of: app),
+            scene: supervisor.scenes.session(of: app)
         )
+        if let options = supervisor.scenes.session(of: app)?.options, options != .null {
+            variables["TORPOR_SESSION"] = String(wire: options.serialised())
+        }
         variables["TORPOR_LAUNCH_OPTIONS"] = String(wire: options.serialised())
         variables["TORPOR_APP_SOCKET"] = app.server?.path
         variables["TORPOR_STATE_DIRECTORY"] = supervisor.savedStates.stateDirectory(of: app)

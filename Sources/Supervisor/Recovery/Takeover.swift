@@ -463,10 +463,12 @@ extension RecoveryFile {
 /// What a new program must be able to read before it takes over.
 enum RecoveryCheck {
     static func refusal(of file: RecoveryFile, _ configuration: TorporConfiguration) -> String? {
-        let rules = Dictionary(configuration.apps.map { ($0.name, $0.rules) }, uniquingKeysWith: { $1 })
+        let all = configuration.apps + configuration.templates
+        let rules = Dictionary(all.map { ($0.name, $0.rules) }, uniquingKeysWith: { $1 })
         for entry in file.entries {
             // The torpord that is to be replaced goes on writing meanwhile.
-            guard let rules = rules[entry.name], let record = file.snapshot(entry.slot) else { continue }
+            let template = AppName.sceneParts(entry.name)?.template
+            guard let rules = rules[entry.name] ?? template.flatMap({ rules[$0] }), let record = file.snapshot(entry.slot) else { continue }
             let isReadable = record.withUnsafeBytes { bytes in
                 var reader = RecordReader(bytes)
                 return AppMachine(rules: rules, from: &reader) != nil

@@ -45,7 +45,7 @@ enum PlainArguments {
         case "health":
             self = .health(PlainHealth(apps: operands, options: options))
         default:
-            self = .list(PlainList(apps: operands, options: options))
+            self = .list(PlainList(apps: operands, showsScenes: !operands.isEmpty, options: options))
         }
     }
 

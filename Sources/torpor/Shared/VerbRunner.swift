@@ -37,6 +37,18 @@ enum VerbRunner {
         }
     }
 
+    /// Opens a scene.
+    package static func run(_ request: OpenSceneRequest, _ options: GlobalOptions, wait: WaitOptions) throws {
+        let words = Terminal.harmless("open \(request.template)@\(request.name): under way")
+        try run(words, limit: wait.timeout?.milliseconds, options) { left, token in
+            var request = request
+            request.wait = !wait.noWait
+            request.timeoutMilliseconds = left
+            request.token = token
+            return .openScene(request)
+        }
+    }
+
     /// - Parameters:
     ///   - words: what is waited for.
     ///   - limit: the longest time to wait, in milliseconds.

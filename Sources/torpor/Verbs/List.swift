@@ -10,22 +10,30 @@ struct List: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
         abstract: "Shows apps, a line each; all of them if none is named.",
+        discussion: "The scenes of a template have one line, where they are not named; with --scenes a line each.",
         aliases: ["ls"]
     )
     .examples(
         "torpor list",
         "torpor list web 'tag:shop'",
+        "torpor list --scenes",
         "torpor list --json | jq -r '.[] | select(.state == \"suspended\") | .name'"
     )
     @OptionGroup package var apps: AnyAppsArgument
+    @Flag(help: "Show each scene of a template.")
+    var scenes = false
     @OptionGroup var options: GlobalOptions
 
-    package func run() throws { try PlainList(apps: apps.apps, options: PlainOptions(options)).run() }
+    package func run() throws {
+        try PlainList(apps: apps.apps, showsScenes: scenes || !apps.apps.isEmpty, options: PlainOptions(options)).run()
+    }
 }
 
 /// `list` without the argument parser.
 struct PlainList {
     package var apps: [String]
+    /// A line for each scene; else one for all of a template.
+    var showsScenes: Bool
     var options: PlainOptions
 
     package func run() throws {
@@ -33,13 +41,28 @@ struct PlainList {
         guard !options.json else {
             return Output.document(reply["apps"] ?? [])
         }
-        let apps = try Manager.read { () throws(FieldError) in
-            try Fields(reply).list("apps") { json throws(FieldError) in try AppSummary(json: json) }
+        let (all, templates) = try Manager.read { () throws(FieldError) in
+            let fields = try Fields(reply)
+            return (
+                try fields.list("apps") { json throws(FieldError) in try AppSummary(json: json) },
+                // One of before there were scenes has none.
+                fields["templates"] == nil
+                    ? [] : try fields.list("templates") { json throws(FieldError) in try SceneTemplateInfo(json: json) }
+            )
         }
+        let apps = showsScenes ? all : all.filter { $0.scene == nil }
         let heads = ["NAME", "STATE", "PID", "UPTIME", "RESTARTS", "MEM", "CPU", "REASON"]
         func table(_ heads: [String], _ row: (AppSummary) -> [Table.Cell]) -> Table {
             var table = Table(heads, rightAligned: [2, 3, 4, 5, 6])
-            for app in apps { table.append(row(app)) }
+            guard !showsScenes, !templates.isEmpty else {
+                for app in apps { table.append(row(app)) }
+                return table
+            }
+            let lines = apps.map { ($0.name, row($0)) } + templates.map { template in
+                let line = Self.row(template, all.filter { $0.template == template.name })
+                return (template.name, line + heads.dropFirst(line.count).map { _ in .init("") })
+            }
+            for line in lines.sorted(by: { $0.0 < $1.0 }) { table.append(line.1) }
             return table
         }
         var shown = table(heads, Self.row)
@@ -61,6 +84,32 @@ struct PlainList {
             .init(app.memoryBytes.map { Times.memory(bytes: $0) } ?? "-"),
             .init(app.cpuSeconds.map { Times.duration(seconds: $0) } ?? "-"),
             .init(reason(app), app.failed ? .red : nil),
+        ]
+    }
+
+    /// The line of a template: its most active scene says where it is.
+    private static func row(_ template: SceneTemplateInfo, _ scenes: [AppSummary]) -> [Table.Cell] {
+        let states = ["active", "inactive", "background", "suspended"]
+        let state = states.first { state in scenes.contains { $0.state == state } } ?? "not-running"
+        func sum(_ value: (AppSummary) -> Double?) -> Double? {
+            let values = scenes.compactMap(value)
+            return values.isEmpty ? nil : values.reduce(0, +)
+        }
+        let failed = scenes.count(where: \.failed)
+        let count = template.sessions == 1 ? "1 scene" : "\(template.sessions) scenes"
+        let some = "\(count), \(template.live) live" + (failed == 0 ? "" : ", \(failed) failed")
+        return [
+            .init(template.name),
+            .init(state, Terminal.colour(ofState: state, failed: failed > 0)),
+            .init("-"),
+            .init("-"),
+            .init(String(scenes.reduce(0) { $0 + $1.restarts })),
+            .init(sum { $0.memoryBytes.map(Double.init) }.map { Times.memory(bytes: Int64($0)) } ?? "-"),
+            .init(sum(\.cpuSeconds).map { Times.duration(seconds: $0) } ?? "-"),
+            .init(
+                template.sessions == 0 ? "no scenes: ‘torpor scene open \(template.name)@NAME’ opens one" : some,
+                failed > 0 ? .red : nil
+            ),
         ]
     }
 

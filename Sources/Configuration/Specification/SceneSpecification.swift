@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Linux
+
+/// `scenes`: an app that is a template. It runs never itself; each of its scenes is an app that is made when it is opened.
+public struct SceneSpecification: Sendable, Hashable {
+    /// How many scenes may have a process at a time; `nil` for any number.
+    public var maxLive: Int?
+    /// How many sessions there may be, with a process or without.
+    public var maxSessions = 1_000
+    /// Time without a process after which a session is discarded; `nil` for never.
+    public var discardAfter: Duration?
+
+    /// A template with the default bounds.
+    public init() {}
+}
+
+/// Reads `scenes`, and checks what is said of a template.
+enum SceneReader {
+    static let keys: [Key<SceneSpecification>] = [
+        .optional("max_live", \.maxLive, Read.integer(1...10_000)),
+        .value("max_sessions", \.maxSessions, Read.integer(1...10_000)),
+        .value("discard_after", \.discardAfter, Read.deadline),
+    ]
+
+    /// As a change of it is shown.
+    @Sendable static func written(_ scenes: SceneSpecification) -> [String: String] {
+        var members = ["max_sessions": "\(scenes.maxSessions)"]
+        members["max_live"] = scenes.maxLive.written
+        members["discard_after"] = scenes.discardAfter.written
+        return members
+    }
+
+    /// What can only be seen when all keys are read.
+    static func check(_ draft: AppDraft) {
+        guard let scenes = draft.scenes else { return }
+        let app = draft.specification
+        if draft.instances != nil {
+            draft.error("instances", "an app has instances or scenes, not both: scenes are made when they are opened")
+        }
+        if let most = scenes.maxLive, most > scenes.maxSessions {
+            draft.error("scenes", "max_live must not be more than max_sessions (\(scenes.maxSessions))")
+        }
+        if let origin = draft.origins["launch"], !origin.context.path.hasPrefix("defaults."), app.launch != .onDemand {
+            draft.error("launch", "scenes are launched when they are opened: leave it out, or write \"on-demand\"")
+        }
+        if app.name.utf8.count > AppName.longestTemplate {
+            draft.origin.error("the name of a template has at most \(AppName.longestTemplate) characters, since its scenes' follow it")
+        }
+    }
+
+    /// What can only be seen when the template is made.
+    static func check(_ app: AppSpecification, _ draft: AppDraft) {
+        for socket in app.sockets {
+            let text = socket.template?.text ?? "\(socket.plan.address)"
+            if socket.plan.address.isInternet || !Placeholder.isForScene(text) {
+                draft.error(
+                    "sockets",
+                    "\(quoted(text)) would be the address of all scenes: write a Unix socket with %s in its path, where each "
+                        + "scene's name stands, and let a reverse proxy choose by name (docs/scenes.md)"
+                )
+            } else if let link = socket.symlinks.first(where: { !Placeholder.isForScene($0) }) {
+                draft.error("sockets", "\(quoted(link)) would be the link of all scenes: put %s into it")
+            }
+        }
+        let texts = app.exec + Array(app.environment.values) + [app.directory].compactMap { $0 }
+            + app.environmentFiles.map(\.path) + app.beforeStart.flatMap(\.command)
+        if app.sockets.isEmpty, !app.data.isWanted, !texts.contains(where: Placeholder.isForScene) {
+            draft.warning(
+                "exec",
+                "says %s nowhere, so that its scenes differ by $TORPOR_SCENE alone: put %s where the name of a scene belongs"
+            )
+        }
+    }
+}
+
+extension AppName {
+    /// Bytes of a template's name, which leaves some to its scenes'.
+    static let longestTemplate = 40
+}
+
+extension TorporConfiguration {
+    /// The template of that name.
+    public func template(named name: String) -> AppSpecification? { templates.first { $0.name == name } }
+}

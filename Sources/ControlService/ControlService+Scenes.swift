@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import Lifecycle
+import Linux
+import Supervisor
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// Scenes: what clients ask of templates.
+extension ControlService {
+    /// Makes a scene where there is none, and asks for it as a person asks for an app.
+    func openScene(_ request: OpenSceneRequest, for peer: Peer, _ reply: Reply) {
+        guard supervisor.isStarted else {
+            return supervisor.engine.whenStarted { [weak self] in self?.openScene(request, for: peer, reply) }
+        }
+        supervisor.scenes.open(
+            request.template,
+            request.name,
+            options: request.session,
+            by: Self.name(of: peer)
+        ) { [weak self] result in
+            guard let self else { return }
+            switch result {
+            case .success(let app):
+                var verb = VerbRequest(verb: request.background ? .start : .foreground, apps: [app.name])
+                verb.background = request.background
+                verb.wait = request.wait
+                verb.timeoutMilliseconds = request.timeoutMilliseconds
+                verb.token = request.token
+                supervisor.scenes.used(app)
+                carryOut(verb, [app], for: peer, reply)
+            case .failure(.noTemplate(let name)): refuse(unknown: name, reply)
+            case .failure(.refused(let sentence)): reply.fail(sentence)
+            }
+        }
+    }
+
+    private func refuse(unknown template: String, _ reply: Reply) {
+        if coordinator.id(of: template) != nil || apps.contains(where: { $0.specification.template == template }) {
+            return reply.fail(
+                "\(template) is no template of scenes: write scenes = {} into [apps.\(template)], and put %s where a "
+                    + "scene's name belongs"
+            )
+        }
+        let nearest = Nearest.name(to: template, among: supervisor.scenes.templates.map(\.name))
+        reply.fail(
+            ManagerInterface.ErrorName.unknownApp,
+            ["name": .string(template), "nearest": .optional(nearest)]
+        )
+    }
+
+    /// Has scenes go for good, once it is on the disk that they do.
+    func discard(_ request: VerbRequest, _ chosen: [AppRuntime], for peer: Peer, _ reply: Reply) {
+        let scenes = chosen.filter { $0.specification.scene != nil }
+        guard !scenes.isEmpty else { return carryOut(request, chosen, for: peer, reply) }
+        supervisor.scenes.discard(scenes) { [weak self] in
+            guard let self else { return }
+            // One may have gone meanwhile.
+            carryOut(request, chosen.filter { app in self.apps.contains { $0 === app } }, for: peer, reply)
+        }
+    }
+
+    /// All templates, as clients see them.
+    var templates: [SceneTemplateInfo] {
+        guard !supervisor.scenes.templates.isEmpty else { return [] }
+        let scenes = Dictionary(grouping: supervisor.scenes.scenes(of: nil)) { $0.specification.template }
+        return supervisor.scenes.templates.map { template in
+            let scenes = scenes[template.name] ?? []
+            return SceneTemplateInfo(
+                name: template.name,
+                live: Int64(scenes.count { supervisor.scenes.isLive($0) }),
+                maxLive: template.scenes?.maxLive.map(Int64.init),
+                sessions: Int64(scenes.count),
+                maxSessions: Int64(template.scenes?.maxSessions ?? 0)
+            )
+        }
+    }
+
+    func scenes(of template: String?, _ reply: Reply) throws(Selection.Unknown) {
+        let templates = templates.filter { template == nil || $0.name == template }
+        let scenes = supervisor.scenes.scenes(of: template)
+        if let template, templates.isEmpty, scenes.isEmpty { return refuse(unknown: template, reply) }
+        reply.send([
+            "templates": .array(templates.map(\.json)),
+            "scenes": .array(scenes.compactMap { supervisor.scenes.info(of: $0)?.json }),
+        ])
+    }
+}

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Configuration
+package import Engine
+import EventLoop
+import EventSources
+package import Lifecycle
+import Linux
+import MemoryPressure
+import Output
+package import TorporAPI
+package import Varlink
+
+/// Scenes: apps that are made of a template when somebody opens them, whose sessions stay when their processes are gone.
+///
+/// A session is a small file in the state directory; the roster of all of them, with the configuration, says which apps
+/// there are. A scene is an app like any other from then on. What is this room's is that it comes into being and goes, and
+/// that of a template only so many run at a time: a launch beyond that waits until another scene is disconnected.
+package final class Scenes: ShellRoom, LifecycleObserver {
+    package unowned(unsafe) let supervisor: Supervisor
+    /// Writes sessions, one after the other.
+    private let disk: BackgroundWorker
+    /// Who waits until a session is on the disk, by the names of the apps.
+    private var opening: [String: [(Result<AppRuntime, SceneRefusal>) -> Void]] = [:]
+    /// Launches that wait for a place, in the order in which they came.
+    private var waiting: [AppID] = []
+    /// Launches that have one and have not begun.
+    private var admitted: Set<AppID> = []
+    private var isLookingForPlaces = false
+    /// Discards sessions that nobody has used for long.
+    private var timer: TimerSource?
+
+    var roster: SceneRoster { supervisor.inForce.roster }
+
+    init(_ supervisor: Supervisor) {
+        self.supervisor = supervisor
+        disk = BackgroundWorker(supervisor.loop, named: "scenes")
+    }
+
+    // MARK: What sessions there are
+
+    /// The session of an app; nil for one that is no scene.
+    package func session(of app: AppRuntime) -> SceneSession? { roster[app.name] }
+
+    /// The template of that name.
+    package func template(_ name: String) -> AppSpecification? { supervisor.configuration.template(named: name) }
+
+    package var templates: [AppSpecification] { supervisor.configuration.templates }
+
+    /// The scenes of a template, or of all, by name.
+    package func scenes(of template: String?) -> [AppRuntime] {
+        apps.filter { $0.specification.scene != nil && (template == nil || $0.specification.template == template) }
+    }
+
+    /// Whether a scene has a process, or is about to.
+    package func isLive(_ app: AppRuntime) -> Bool { machine(app).isAlive || admitted.contains(app.id) }
+
+    /// What is wrong, and what goes on from an earlier torpord.
+    func begin() {
+        for trouble in roster.troubles { log.warning(trouble) }
+        for session in roster.sessions.values where session.isDiscarded { erase(session.app) }
+        configure()
+    }
+
+    /// Other templates are in force.
+    package func configure() {
+        for session in roster.sessions.values where !session.isDiscarded {
+            guard template(session.template) == nil else {
+                if session.templateGoneAt != nil { change(session.app) { $0.templateGoneAt = nil } }
+                continue
+            }
+            guard session.templateGoneAt == nil else { continue }
+            change(session.app) { $0.templateGoneAt = Clock.realtimeMicroseconds() }
+        }
+        for app in scenes(of: nil) where app.specification.lacksTemplate {
+            guard machine(app).isAlive || machine(app).isWaitingToLaunch else { continue }
+            try? request(.stop(.evicted), of: app.id)
+        }
+        lookForPlaces()
+        armTimer()
+    }
+
+    private func change(_ app: String, _ body: (inout SceneSession) -> Void) {
+        guard var session = roster[app] else { return }
+        body(&session)
+        roster[app] = session
+        let (folder, changed) = (roster.folder, session)
+        disk.ask {
+            folder.trouble { () throws(Errno) in try folder.write(changed) }
+        } _: { [weak self] trouble in
+            if let trouble { self?.log.warning("the session of \(app) cannot be written: \(trouble)") }
+        }
+    }
+
+    /// What clients are shown of a scene.
+    package func info(of app: AppRuntime) -> SceneInfo? {
+        guard let session = roster[app.name] else { return nil }
+        let machine = machine(app)
+        return SceneInfo(
+            app: app.name,
+            template: session.template,
+            name: session.name,
+            state: machine.isAlive ? machine.state.rawValue : SceneInfo.unattached,
+            openedAt: session.openedAt,
+            usedAt: machine.isAlive ? Clock.realtimeMicroseconds() : session.usedAt,
+            session: session.options,
+            discardedAt: end(of: session, app),
+            lacksTemplate: app.specification.lacksTemplate
+        )
+    }
+
+    // MARK: Opening
+
+    /// Makes the scene where there is none yet, and gives it when its session is on the disk.
+    package func open(
+        _ template: String,
+        _ name: String,
+        options: JSON,
+        by person: String,
+        _ completion: @escaping (Result<AppRuntime, SceneRefusal>) -> Void
+    ) {
+        guard let found = self.template(template) else { return completion(.failure(.noTemplate(template))) }
+        if let problem = AppName.problem(scene: name, of: template) {
+            return completion(.failure(.refused("\(quoted(name)) is no name of a scene: \(problem)")))
+        }
+        let app = found.scene(named: name)
+        if let session = roster[app.name] {
+            if session.isDiscarded {
+                return completion(.failure(.refused("\(app.name) is being discarded: open it again when that is done")))
+            }
+            if options != .null, options != session.options {
+                let hint = "open it without options, or discard it first (torpor scene discard \(app.name))"
+                return completion(
+                    .failure(.refused("\(app.name) was opened with other options, and keeps them: \(hint)"))
+                )
+            }
+        }
+        // Whoever comes while it is written waits with the first.
+        if opening[app.name] != nil {
+            opening[app.name]?.append(completion)
+            return
+        }
+        if let id = coordinator.id(of: app.name), roster[app.name] != nil { return completion(.success(apps[id])) }
+        if let refusal = refusal(of: app, found) { return completion(.failure(.refused(refusal))) }
+        opening[app.name] = [completion]
+        var session = SceneSession(
+            app: app.name,
+            template: template,
+            name: name,
+            openedAt: Clock.realtimeMicroseconds()
+        )
+        session.options = options
+        roster[app.name] = session
+        let (folder, opened) = (roster.folder, session)
+        disk.ask {
+            folder.trouble { () throws(Errno) in try folder.write(opened) }
+        } _: { [weak self] trouble in
+            self?.opened(opened, trouble, by: person)
+        }
+    }
+
+    /// Why there can be no scene of that name.
+    private func refusal(of app: AppSpecification, _ template: AppSpecification) -> String? {
+        let most = template.scenes?.maxSessions ?? 0
+        let count = roster.sessions.values.count { $0.template == template.name && !$0.isDiscarded }
+        if count >= most {
+            return "\(template.name) has \(count) sessions, and may not have more (scenes.max_sessions): discard one that is "
+                + "not needed (torpor scene list \(template.name) shows when each was used)"
+        }
+        if coordinator.id(of: app.name) != nil { return "there is an app \(app.name) already" }
+        return app.addressProblem
+    }
+
+    private func opened(_ session: SceneSession, _ trouble: String?, by person: String) {
+        let waiters = opening.removeValue(forKey: session.app) ?? []
+        func tell(_ result: Result<AppRuntime, SceneRefusal>) { for waiter in waiters { waiter(result) } }
+        if let trouble {
+            roster[session.app] = nil
+            return tell(.failure(.refused("the session of \(session.app) cannot be written: \(trouble)")))
+        }
+        guard !isEnding, !coordinator.isShuttingDown else {
+            return tell(.failure(.refused("torpord is shutting down: it comes back with the session")))
+        }
+        guard let template = template(session.template) else {
+            roster[session.app] = nil
+            erase(session.app)
+            return tell(.failure(.noTemplate(session.template)))
+        }
+        do throws(DependencyError) {
+            let app = try add(template.scene(named: session.name))
+            note(app, .sceneOpened, text: "is opened, a new scene of \(session.template)", reason: person)
+            tell(.success(app))
+        } catch {
+            roster[session.app] = nil
+            erase(session.app)
+            tell(.failure(.refused("\(error)")))
+        }
+    }
+
+    /// One app more.
+    private func add(_ specification: AppSpecification) throws(DependencyError) -> AppRuntime {
+        let actions = try coordinator.add(AppChange(AppDefinition(specification)), now: now)
+        guard let id = coordinator.id(of: specification.name) else {
+            throw .unknown(app: specification.name, names: specification.name)
+        }
+        let filled = supervisor.settings.filled(specification, of: nil)
+        let app = AppRuntime(id: id, specification: filled, owner: supervisor)
+        apps.append(app)
+        supervisor.appsAdded()
+        engine.takeIn(actions)
+        record(app)
+        return app
+    }
+
+    // MARK: Going
+
+    /// Why a scene may not be disconnected; nil where it may.
+    package func refusalToDisconnect(_ app: AppRuntime) -> String? {
+        guard app.specification.scene != nil else { return "is no scene" }
+        let machine = machine(app)
+        guard machine.isAlive, machine.state == .active || machine.state == .inactive else { return nil }
+        return "is in the foreground: send it to the background first (torpor background \(app.name))"
+    }
+
+    /// Has scenes leave for good. Calls back when it is on the disk that they do; nothing has ended by then.
+    package func discard(_ discarded: [AppRuntime], _ completion: @escaping () -> Void) {
+        for app in discarded { change(app.name) { $0.isDiscarded = true } }
+        disk.ask({ true }) { _ in completion() }
+    }
+
+    /// Ends a scene that is discarded, as a person would.
+    package func end(_ app: AppRuntime) { engine.takeIn(coordinator.remove(app.id, now: now)) }
+
+    package func forget(_ app: AppRuntime) {
+        waiting.removeAll { $0 == app.id }
+        admitted.remove(app.id)
+        guard let session = roster[app.name] else { return }
+        // One that is no longer there for another reason than that somebody discarded it comes back.
+        guard session.isDiscarded else { return }
+        // What other rooms have of it goes first.
+        loop.later { [weak self] in self?.erase(session.app) }
+    }
+
+    /// Removes everything of a scene that is discarded; its session last, so that a torpord that dies over it is followed by
+    /// one that goes on.
+    private func erase(_ app: String) {
+        let state = supervisor.runtime.state
+        let places = ["apps", "data", "archives", "snapshots"].map { DataPlace(root: state + "/" + $0, app: app) }
+        let (folder, logs) = (roster.folder, supervisor.runtime.logs)
+        disk.ask {
+            for place in places where File.exists(place.path) { _ = try? place.purge([], TreeWork()) }
+            LogFile.removeAll(at: logs + "/" + app + ".log")
+            return folder.trouble { () throws(Errno) in try folder.remove(app) }
+        } _: { [weak self] trouble in
+            guard let self else { return }
+            if let trouble { log.warning("the session of \(app) cannot be removed: \(trouble)") }
+            if coordinator.id(of: app) == nil { roster[app] = nil }
+        }
+    }
+
+    // MARK: Places
+
+    /// The core asks whether a scene may be launched.
+    func launchNeedsRoom(_ app: AppRuntime) {
+        guard app.specification.scenes?.maxLive != nil else { return supervisor.memoryWatch.launchNeedsMemory(app) }
+        if !waiting.contains(app.id) { waiting.append(app.id) }
+        lookForPlaces()
+    }
+
+    /// Why a scene would have to wait for a place that nobody can be made to leave; nil where there is one.
+    package func refusalToLaunch(_ app: AppRuntime) -> String? {
+        if app.specification.lacksTemplate {
+            return "cannot be launched: its template \(app.specification.template) is not in the configuration any more"
+        }
+        guard let most = app.specification.scenes?.maxLive, !isLive(app) else { return nil }
+        let others = scenes(of: app.specification.template).filter { isLive($0) }
+        guard others.count >= most, !others.contains(where: { mayLeave($0) || isLeaving($0) }) else { return nil }
+        return "cannot be launched: \(fullText(most, app.specification.template))"
+    }
+
+    private func fullText(_ most: Int, _ template: String) -> String {
+        "\(most == 1 ? "one scene" : "\(most) scenes") of \(template) run (scenes.max_live), and none is in the background: "
+            + "send one there (torpor background)"
+    }
+
+    private func isLeaving(_ app: AppRuntime) -> Bool { machine(app).transition == .terminating }
+
+    /// Whether a scene can be disconnected for another.
+    private func mayLeave(_ app: AppRuntime) -> Bool {
+        let machine = machine(app)
+        guard machine.isAlive, machine.state == .background || machine.state == .suspended else { return false }
+        return coordinator.memoryProtection(app.id, lastResort: false) == nil
+    }
+
+    private func lookForPlaces() {
+        guard !isLookingForPlaces, !waiting.isEmpty || !admitted.isEmpty else { return }
+        isLookingForPlaces = true
+        // Not within the step of the core that asks.
+        loop.later { [weak self] in
+            guard let self else { return }
+            isLookingForPlaces = false
+            givePlaces()
+        }
+    }
+
+    /// Lets those launch for whom there is a place, first come, first served; whoever a person wants in the foreground
+    /// before others. For the rest others are disconnected, who were used longest ago.
+    private func givePlaces() {
+        admitted = admitted.filter { !machine(apps[$0]).isAlive && coordinator.waitsForMemory($0) }
+        waiting.removeAll { !coordinator.waitsForMemory($0) }
+        let templates = Set(waiting.map { apps[$0].specification.template })
+        for template in templates.sorted() {
+            let queue = waiting.filter { apps[$0].specification.template == template }
+            let urgent = queue.filter { coordinator.launchesIntoForeground($0) }
+            givePlaces(of: template, urgent + queue.filter { !urgent.contains($0) })
+        }
+    }
+
+    private func givePlaces(of template: String, _ queue: [AppID]) {
+        let all = scenes(of: template)
+        var live = all.count { isLive($0) }
+        var held: [AppRuntime] = []
+        for id in queue {
+            let app = apps[id]
+            // One that waits for its restart has its place.
+            if let most = app.specification.scenes?.maxLive, live >= most, !machine(app).isAlive {
+                held.append(app)
+                continue
+            }
+            if !machine(app).isAlive { live += 1 }
+            admitted.insert(id)
+            waiting.removeAll { $0 == id }
+            app.heldBack = nil
+            supervisor.memoryWatch.launchNeedsMemory(app)
+        }
+        guard let first = held.first, let most = first.specification.scenes?.maxLive else { return }
+        for app in held where app.heldBack == nil {
+            let why = "\(most == 1 ? "another scene" : "\(most) other scenes") of \(template) run (scenes.max_live)"
+            app.heldBack = why
+            note(app, .waitsForPlace, text: "waits to be launched: \(why)")
+            engine.touch(app.id)
+        }
+        let missing = live - most + held.count - all.count { isLeaving($0) }
+        guard missing > 0 else { return }
+        let leaving = all.filter { mayLeave($0) }.sorted { $0.times.lastUse < $1.times.lastUse }.prefix(missing)
+        for app in leaving {
+            note(app, .sceneDisconnected, text: "is disconnected, since \(first.name) is to be launched and only \(most) may run")
+            try? request(.evict, of: app.id)
+        }
+    }
+
+    // MARK: What apps go through
+
+    package func ended(_ app: AppRuntime, _ ending: Ending) {
+        guard app.specification.scene != nil, roster[app.name] != nil else { return }
+        used(app)
+        // It is disconnected, also after the next boot, until somebody opens it or something wakes it.
+        if ending.reason == .evicted, case .rest = ending.next { app.kept.goalOfPerson = nil }
+        armTimer()
+    }
+
+    package func touched(_ apps: [AppRuntime]) {
+        guard !waiting.isEmpty || !admitted.isEmpty, apps.contains(where: { $0.specification.scene != nil }) else { return }
+        lookForPlaces()
+    }
+
+    /// It is in use now.
+    package func used(_ app: AppRuntime) {
+        guard roster[app.name] != nil else { return }
+        roster[app.name]?.usedAt = Clock.realtimeMicroseconds()
+        let (folder, name) = (roster.folder, app.name)
+        disk.ask({ folder.trouble { () throws(Errno) in try folder.touch(name) } }) { (_: String?) in }
+    }
+
+    // MARK: Sessions that nobody uses
+
+    /// How long a session is kept whose template is gone.
+    package static let keptWithoutTemplate = Duration.seconds(30 * 86_400)
+    private static let longestWait = Duration.seconds(86_400)
+
+    /// When a session is discarded by itself, microseconds since 1970.
+    private func end(of session: SceneSession, _ app: AppRuntime) -> Int64? {
+        if let gone = session.templateGoneAt { return gone + Self.keptWithoutTemplate.microseconds }
+        guard let time = app.specification.scenes?.discardAfter, !isLive(app), !machine(app).isWaitingToLaunch else {
+            return nil
+        }
+        return session.usedAt + time.microseconds
+    }
+
+    private func armTimer() {
+        let mayEnd = templates.contains { $0.scenes?.discardAfter != nil }
+            || roster.sessions.values.contains { $0.templateGoneAt != nil }
+        guard mayEnd else {
+            timer = nil
+            return
+        }
+        let wallClock = Clock.realtimeMicroseconds()
+        let ends = scenes(of: nil).compactMap { app in roster[app.name].flatMap { end(of: $0, app) } }
+        guard let next = ends.min() else {
+            timer = nil
+            return
+        }
+        if timer == nil { timer = try? loop.timer { [weak self] in self?.discardUnused() } }
+        // Not longer than a day: the clock may be set.
+        timer?.arm(after: min(Self.longestWait, max(.milliseconds(1), .microseconds(next - wallClock))))
+    }
+
+    private func discardUnused() {
+        let wallClock = Clock.realtimeMicroseconds()
+        let due = scenes(of: nil).filter { app in
+            guard let session = roster[app.name], !session.isDiscarded else { return false }
+            return end(of: session, app).map { $0 <= wallClock } ?? false
+        }
+        guard !due.isEmpty, isStarted else { return armTimer() }
+        discard(due) { [weak self] in
+            guard let self else { return }
+            for app in due where app.isListed {
+                let why = app.specification.lacksTemplate ? "its template is gone for 30 days" : "nobody has used it for long"
+                note(app, .sceneDiscarded, text: "is discarded: \(why)")
+                end(app)
+            }
+            armTimer()
+        }
+    }
+}
+
+/// Why a scene was not opened.
+package enum SceneRefusal: Error, Sendable {
+    /// There is no template of that name.
+    case noTemplate(String)
+    /// A sentence.
+    case refused(String)
+}
+
+extension SceneFolder {
+    /// Does something; says what went wrong.
+    func trouble(_ work: () throws(Errno) -> Void) -> String? {
+        do throws(Errno) {
+            try work()
+            return nil
+        } catch {
+            return "\(error) (\(path))"
+        }
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Varlink
+
+/// The parameters of OpenScene.
+public struct OpenSceneRequest: Hashable, Sendable {
+    /// The name of an app with `scenes`.
+    public var template: String
+    /// The scene's own name.
+    public var name: String
+    /// What it is opened with, at the first time; null for nothing.
+    public var session: JSON = .null
+    /// Launch it into the background.
+    public var background = false
+    /// Reply when it is there; else at once.
+    public var wait = true
+    /// The longest time to wait.
+    public var timeoutMilliseconds: Int64?
+    /// Carries the request out once, however often it is asked.
+    public var token: RequestToken?
+
+    /// Bytes of a session, serialised.
+    public static let longestSession = 4096
+
+    /// Makes one from its parts.
+    public init(template: String, name: String) { (self.template, self.name) = (template, name) }
+
+    init(fields: Fields) throws(FieldError) {
+        template = try fields.string("template")
+        name = try fields.string("name")
+        session = fields["session"] ?? .null
+        if session != .null {
+            guard session.objectValue != nil else { throw FieldError(field: "session", problem: "must be an object") }
+            guard session.serialised().count <= Self.longestSession else {
+                throw FieldError(field: "session", problem: "must have at most \(Self.longestSession) bytes")
+            }
+        }
+        background = try fields.optionalBool("background") ?? false
+        wait = try fields.optionalBool("wait") ?? true
+        timeoutMilliseconds = try fields.optionalInt("timeout_ms")
+        if let timeoutMilliseconds, timeoutMilliseconds < 0 {
+            throw FieldError(field: "timeout_ms", problem: "must not be negative")
+        }
+        token = try fields.optionalToken("token")
+    }
+
+    var parameters: JSON {
+        var object: JSONObject = ["template": .string(template), "name": .string(name)]
+        if session != .null { object["session"] = session }
+        if background { object["background"] = true }
+        if !wait { object["wait"] = false }
+        if let timeoutMilliseconds { object["timeout_ms"] = .int(timeoutMilliseconds) }
+        if let token { object["token"] = .string(token.text) }
+        return .object(object)
+    }
+}
+
+/// A scene: its session, and where it is.
+public struct SceneInfo: Hashable, Sendable {
+    /// Its name as an app.
+    public var app: String
+    /// The template that it is of.
+    public var template: String
+    /// Its own name.
+    public var name: String
+    /// The state of its app; `unattached` where it has no process.
+    public var state: String
+    /// When it was opened first, microseconds since 1970.
+    public var openedAt: Int64
+    /// When it had a process last, or was opened, microseconds since 1970.
+    public var usedAt: Int64
+    /// What it was opened with; null for nothing.
+    public var session: JSON
+    /// When it is discarded by itself, microseconds since 1970.
+    public var discardedAt: Int64?
+    /// Whether the configuration has no such template any more.
+    public var lacksTemplate: Bool
+
+    /// A scene without a process.
+    public static let unattached = "unattached"
+
+    /// Makes one from its parts.
+    public init(
+        app: String,
+        template: String,
+        name: String,
+        state: String,
+        openedAt: Int64,
+        usedAt: Int64,
+        session: JSON,
+        discardedAt: Int64?,
+        lacksTemplate: Bool
+    ) {
+        (self.app, self.template, self.name, self.state) = (app, template, name, state)
+        (self.openedAt, self.usedAt, self.session) = (openedAt, usedAt, session)
+        (self.discardedAt, self.lacksTemplate) = (discardedAt, lacksTemplate)
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        self.init(
+            app: try fields.string("app"),
+            template: try fields.string("template"),
+            name: try fields.string("name"),
+            state: try fields.string("state"),
+            openedAt: try fields.int("opened_at"),
+            usedAt: try fields.int("used_at"),
+            session: fields["session"] ?? .null,
+            discardedAt: try fields.optionalInt("discarded_at"),
+            lacksTemplate: try fields.bool("lacks_template")
+        )
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "app": .string(app), "template": .string(template), "name": .string(name), "state": .string(state),
+            "opened_at": .int(openedAt), "used_at": .int(usedAt), "session": session,
+            "discarded_at": .optional(discardedAt), "lacks_template": .bool(lacksTemplate),
+        ]
+    }
+}
+
+/// A template of scenes.
+public struct SceneTemplateInfo: Hashable, Sendable {
+    /// Its name.
+    public var name: String
+    /// How many scenes have a process, or are about to.
+    public var live: Int64
+    /// How many may have one at a time; nil for any number.
+    public var maxLive: Int64?
+    /// How many sessions there are.
+    public var sessions: Int64
+    /// How many there may be.
+    public var maxSessions: Int64
+
+    /// Makes one from its parts.
+    public init(name: String, live: Int64, maxLive: Int64?, sessions: Int64, maxSessions: Int64) {
+        (self.name, self.live, self.maxLive) = (name, live, maxLive)
+        (self.sessions, self.maxSessions) = (sessions, maxSessions)
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        self.init(
+            name: try fields.string("name"),
+            live: try fields.int("live"),
+            maxLive: try fields.optionalInt("max_live"),
+            sessions: try fields.int("sessions"),
+            maxSessions: try fields.int("max_sessions")
+        )
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "name": .string(name), "live": .int(live), "max_live": .optional(maxLive), "sessions": .int(sessions),
+            "max_sessions": .int(maxSessions),
+        ]
+    }
+}

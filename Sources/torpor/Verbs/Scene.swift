@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import CommandLinePages
+import Linux
+import TorporAPI
+import Varlink
+
+/// Scenes: apps that are made of a template when somebody opens them.
+struct Scene: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "scene",
+        abstract: "Opens scenes of a template, disconnects, discards and shows them.",
+        discussion: """
+            An app with scenes in its configuration is a template. A scene of it is an app of its own, called \
+            TEMPLATE@NAME, that is made when it is opened. One that is disconnected has no process, and comes back \
+            where it was. All other verbs take scenes as they take apps; the template stands for all of its scenes.
+            """,
+        subcommands: [SceneOpen.self, SceneDisconnect.self, SceneDiscard.self, SceneList.self]
+    )
+    .examples("torpor scene open code@alice", "torpor scene list code", "torpor scene discard code@alice")
+}
+
+/// The name of a scene: its template's, and its own.
+struct SceneArgument: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp("The template and the scene's own name, with @ between them.", valueName: "template@name"),
+        completion: .custom { words, _, _ in Completion.apps(words) }
+    )
+    package var scene: String
+
+    /// Both parts.
+    func parts() throws -> (template: String, name: String) {
+        guard let at = scene.firstIndex(of: "@") else {
+            throw Failure(
+                status: .usage,
+                message: "\(scene) names no scene: write the template, @ and a name, such as \(scene)@alice"
+            )
+        }
+        return (String(scene[..<at]), String(scene[scene.index(after: at)...]))
+    }
+}
+
+/// The names of scenes that are there.
+struct ScenesArgument: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp("Names of scenes, globs, tag:NAME, or a template for all of its scenes.", valueName: "scene"),
+        completion: .custom { words, _, _ in Completion.appsAndTags(words) }
+    )
+    package var scenes: [String]
+}
+
+struct SceneOpen: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "open",
+        abstract: "Brings a scene to the foreground, and makes it where there is none of that name.",
+        discussion: """
+            What --session gives is told to the scene at each of its launches ($TORPOR_SESSION), and is kept from the \
+            first time on. Where as many scenes run as may (max_live), the one that nobody has used for longest is \
+            disconnected, of those in the background or suspended.
+            """
+    )
+    .examples(
+        "torpor scene open code@alice",
+        "torpor scene open code@alice --background",
+        "torpor scene open code@alice --session '{\"project\": \"/srv/alice\"}'"
+    )
+    @OptionGroup var scene: SceneArgument
+    @Option(help: ArgumentHelp("What the scene is told, an object of JSON of at most 4 KiB.", valueName: "json"))
+    var session: String?
+    @Flag(help: "Launch it into the background.")
+    var background = false
+    @OptionGroup var wait: WaitOptions
+    @OptionGroup var options: GlobalOptions
+
+    package func run() throws {
+        let (template, name) = try scene.parts()
+        var request = OpenSceneRequest(template: template, name: name)
+        if let session {
+            guard let json = try? JSON.parse(session), json.objectValue != nil else {
+                throw Failure(status: .usage, message: "--session wants an object of JSON, such as '{\"user\": 7}'")
+            }
+            request.session = json
+        }
+        request.background = background
+        try VerbRunner.run(request, options, wait: wait)
+    }
+}
+
+struct SceneDisconnect: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "disconnect",
+        abstract: "Ends scenes that are in the background or suspended, and keeps what they are.",
+        discussion: """
+            The session, what the scene saved of itself, its messages and its data stay. Opening it, a connection, a \
+            timer or a message brings it back.
+            """
+    )
+    .examples("torpor scene disconnect code@alice", "torpor scene disconnect code")
+    @OptionGroup var scenes: ScenesArgument
+    @OptionGroup var wait: WaitOptions
+    @OptionGroup var options: GlobalOptions
+
+    package func run() throws {
+        try VerbRunner.run(VerbRequest(verb: .disconnect, apps: scenes.scenes), options, wait: wait)
+    }
+}
+
+struct SceneDiscard: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "discard",
+        abstract: "Ends scenes, and removes everything of them.",
+        discussion: """
+            The session goes, with what the scene saved of itself, its messages, data folders, settings and logs. It \
+            cannot be undone.
+            """
+    )
+    .examples("torpor scene discard code@alice")
+    @OptionGroup var scenes: ScenesArgument
+    @OptionGroup var wait: WaitOptions
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        if let several = scenes.scenes.first(where: { !AppArgument.isName($0) || !$0.contains("@") }) {
+            throw ValidationError(
+                "“\(several)” can be many scenes, and discarding cannot be undone: write their names, template@name"
+            )
+        }
+    }
+
+    package func run() throws {
+        try VerbRunner.run(VerbRequest(verb: .discard, apps: scenes.scenes), options, wait: wait)
+    }
+}
+
+struct SceneList: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Shows the scenes of a template, or of all.",
+        discussion: "STATE is that of the scene's app, or unattached where it has no process."
+    )
+    .examples("torpor scene list", "torpor scene list code --json")
+    @Argument(help: ArgumentHelp("The template.", valueName: "template"))
+    var template: String?
+    @OptionGroup var options: GlobalOptions
+
+    package func run() throws {
+        let reply = try Manager(options).call(.scenes(template: template))
+        guard !options.json else { return Output.document(reply) }
+        let (templates, scenes) = try Manager.read { () throws(FieldError) in
+            let fields = try Fields(reply)
+            return (
+                try fields.list("templates") { json throws(FieldError) in try SceneTemplateInfo(json: json) },
+                try fields.list("scenes") { json throws(FieldError) in try SceneInfo(json: json) }
+            )
+        }
+        var text = ""
+        for template in templates {
+            let bound = template.maxLive.map { " of at most \($0)" } ?? ""
+            let count = "\(template.sessions) \(template.sessions == 1 ? "session" : "sessions")"
+            text += "\(template.name): \(count) of at most \(template.maxSessions), \(template.live) live\(bound)\n"
+        }
+        if templates.isEmpty, scenes.isEmpty { text = "no app of the configuration has scenes\n" }
+        guard !scenes.isEmpty else { return Output.page(text) }
+        var table = Table(["SCENE", "STATE", "OPENED", "USED", "SESSION"], whole: [0])
+        for scene in scenes {
+            table.append([
+                .init(scene.app),
+                .init(scene.state, Terminal.colour(ofState: scene.state)),
+                .init(Times.brief(scene.openedAt)),
+                .init(Self.used(scene)),
+                .init(scene.session == .null ? "-" : Terminal.harmless(scene.session.description)),
+            ])
+        }
+        Output.page(text + "\n" + table.text)
+    }
+
+    private static func used(_ scene: SceneInfo) -> String {
+        let end = scene.discardedAt.map { ", goes \(Times.brief($0))" } ?? ""
+        let time = scene.state == SceneInfo.unattached ? Times.brief(scene.usedAt) : "now"
+        return time + (scene.lacksTemplate ? ", has no template" : "") + end
+    }
+}
