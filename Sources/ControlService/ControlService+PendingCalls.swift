@@ -113,6 +113,10 @@ extension ControlService {
             }
         }
         let waiter = PendingCall(reply: reply, items: items)
+        if request.verb == .discard, request.wait {
+            let names = Set(selected.map(\.name))
+            waiter.beforeReply = { [weak self] then in self?.supervisor.scenes.whenErased(names, then) }
+        }
         guard target != nil else {
             return start(waiter, timeoutMilliseconds: request.timeoutMilliseconds)
         }
@@ -270,6 +274,7 @@ extension ControlService {
         case .gone:
             if !machine.isAlive, !coordinator.isHeld(app.id) {
                 if machine.isWaitingToLaunch { return overtaken(app, machine) }
+                if supervisor.scenes.session(of: app)?.isDiscarded == true { return result(app, ok: true, "was discarded") }
                 let text = endingText(app, item) ?? "is not running"
                 let then = machine.isForceQuit ? launchesAfterForceQuit(app) : silencedByStop(app)
                 return result(app, ok: true, then.map { "\(text); \($0)" } ?? text)
@@ -453,6 +458,7 @@ extension ControlService {
     private func finish(_ waiter: PendingCall) {
         waiter.timer?.cancel()
         pendingCalls.removeAll { $0 === waiter }
-        waiter.reply.send(waiter.render(waiter.items.compactMap(\.result)))
+        let send = { waiter.reply.send(waiter.render(waiter.items.compactMap(\.result))) }
+        if let wait = waiter.beforeReply { wait(send) } else { send() }
     }
 }

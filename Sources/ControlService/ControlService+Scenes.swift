@@ -52,6 +52,15 @@ extension ControlService {
         )
     }
 
+    /// What to do about a name that no app has, where it could be that of a scene.
+    func sceneHint(_ name: String) -> String? {
+        if supervisor.scenes.template(name) != nil {
+            return "\(name) has no scenes: ‘torpor scene open \(name)@NAME’ opens one"
+        }
+        guard let (template, _) = AppName.sceneParts(name), supervisor.scenes.template(template) != nil else { return nil }
+        return "\(template) has no such scene: ‘torpor scene open \(name)’ opens it"
+    }
+
     /// Has scenes go for good, once it is on the disk that they do.
     func discard(_ request: VerbRequest, _ chosen: [AppRuntime], for peer: Peer, _ reply: Reply) {
         let scenes = chosen.filter { $0.specification.scene != nil }

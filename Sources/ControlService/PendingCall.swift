@@ -51,6 +51,8 @@ final class PendingCall {
     var timer: TimerSource?
     /// Makes the last reply of the results.
     var render: ([VerbResult]) -> JSON = Replies.results
+    /// What is waited for when all items have their results, before the last reply.
+    var beforeReply: ((_ then: @escaping () -> Void) -> Void)?
 
     init(reply: Reply, items: [Item]) {
         self.reply = reply

@@ -27,7 +27,30 @@ struct Apply {
         for app in new.apps where outdated.contains(app.name) {
             diff.add(KeyChange(key: Self.unknownKey, old: nil, new: nil, effect: .restart), to: app.name)
         }
+        // A scene whose template is gone, or back, is another app.
+        let before = Dictionary(old.apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
+        let after = Dictionary(new.apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
+        for index in diff.apps.indices {
+            let name = diff.apps[index].name
+            guard let was = before[name], let now = after[name], was.lacksTemplate != now.lacksTemplate else { continue }
+            diff.apps[index].kind = now.lacksTemplate ? .removed : .added
+            diff.apps[index].changes = []
+        }
         self.diff = diff
+        templates = Self.templates(old.templates, new.templates)
+    }
+
+    /// What happens to templates themselves; what it means for their scenes is told of each of these.
+    private let templates: [AppliedApp]
+
+    private static func templates(_ old: [AppSpecification], _ new: [AppSpecification]) -> [AppliedApp] {
+        let before = Set(old.map(\.name))
+        let after = Set(new.map(\.name))
+        return new.filter { !before.contains($0.name) }.map {
+            AppliedApp(app: $0.name, kind: "added", message: "is a template: ‘torpor scene open \($0.name)@NAME’ makes scenes")
+        } + old.filter { !after.contains($0.name) }.map {
+            AppliedApp(app: $0.name, kind: "removed", message: "is no template any more: sessions of its scenes are kept for 30 days")
+        }
     }
 
     /// Stands for the keys that changed before torpord was replaced while the app ran on.
@@ -41,6 +64,8 @@ struct Apply {
         var change: ConfigurationDiff.App?
         /// What is restarted that it requires.
         var cause: String?
+        /// Whether it is a scene, whose template is gone, or back.
+        var isScene = false
         /// Whether it runs, or is about to.
         var isAlive = false
         /// Whether it is ended for its new definition, and launched again.
@@ -87,10 +112,11 @@ struct Apply {
     func preview(_ chosen: Set<String>, living: Set<String>) -> ApplyReply {
         let shown = diff.apps.filter { chosen.contains($0.name) }
         return ApplyReply(
-            apps: shown.map { change in
+            apps: templates + shown.map { change in
                 var entry = Entry(name: change.name, id: 0, change: change)
                 entry.isReplaced = isReplaced(change.name, chosen)
                 entry.isAlive = living.contains(change.name)
+                entry.isScene = new.apps.contains { $0.name == change.name && $0.scene != nil }
                 entry.launch = new.apps.first { $0.name == change.name }?.launch ?? .onDemand
                 return entry.applied(message: entry.preview)
             },
@@ -102,7 +128,7 @@ struct Apply {
     /// What happened, with a result for each entry.
     func reply(_ entries: [Entry], _ results: [VerbResult], isWaiting: Bool) -> ApplyReply {
         ApplyReply(
-            apps: zip(entries, results).map { entry, result in
+            apps: templates + zip(entries, results).map { entry, result in
                 var applied = entry.applied(message: entry.text(isWaiting: isWaiting && result.ok))
                 applied.state = result.state
                 applied.pid = result.pid

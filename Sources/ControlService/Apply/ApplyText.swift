@@ -25,6 +25,10 @@ extension Apply.Entry {
                 + (cause.map { ", because it requires \($0)" } ?? "")
         }
         switch change.kind {
+        case .removed where isScene:
+            let kept = "has no template any more, and its session is kept for 30 days"
+            return isAlive ? kept + (isWaiting ? "; disconnected" : "; is being disconnected") : kept
+        case .added where isScene: return "has its template again"
         case .removed:
             guard isAlive else { return "removed" }
             return isWaiting ? "removed, terminated" : "removed, is being terminated"

@@ -27,6 +27,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     /// Launches that have one and have not begun.
     private var admitted: Set<AppID> = []
     private var isLookingForPlaces = false
+    /// Who waits until nothing is left of scenes that were discarded.
+    private var awaitingErasure: [(names: Set<String>, then: () -> Void)] = []
     /// Discards sessions that nobody has used for long.
     private var timer: TimerSource?
 
@@ -36,6 +38,9 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         self.supervisor = supervisor
         disk = BackgroundWorker(supervisor.loop, named: "scenes")
     }
+
+    /// Discarded scenes of which something could not be removed.
+    private var failedErasures: Set<String> = []
 
     // MARK: What sessions there are
 
@@ -168,7 +173,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
                 + "not needed (torpor scene list \(template.name) shows when each was used)"
         }
         if coordinator.id(of: app.name) != nil { return "there is an app \(app.name) already" }
-        return app.addressProblem
+        return app.addressProblem ?? fullRefusal(template).map { "\(app.name) cannot be launched: \($0)" }
     }
 
     private func opened(_ session: SceneSession, _ trouble: String?, by person: String) {
@@ -253,8 +258,28 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             return folder.trouble { () throws(Errno) in try folder.remove(app) }
         } _: { [weak self] trouble in
             guard let self else { return }
-            if let trouble { log.warning("the session of \(app) cannot be removed: \(trouble)") }
+            if let trouble {
+                failedErasures.insert(app)
+                log.warning("the session of \(app) cannot be removed, and it is tried again at the next start: \(trouble)")
+                return lookForErased()
+            }
             if coordinator.id(of: app) == nil { roster[app] = nil }
+            lookForErased()
+        }
+    }
+
+    /// Calls back when nothing is left of scenes that are discarded.
+    package func whenErased(_ names: Set<String>, _ then: @escaping () -> Void) {
+        awaitingErasure.append((names, then))
+        lookForErased()
+    }
+
+    private func lookForErased() {
+        let waiting = awaitingErasure
+        awaitingErasure = []
+        for entry in waiting {
+            let isLeft = entry.names.contains { roster[$0]?.isDiscarded == true && !failedErasures.contains($0) }
+            if isLeft { awaitingErasure.append(entry) } else { entry.then() }
         }
     }
 
@@ -272,15 +297,16 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         if app.specification.lacksTemplate {
             return "cannot be launched: its template \(app.specification.template) is not in the configuration any more"
         }
-        guard let most = app.specification.scenes?.maxLive, !isLive(app) else { return nil }
-        let others = scenes(of: app.specification.template).filter { isLive($0) }
-        guard others.count >= most, !others.contains(where: { mayLeave($0) || isLeaving($0) }) else { return nil }
-        return "cannot be launched: \(fullText(most, app.specification.template))"
+        guard !isLive(app), let template = template(app.specification.template) else { return nil }
+        return fullRefusal(template).map { "cannot be launched: \($0)" }
     }
 
-    private func fullText(_ most: Int, _ template: String) -> String {
-        "\(most == 1 ? "one scene" : "\(most) scenes") of \(template) run (scenes.max_live), and none is in the background: "
-            + "send one there (torpor background)"
+    private func fullRefusal(_ template: AppSpecification) -> String? {
+        guard let most = template.scenes?.maxLive else { return nil }
+        let others = scenes(of: template.name).filter { isLive($0) }
+        guard others.count >= most, !others.contains(where: { mayLeave($0) || isLeaving($0) }) else { return nil }
+        let count = most == 1 ? "a scene of \(template.name) runs" : "\(most) scenes of \(template.name) run"
+        return "\(count) (scenes.max_live), and none is in the background: send one there (torpor background)"
     }
 
     private func isLeaving(_ app: AppRuntime) -> Bool { machine(app).transition == .terminating }

@@ -74,11 +74,13 @@ struct Check: ParsableCommand {
 
     private static func text(_ configuration: TorporConfiguration) -> String {
         let count = configuration.apps.count
-        var text = "OK: \(count) \(count == 1 ? "app" : "apps") in \(place(configuration))\n"
+        let templates = configuration.templates.count
+        let more = templates == 0 ? "" : templates == 1 ? " and a template of scenes" : " and \(templates) templates of scenes"
+        var text = "OK: \(count) \(count == 1 ? "app" : "apps")\(more) in \(place(configuration))\n"
         // Most apps have the same schedule: each is written once.
         var order: [String] = []
         var names: [String: [String]] = [:]
-        for app in configuration.apps {
+        for app in configuration.apps + configuration.templates {
             let schedule = sentence(ConfigurationLoader.restartSchedule(for: app))
             if names[schedule] == nil { order.append(schedule) }
             names[schedule, default: []].append(app.name)
