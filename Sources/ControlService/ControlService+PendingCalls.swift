@@ -274,7 +274,9 @@ extension ControlService {
         case .gone:
             if !machine.isAlive, !coordinator.isHeld(app.id) {
                 if machine.isWaitingToLaunch { return overtaken(app, machine) }
-                if supervisor.scenes.session(of: app)?.isDiscarded == true { return result(app, ok: true, "was discarded") }
+                if supervisor.scenes.session(of: app)?.isDiscarded == true {
+                    return result(app, ok: true, "was discarded")
+                }
                 let text = endingText(app, item) ?? "is not running"
                 let then = machine.isForceQuit ? launchesAfterForceQuit(app) : silencedByStop(app)
                 return result(app, ok: true, then.map { "\(text); \($0)" } ?? text)

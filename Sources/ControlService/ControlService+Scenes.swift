@@ -57,7 +57,9 @@ extension ControlService {
         if supervisor.scenes.template(name) != nil {
             return "\(name) has no scenes: ‘torpor scene open \(name)@NAME’ opens one"
         }
-        guard let (template, _) = AppName.sceneParts(name), supervisor.scenes.template(template) != nil else { return nil }
+        guard let (template, _) = AppName.sceneParts(name), supervisor.scenes.template(template) != nil else {
+            return nil
+        }
         return "\(template) has no such scene: ‘torpor scene open \(name)’ opens it"
     }
 

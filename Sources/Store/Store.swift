@@ -32,7 +32,7 @@ public final class Store {
     var isSyncing = false
 
     private let place: StorePlace
-    let journal: StoreJournal?
+    package let journal: StoreJournal?
     let loop: EventLoop
     private let queue: Monitor<StoreQueue>
     private var doorbell: EventCounter?

@@ -34,7 +34,8 @@ package struct Torpor: ParsableCommand {
                 subcommands: [
                     Start.self, Stop.self, Restart.self, Foreground.self, Open.self, Background.self, Suspend.self,
                     Resume.self,
-                    Interrupt.self, Scene.self, HoldApps.self, ForceQuit.self, SendSignal.self, Post.self, Reset.self, WaitFor.self,
+                    Interrupt.self, Scene.self, HoldApps.self, ForceQuit.self, SendSignal.self, Post.self, Reset.self,
+                    WaitFor.self,
                 ]
             ),
             CommandGroup(

@@ -69,7 +69,7 @@ struct DiffTests {
     ]
 
     /// Keys that say which apps there are.
-    private static let names: Set = ["instances", "instance_first"]
+    private static let names: Set = ["instances", "instance_first", "scenes"]
 
     @Test("a change of each key is found, is told by its name and value, and changes nothing else")
     func eachKey() throws {

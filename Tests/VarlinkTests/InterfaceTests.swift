@@ -68,6 +68,12 @@ import VarlinkServer
         requests.append(.open(open))
         requests.append(.open(OpenRequest(.file("/a b", type: nil))))
         requests.append(.handlers(OpenRequest(.file("/a", type: "text/plain"))))
+        requests += [.scenes(template: nil), .scenes(template: "code")]
+        var scene = OpenSceneRequest(template: "code", name: "alice")
+        requests.append(.openScene(scene))
+        (scene.session, scene.background, scene.wait) = (["n": 7], true, false)
+        (scene.timeoutMilliseconds, scene.token) = (7, .random())
+        requests.append(.openScene(scene))
         requests.append(.settings(app: "a"))
         var settings = SetSettingsRequest(app: "a")
         requests.append(.setSettings(settings))

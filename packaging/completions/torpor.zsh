@@ -77,6 +77,7 @@ _torpor() {
             'suspend:Stops the processes of apps and keeps them in memory.'
             'resume:Lets suspended apps run on, in the background.'
             'interrupt:Makes active apps inactive: user events are withheld from them.'
+            'scene:Opens scenes of a template, disconnects, discards and shows them.'
             'hold:Keeps apps from being suspended when they are in the background.'
             'force-quit:Ends apps by SIGKILL, without telling them; no event launches them again.'
             'signal:Sends a signal to the main process of apps.'
@@ -97,7 +98,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
+        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -111,6 +112,7 @@ _torpor_list() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion list -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--scenes[Show each scene of a template.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
@@ -394,7 +396,7 @@ _torpor_transfers() {
         '*:app:{__torpor_custom_complete ---completion transfers -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--session[Show only the transfers of this session.]:name:'
         '(--follow -f)'{--follow,-f}'[Show them again each second; with --json, a line for each that changed.]'
-        '*--cancel[Cancel the transfer of this number.]:id:'
+        '*--cancel[Cancel the transfer of this number, or forget one that is over; once for each.]:id:'
         '--cancel-all[Cancel all transfers of the apps.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
@@ -609,6 +611,105 @@ _torpor_interrupt() {
         '--end[End an interruption.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_scene() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+        '(-): :->command'
+        '(-)*:: :->arg'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+    case "${state}" in
+    command)
+        local -ar subcommands=(
+            'open:Brings a scene to the foreground, and makes it where there is none of that name.'
+            'disconnect:Ends scenes that are in the background or suspended, and keeps what they are.'
+            'discard:Ends scenes, and removes everything of them.'
+            'list:Shows the scenes of a template, or of all.'
+        )
+        _describe -V subcommand subcommands && ret=0
+        ;;
+    arg)
+        case "${words[1]}" in
+        open|disconnect|discard|list)
+            "_torpor_scene_${words[1]}" && ret=0
+            ;;
+        esac
+        ;;
+    esac
+
+    return "${ret}"
+}
+
+_torpor_scene_open() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':template@name:{__torpor_custom_complete ---completion scene open -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--session[What the scene is told, an object of JSON of at most 4 KiB.]:json:'
+        '--background[Launch it into the background.]'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_scene_disconnect() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:scene:{__torpor_custom_complete ---completion scene disconnect -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_scene_discard() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:scene:{__torpor_custom_complete ---completion scene discard -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_scene_list() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':template:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'

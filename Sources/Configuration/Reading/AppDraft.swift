@@ -217,7 +217,9 @@ package enum AppName {
     /// What is wrong with a scene's own name, if anything.
     package static func problem(scene name: String, of template: String) -> String? {
         let most = longestWhole - template.utf8.count - 1
-        if name.isEmpty || name.utf8.count > most { return "the name of a scene of \(template) has from 1 to \(most) characters" }
+        if name.isEmpty || name.utf8.count > most {
+            return "the name of a scene of \(template) has from 1 to \(most) characters"
+        }
         if name.utf8.contains(UInt8(ascii: "@")) { return "the name of a scene must not contain @" }
         return problem(name)
     }

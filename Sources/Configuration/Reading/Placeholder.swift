@@ -141,7 +141,8 @@ extension Probe {
         template = template.map { placeholder.put(into: $0) }
         switch kind {
         case .tcp: break
-        case .http(let host, let port, let path): kind = .http(host: host, port: port, path: placeholder.put(into: path))
+        case .http(let host, let port, let path):
+            kind = .http(host: host, port: port, path: placeholder.put(into: path))
         case .command(let words): kind = .command(words.map { placeholder.put(into: $0) })
         case .file(let path): kind = .file(placeholder.put(into: path))
         }

@@ -45,7 +45,9 @@ enum SceneReader {
             draft.error("launch", "scenes are launched when they are opened: leave it out, or write \"on-demand\"")
         }
         if app.name.utf8.count > AppName.longestTemplate {
-            draft.origin.error("the name of a template has at most \(AppName.longestTemplate) characters, since its scenes' follow it")
+            draft.origin.error(
+                "the name of a template has at most \(AppName.longestTemplate) characters, since its scenes' follow it"
+            )
         }
     }
 
@@ -63,7 +65,8 @@ enum SceneReader {
                 draft.error("sockets", "\(quoted(link)) would be the link of all scenes: put %s into it")
             }
         }
-        let texts = app.exec + Array(app.environment.values) + [app.directory].compactMap { $0 }
+        let texts =
+            app.exec + Array(app.environment.values) + [app.directory].compactMap { $0 }
             + app.environmentFiles.map(\.path) + app.beforeStart.flatMap(\.command)
         if app.sockets.isEmpty, !app.data.isWanted, !texts.contains(where: Placeholder.isForScene) {
             draft.warning(

@@ -32,7 +32,9 @@ struct Apply {
         let after = Dictionary(new.apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         for index in diff.apps.indices {
             let name = diff.apps[index].name
-            guard let was = before[name], let now = after[name], was.lacksTemplate != now.lacksTemplate else { continue }
+            guard let was = before[name], let now = after[name], was.lacksTemplate != now.lacksTemplate else {
+                continue
+            }
             diff.apps[index].kind = now.lacksTemplate ? .removed : .added
             diff.apps[index].changes = []
         }
@@ -47,10 +49,19 @@ struct Apply {
         let before = Set(old.map(\.name))
         let after = Set(new.map(\.name))
         return new.filter { !before.contains($0.name) }.map {
-            AppliedApp(app: $0.name, kind: "added", message: "is a template: ‘torpor scene open \($0.name)@NAME’ makes scenes")
-        } + old.filter { !after.contains($0.name) }.map {
-            AppliedApp(app: $0.name, kind: "removed", message: "is no template any more: sessions of its scenes are kept for 30 days")
+            AppliedApp(
+                app: $0.name,
+                kind: "added",
+                message: "is a template: ‘torpor scene open \($0.name)@NAME’ makes scenes"
+            )
         }
+            + old.filter { !after.contains($0.name) }.map {
+                AppliedApp(
+                    app: $0.name,
+                    kind: "removed",
+                    message: "is no template any more: sessions of its scenes are kept for 30 days"
+                )
+            }
     }
 
     /// Stands for the keys that changed before torpord was replaced while the app ran on.
@@ -112,14 +123,15 @@ struct Apply {
     func preview(_ chosen: Set<String>, living: Set<String>) -> ApplyReply {
         let shown = diff.apps.filter { chosen.contains($0.name) }
         return ApplyReply(
-            apps: templates + shown.map { change in
-                var entry = Entry(name: change.name, id: 0, change: change)
-                entry.isReplaced = isReplaced(change.name, chosen)
-                entry.isAlive = living.contains(change.name)
-                entry.isScene = new.apps.contains { $0.name == change.name && $0.scene != nil }
-                entry.launch = new.apps.first { $0.name == change.name }?.launch ?? .onDemand
-                return entry.applied(message: entry.preview)
-            },
+            apps: templates
+                + shown.map { change in
+                    var entry = Entry(name: change.name, id: 0, change: change)
+                    entry.isReplaced = isReplaced(change.name, chosen)
+                    entry.isAlive = living.contains(change.name)
+                    entry.isScene = new.apps.contains { $0.name == change.name && $0.scene != nil }
+                    entry.launch = new.apps.first { $0.name == change.name }?.launch ?? .onDemand
+                    return entry.applied(message: entry.preview)
+                },
             supervisor: diff.supervisor.map(KeyChangeInfo.init),
             warnings: new.warnings.map(DiagnosticInfo.init)
         )
@@ -128,19 +140,20 @@ struct Apply {
     /// What happened, with a result for each entry.
     func reply(_ entries: [Entry], _ results: [VerbResult], isWaiting: Bool) -> ApplyReply {
         ApplyReply(
-            apps: templates + zip(entries, results).map { entry, result in
-                var applied = entry.applied(message: entry.text(isWaiting: isWaiting && result.ok))
-                applied.state = result.state
-                applied.pid = result.pid
-                applied.ok = result.ok
-                applied.error = result.error
-                if !result.ok {
-                    var reason = result.message ?? ""
-                    if reason.hasPrefix(entry.name + " ") { reason.removeFirst(entry.name.count + 1) }
-                    applied.message += ", but it \(reason)"
-                }
-                return applied
-            },
+            apps: templates
+                + zip(entries, results).map { entry, result in
+                    var applied = entry.applied(message: entry.text(isWaiting: isWaiting && result.ok))
+                    applied.state = result.state
+                    applied.pid = result.pid
+                    applied.ok = result.ok
+                    applied.error = result.error
+                    if !result.ok {
+                        var reason = result.message ?? ""
+                        if reason.hasPrefix(entry.name + " ") { reason.removeFirst(entry.name.count + 1) }
+                        applied.message += ", but it \(reason)"
+                    }
+                    return applied
+                },
             supervisor: diff.supervisor.map(KeyChangeInfo.init),
             warnings: new.warnings.map(DiagnosticInfo.init)
         )

@@ -57,7 +57,8 @@ extension ManagerRequest {
             true
         case .verb(let request): request.verb == .wait
         case .mailbox(let request): !request.take && request.drop.isEmpty
-        case .signal, .post, .open, .openScene, .replayUnhandled, .dropUnhandled, .cancelTransfers, .purgeData, .settings,
+        case .signal, .post, .open, .openScene, .replayUnhandled, .dropUnhandled, .cancelTransfers, .purgeData,
+            .settings,
             .setSettings, .apply,
             .reloadPolicy,
             .upgrade:

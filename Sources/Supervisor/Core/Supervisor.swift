@@ -40,9 +40,8 @@ package final class Supervisor: Room {
     /// What the one before this one left in the keeper.
     package let inheritance: InheritedDescriptors
     package let store: Store
-    private let journal: StoreJournal?
     /// What outlives the boot.
-    package private(set) lazy var persistence = Persistence(self, store, journal)
+    package private(set) lazy var persistence = Persistence(self, store)
     /// How torpord was called.
     let invocation: Invocation
     /// Policies; nil while nobody wants any.
@@ -129,8 +128,11 @@ package final class Supervisor: Room {
         processes = ProcessTable(manager: runtime.socket)
         recovery = try Self.openRecovery(runtime, inheritance, configuration, log)
         batch = try Self.openBatch(runtime, inheritance, configuration, log)
-        journal = Persistence.openJournal(runtime, inheritance, log)
-        store = Persistence.openStore(configuration, startup, journal)
+        store = Persistence.openStore(
+            configuration,
+            startup,
+            Persistence.openJournal(runtime, inheritance, log)
+        )
         let events = EventLog()
         // Numbers go on where they were, also when the clock was set back.
         events.sequence = Int64(clamping: recovery.nextEvent)
@@ -141,7 +143,17 @@ package final class Supervisor: Room {
         }
         let (file, kept) = (recovery, store)
         recorder = Recorder(engine, log, events, keepEvent: { kept.append($0) }, keepNumber: { file.nextEvent = $0 })
-        inForce = ConfigurationInForce(configuration, invalid, inherited, roster, engine, recorder, runtime, recovery, keeper)
+        inForce = ConfigurationInForce(
+            configuration,
+            invalid,
+            inherited,
+            roster,
+            engine,
+            recorder,
+            runtime,
+            recovery,
+            keeper
+        )
         engine.performer = self
         for (id, app) in configuration.apps.enumerated() {
             apps.append(AppRuntime(id: id, specification: app, owner: self))

@@ -43,16 +43,15 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     package let store: Store
     /// What of that is not stored yet.
-    package let journal: StoreJournal?
+    package var journal: StoreJournal? { store.journal }
     /// What was remembered is with the apps: from now on it is kept up to date.
     private(set) var isRemembered = false
     /// Why nothing can be stored now.
     package private(set) var trouble: String?
 
-    package init(_ supervisor: Supervisor, _ store: Store, _ journal: StoreJournal?) {
+    package init(_ supervisor: Supervisor, _ store: Store) {
         self.supervisor = supervisor
         self.store = store
-        self.journal = journal
     }
 
     package func ended(_ app: AppRuntime, _ ending: Ending) { forgetGoal(of: app, after: ending) }

@@ -468,7 +468,9 @@ enum RecoveryCheck {
         for entry in file.entries {
             // The torpord that is to be replaced goes on writing meanwhile.
             let template = AppName.sceneParts(entry.name)?.template
-            guard let rules = rules[entry.name] ?? template.flatMap({ rules[$0] }), let record = file.snapshot(entry.slot) else { continue }
+            guard let rules = rules[entry.name] ?? template.flatMap({ rules[$0] }),
+                let record = file.snapshot(entry.slot)
+            else { continue }
             let isReadable = record.withUnsafeBytes { bytes in
                 var reader = RecordReader(bytes)
                 return AppMachine(rules: rules, from: &reader) != nil

@@ -169,7 +169,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         let most = template.scenes?.maxSessions ?? 0
         let count = roster.sessions.values.count { $0.template == template.name && !$0.isDiscarded }
         if count >= most {
-            return "\(template.name) has \(count) sessions, and may not have more (scenes.max_sessions): discard one that is "
+            return
+                "\(template.name) has \(count) sessions, and may not have more (scenes.max_sessions): discard one that is "
                 + "not needed (torpor scene list \(template.name) shows when each was used)"
         }
         if coordinator.id(of: app.name) != nil { return "there is an app \(app.name) already" }
@@ -260,7 +261,9 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             guard let self else { return }
             if let trouble {
                 failedErasures.insert(app)
-                log.warning("the session of \(app) cannot be removed, and it is tried again at the next start: \(trouble)")
+                log.warning(
+                    "the session of \(app) cannot be removed, and it is tried again at the next start: \(trouble)"
+                )
                 return lookForErased()
             }
             if coordinator.id(of: app) == nil { roster[app] = nil }
@@ -370,7 +373,11 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         guard missing > 0 else { return }
         let leaving = all.filter { mayLeave($0) }.sorted { $0.times.lastUse < $1.times.lastUse }.prefix(missing)
         for app in leaving {
-            note(app, .sceneDisconnected, text: "is disconnected, since \(first.name) is to be launched and only \(most) may run")
+            note(
+                app,
+                .sceneDisconnected,
+                text: "is disconnected, since \(first.name) is to be launched and only \(most) may run"
+            )
             try? request(.evict, of: app.id)
         }
     }
@@ -386,7 +393,9 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     }
 
     package func touched(_ apps: [AppRuntime]) {
-        guard !waiting.isEmpty || !admitted.isEmpty, apps.contains(where: { $0.specification.scene != nil }) else { return }
+        guard !waiting.isEmpty || !admitted.isEmpty, apps.contains(where: { $0.specification.scene != nil }) else {
+            return
+        }
         lookForPlaces()
     }
 
@@ -414,7 +423,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     }
 
     private func armTimer() {
-        let mayEnd = templates.contains { $0.scenes?.discardAfter != nil }
+        let mayEnd =
+            templates.contains { $0.scenes?.discardAfter != nil }
             || roster.sessions.values.contains { $0.templateGoneAt != nil }
         guard mayEnd else {
             timer = nil
@@ -441,7 +451,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         discard(due) { [weak self] in
             guard let self else { return }
             for app in due where app.isListed {
-                let why = app.specification.lacksTemplate ? "its template is gone for 30 days" : "nobody has used it for long"
+                let why =
+                    app.specification.lacksTemplate ? "its template is gone for 30 days" : "nobody has used it for long"
                 note(app, .sceneDiscarded, text: "is discarded: \(why)")
                 end(app)
             }

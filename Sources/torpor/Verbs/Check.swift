@@ -75,7 +75,8 @@ struct Check: ParsableCommand {
     private static func text(_ configuration: TorporConfiguration) -> String {
         let count = configuration.apps.count
         let templates = configuration.templates.count
-        let more = templates == 0 ? "" : templates == 1 ? " and a template of scenes" : " and \(templates) templates of scenes"
+        let more =
+            templates == 0 ? "" : templates == 1 ? " and a template of scenes" : " and \(templates) templates of scenes"
         var text = "OK: \(count) \(count == 1 ? "app" : "apps")\(more) in \(place(configuration))\n"
         // Most apps have the same schedule: each is written once.
         var order: [String] = []

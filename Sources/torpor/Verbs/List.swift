@@ -58,10 +58,12 @@ struct PlainList {
                 for app in apps { table.append(row(app)) }
                 return table
             }
-            let lines = apps.map { ($0.name, row($0)) } + templates.map { template in
-                let line = Self.row(template, all.filter { $0.template == template.name })
-                return (template.name, line + heads.dropFirst(line.count).map { _ in .init("") })
-            }
+            let lines =
+                apps.map { ($0.name, row($0)) }
+                + templates.map { template in
+                    let line = Self.row(template, all.filter { $0.template == template.name })
+                    return (template.name, line + heads.dropFirst(line.count).map { _ in .init("") })
+                }
             for line in lines.sorted(by: { $0.0 < $1.0 }) { table.append(line.1) }
             return table
         }

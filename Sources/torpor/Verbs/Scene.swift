@@ -44,7 +44,10 @@ struct SceneArgument: ParsableArguments {
 /// The names of scenes that are there.
 struct ScenesArgument: ParsableArguments {
     @Argument(
-        help: ArgumentHelp("Names of scenes, globs, tag:NAME, or a template for all of its scenes.", valueName: "scene"),
+        help: ArgumentHelp(
+            "Names of scenes, globs, tag:NAME, or a template for all of its scenes.",
+            valueName: "scene"
+        ),
         completion: .custom { words, _, _ in Completion.appsAndTags(words) }
     )
     package var scenes: [String]

@@ -186,9 +186,12 @@ import Varlink
         }
     }
 
-    @Test("Sessions outlive torpord, its keeper, and a supervisor that ends; who was sent away stays so", arguments: [
-        Loss.killed, .keeper, .both, .upgraded,
-    ])
+    @Test(
+        "Sessions outlive torpord, its keeper, and a supervisor that ends; who was sent away stays so",
+        arguments: [
+            Loss.killed, .keeper, .both, .upgraded,
+        ]
+    )
     func outlives(_ loss: Loss) throws {
         try Self.with { daemon throws in
             for name in ["front", "back", "away"] { try daemon.openScene(name) { $0.session = ["is": .string(name)] } }
@@ -299,11 +302,16 @@ import Varlink
         }
     }
 
-    @Test("Bad input is a sentence, and makes nothing", arguments: [
-        ("code", "a/b", "is no name of a scene"), ("code", "", "has from 1 to"), ("code", "a@b", "must not contain @"),
-        ("code", "..", "must not begin with"), ("cod", "x", "UnknownApp"), ("other", "x", "is no template of scenes"),
-        ("code", String(repeating: "x", count: 59), "has from 1 to 58 characters"),
-    ])
+    @Test(
+        "Bad input is a sentence, and makes nothing",
+        arguments: [
+            ("code", "a/b", "is no name of a scene"), ("code", "", "has from 1 to"),
+            ("code", "a@b", "must not contain @"),
+            ("code", "..", "must not begin with"), ("cod", "x", "UnknownApp"),
+            ("other", "x", "is no template of scenes"),
+            ("code", String(repeating: "x", count: 59), "has from 1 to 58 characters"),
+        ]
+    )
     func bad(_ template: String, _ name: String, _ sentence: String) throws {
         try Self.with(supervisor: "[apps.other]\nexec = [\"/bin/sleep\", \"100\"]\n") { daemon throws in
             do {
