@@ -16,6 +16,13 @@ extension ControlService {
         guard supervisor.isStarted else {
             return supervisor.engine.whenStarted { [weak self] in self?.openScene(request, for: peer, reply) }
         }
+        if let template = supervisor.scenes.template(request.template), template.scenes?.openedBy == .operators,
+            supervisor.inForce.accounts.authority.isOnlyPoster(peer)
+        {
+            let sentence =
+                "user \(peer.uid) may not open scenes of \(request.template): write opened_by = \"posters\" into its scenes"
+            return reply.fail(ManagerInterface.ErrorName.notPermitted, ["message": .string(sentence)])
+        }
         supervisor.scenes.open(
             request.template,
             request.name,

@@ -27,10 +27,10 @@ public struct HTTPAnswer: Sendable, Hashable {
     /// The answer to whoever asks whether anybody is there.
     public static var healthy: HTTPAnswer { HTTPAnswer(status: 200, body: ["status": "ok"]) }
 
-    /// The answer for what became of a message.
-    public init(_ outcome: PostOutcome) {
+    /// The answer for what became of a message, or of a scene that was to be opened.
+    public init(_ outcome: PostOutcome, isScene: Bool = false) {
         switch outcome {
-        case .taken(let reply): self.init(status: 202, body: reply)
+        case .taken(let reply): self.init(status: isScene ? 200 : 202, body: reply)
         case .unknownApp(let text): self.init(404, text)
         case .refused(let text): self.init(422, text)
         case .full(let text): self.init(429, text, headers: ["Retry-After": "30"])
@@ -89,6 +89,8 @@ public struct HTTPRules: Sendable {
     public enum Verdict: Sendable {
         /// It is answered at once.
         case answer(HTTPAnswer)
+        /// A scene is to be opened.
+        case open(SceneOpening)
         /// Its body is a message for that app, by the holder of that token.
         case post(HTTPTarget, GatewayToken)
     }
@@ -106,8 +108,11 @@ public struct HTTPRules: Sendable {
         }
         // Before anything that tells what there is.
         guard let token = tokens.find(authorization: authorization) else { return .answer(.unauthorized) }
+        if path.hasPrefix("/scenes/") { return scene(method, path, token) }
         guard let target = HTTPTarget(path: path) else {
-            return .answer(HTTPAnswer(404, "there is nothing here: POST /apps/NAME/TOPIC"))
+            return .answer(
+                HTTPAnswer(404, "there is nothing here: POST /apps/NAME/TOPIC, or GET /scenes/TEMPLATE/NAME")
+            )
         }
         guard method == "POST" else { return .answer(Self.wrongMethod("POST")) }
         if let problem = GatewayNames.problem(app: target.app) ?? GatewayNames.problem(topic: target.topic) {
@@ -120,6 +125,23 @@ public struct HTTPRules: Sendable {
             return .answer(.tooLarge(maxPayload))
         }
         return .post(target, token)
+    }
+
+    /// `GET /scenes/TEMPLATE/NAME`: what proxies ask before they pass a request on.
+    private func scene(_ method: String, _ path: String, _ token: GatewayToken) -> Verdict {
+        let parts = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 3 else {
+            return .answer(HTTPAnswer(404, "there is nothing here: GET /scenes/TEMPLATE/NAME"))
+        }
+        guard ["GET", "HEAD", "POST"].contains(method) else { return .answer(Self.wrongMethod("GET, HEAD, POST")) }
+        let (template, name) = (String(parts[1]), String(parts[2]))
+        if let problem = AppName.problem(template) ?? AppName.problem(scene: name, of: template) {
+            return .answer(HTTPAnswer(400, problem))
+        }
+        guard token.opens(template) else {
+            return .answer(HTTPAnswer(403, "this token is not for scenes of \(template)"))
+        }
+        return .open(SceneOpening(template: template, name: name, sender: "http:\(token.name)"))
     }
 
     private static func wrongMethod(_ allowed: String) -> HTTPAnswer {

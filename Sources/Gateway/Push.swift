@@ -54,9 +54,44 @@ public struct Push: Sendable, Hashable {
     }
 }
 
+/// A scene that is to be there for whoever comes to its socket.
+public struct SceneOpening: Sendable, Hashable {
+    /// The template's name.
+    public var template: String
+    /// The scene's own.
+    public var name: String
+    /// Whose token it was: `http:proxy`.
+    public var sender: String
+    /// By which the supervisor knows it again.
+    public var token = RequestToken.random()
+
+    /// Makes one from its parts.
+    public init(template: String, name: String, sender: String) {
+        (self.template, self.name, self.sender) = (template, name, sender)
+    }
+
+    /// The call of the supervisor that opens it. It does not wait until it runs: its socket is there, and has the patience.
+    public var call: VarlinkCall {
+        VarlinkCall(
+            method: "io.torpor.Manager.OpenScene",
+            parameters: [
+                "template": .string(template), "name": .string(name), "background": true, "wait": false,
+                "token": .string(token.text),
+            ]
+        )
+    }
+}
+
+/// What is asked of the supervisor for somebody outside.
+public enum OutsideRequest: Sendable, Hashable {
+    case post(Push)
+    case open(SceneOpening)
+}
+
 /// What became of a message.
 public enum PostOutcome: Sendable, Hashable {
-    /// It is in the app's mailbox, on disk; with the supervisor's reply: `id`, `change`, `outcome`, `message`.
+    /// It is in the app's mailbox, on disk; with the supervisor's reply: `id`, `change`, `outcome`, `message`. Or the scene is
+    /// there, with what it did.
     case taken(JSON)
     /// There is no such app.
     case unknownApp(String)

@@ -14,9 +14,33 @@ final class SupervisorLink {
         self.patience = patience
     }
 
+    /// Has it done, and waits until it is known what became of it.
+    func carryOut(_ request: OutsideRequest) -> PostOutcome {
+        switch request {
+        case .post(let push): post(push)
+        case .open(let scene): open(scene)
+        }
+    }
+
+    private func open(_ scene: SceneOpening) -> PostOutcome {
+        do throws(VarlinkClientError) {
+            let reply = try connected().call(deadline: Clock.monotonic() + patience) { scene.call }
+            guard let result = reply["results"]?.arrayValue?.first else {
+                return .unavailable("the supervisor says nothing")
+            }
+            guard result["ok"]?.boolValue == true else {
+                return .unavailable(result["message"]?.stringValue ?? "it cannot be opened now")
+            }
+            return .taken(["app": result["app"] ?? .null, "state": result["state"] ?? .null])
+        } catch {
+            if case .service = error {} else { client = nil }
+            return PostOutcome(error)
+        }
+    }
+
     /// Posts, and waits until it is known what became of it. A message whose reply was lost with the connection is
     /// posted again, with the token by which the supervisor knows it.
-    func post(_ push: Push) -> PostOutcome {
+    private func post(_ push: Push) -> PostOutcome {
         // Asked again and again it would not be taken either.
         guard push.payload.isNested(atMost: JSON.payloadDepthLimit) else {
             return .refused("it is nested more than \(JSON.payloadDepthLimit) deep")
@@ -44,7 +68,7 @@ final class SupervisorLink {
 /// Messages on their way to the supervisor: few at a time, and no more than a bound waiting.
 public final class PostQueue: Sendable {
     private struct Job: Sendable {
-        let push: Push
+        let request: OutsideRequest
         let done: @Sendable (PostOutcome) -> Void
     }
 
@@ -89,7 +113,7 @@ public final class PostQueue: Sendable {
                 while true {
                     let next: Job? = state.wait { state, _ in state.take() }
                     guard let job = next else { continue }
-                    job.done(link.post(job.push))
+                    job.done(link.carryOut(job.request))
                     state.withLock { $0.underWay -= 1 }
                     state.wake()
                 }
@@ -97,11 +121,11 @@ public final class PostQueue: Sendable {
         }
     }
 
-    /// Posts, and calls `done` on a thread of its own; false, and nothing is done, when too many wait already.
-    public func submit(_ push: Push, _ done: @escaping @Sendable (PostOutcome) -> Void) -> Bool {
+    /// Has it done, and calls `done` on a thread of its own; false, and nothing is done, when too many wait already.
+    public func submit(_ request: OutsideRequest, _ done: @escaping @Sendable (PostOutcome) -> Void) -> Bool {
         let isTaken = state.withLock { state in
             guard state.count < limit else { return false }
-            state.jobs.append(Job(push: push, done: done))
+            state.jobs.append(Job(request: request, done: done))
             return true
         }
         if isTaken { state.wake() }
@@ -111,7 +135,7 @@ public final class PostQueue: Sendable {
     /// Posts, and waits for what becomes of it; where too many wait, for its place first.
     public func post(_ push: Push) -> PostOutcome {
         let outcome = Monitor<PostOutcome?>(nil)
-        let job = Job(push: push) { result in
+        let job = Job(request: .post(push)) { result in
             outcome.withLock { $0 = result }
             outcome.wake()
         }

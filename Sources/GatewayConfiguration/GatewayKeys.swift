@@ -40,6 +40,7 @@ enum GatewayKeys {
     static let token: [Key<GatewayToken>] = [
         .value("apps", \.apps, Read.texts),
         .value("name", \.name, Read.text),
+        .value("scenes", \.scenes, Read.texts),
         .value("secret", \.secret, Read.text),
         .value("topics", \.topics, Read.texts),
     ]

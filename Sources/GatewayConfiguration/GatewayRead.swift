@@ -235,13 +235,11 @@ public enum GatewayNames {
     /// The longest topic in bytes.
     public static let longestTopic = 256
 
-    /// What is wrong with an app's name, which may be an instance's, if anything.
+    /// What is wrong with an app's name, which may be an instance's or a scene's, if anything.
     public static func problem(app: String) -> String? {
-        let parts = app.split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false)
-        if let number = parts.dropFirst().first, number.isEmpty || UInt32(number) == nil {
-            return "behind @ stands an instance's number"
-        }
-        return AppName.problem(String(parts[0]))
+        let parts = app.split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        if let problem = AppName.problem(parts[0]) { return problem }
+        return parts.count == 1 ? nil : AppName.problem(scene: parts[1], of: parts[0])
     }
 
     /// What is wrong with a topic, if anything.

@@ -74,6 +74,8 @@ public struct GatewayToken: Sendable, Hashable {
     public var apps = ["*"]
     /// Patterns of the topics that it is for.
     public var topics = ["*"]
+    /// Patterns of the templates of which it opens scenes.
+    public var scenes: [String] = []
 
     /// One without a name or a secret.
     public init() {}
@@ -82,6 +84,9 @@ public struct GatewayToken: Sendable, Hashable {
     public func allows(app: String, topic: String) -> Bool {
         apps.contains { Glob.matches($0, app) } && topics.contains { Glob.matches($0, topic) }
     }
+
+    /// Whether it opens scenes of that template.
+    public func opens(_ template: String) -> Bool { scenes.contains { Glob.matches($0, template) } }
 }
 
 /// `[[gateway.nats]]`, `[[gateway.mqtt]]`.

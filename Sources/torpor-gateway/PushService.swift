@@ -33,6 +33,7 @@ final class PushService: HTTPService {
                 surroundings.log.sayOften(.warning, "401", "somebody without a token of ours asked for \(head.path)")
             }
             return .answer(HTTPResponse(answer))
+        case .open(let scene): return .take(SceneExchange(surroundings, scene))
         case .post(let target, let token): return .take(PushExchange(self, target, token))
         }
     }
@@ -41,6 +42,42 @@ final class PushService: HTTPService {
 extension HTTPResponse {
     init(_ answer: HTTPAnswer) {
         self.init(status: answer.status, json: answer.body, headers: answer.headers.map { ($0.key, $0.value) })
+    }
+}
+
+/// One request for a scene.
+private final class SceneExchange: HTTPExchange {
+    private let surroundings: GatewayContext
+    private let scene: SceneOpening
+    private var size = 0
+
+    init(_ surroundings: GatewayContext, _ scene: SceneOpening) {
+        (self.surroundings, self.scene) = (surroundings, scene)
+    }
+
+    /// What a body says is nobody's business here.
+    func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        size += bytes.count
+        return size <= surroundings.maxPayload
+    }
+
+    func end(_ head: HTTPHead) -> HTTPDecision {
+        .later { [surroundings, scene] later in
+            let isTaken = surroundings.queue.submit(.open(scene)) { outcome in
+                let name = "\(scene.template)@\(scene.name)"
+                if case .taken = outcome {
+                    surroundings.log.say(.debug, "\(scene.sender): \(name) is open")
+                } else {
+                    surroundings.log.sayOften(
+                        .info,
+                        "\(scene.sender) \(name)",
+                        "\(scene.sender): \(name): \(outcome.text)"
+                    )
+                }
+                later.answer(HTTPResponse(HTTPAnswer(outcome, isScene: true)))
+            }
+            if !isTaken { later.answer(HTTPResponse(.busy)) }
+        }
     }
 }
 
@@ -83,7 +120,7 @@ private final class PushExchange: HTTPExchange {
         }
         body = []
         return .later { [surroundings = service.surroundings] later in
-            let isTaken = surroundings.queue.submit(push) { outcome in
+            let isTaken = surroundings.queue.submit(.post(push)) { outcome in
                 Self.tell(outcome, push, surroundings.log)
                 later.answer(HTTPResponse(HTTPAnswer(outcome)))
             }

@@ -309,7 +309,7 @@ struct DiagnosticTests {
             ("[apps.\".a\"]\nexec = [\"a\"]", "1:7: apps.\".a\": a name must not begin with . or -"),
             (
                 "[apps.\"a@1\"]\nexec = [\"a\"]",
-                "1:7: apps.\"a@1\": the name must not contain @: it stands before an instance's number"
+                "1:7: apps.\"a@1\": the name must not contain @: it stands before an instance's number or a scene's name"
             ),
             ("[apps.\"\"]\nexec = [\"a\"]", "1:7: apps.\"\": a name has from 1 to 64 characters"),
             ("apps.web = 4", "1:12: apps.web: expected a table: write [apps.web], found an integer"),

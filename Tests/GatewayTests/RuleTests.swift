@@ -51,6 +51,7 @@ import Varlink
         (all.name, all.secret) = ("all", "one")
         var some = GatewayToken()
         (some.name, some.secret, some.apps, some.topics) = ("some", "two", ["web", "web@*"], ["news*"])
+        some.scenes = ["co*"]
         let secrets = Secrets(folder: folder, credentials: nil)
         return HTTPRules(tokens: try TokenTable([all, some], secrets), maxPayload: maxPayload)
     }
@@ -67,7 +68,18 @@ import Varlink
             switch rules.judge(method: method, path: path, authorization: authorization, contentLength: length) {
             case .answer(let answer): answer.status
             case .post: 202
+            case .open: 200
             }
+        }
+        for method in ["GET", "HEAD", "POST"] {
+            #expect(status(method, "/scenes/code/alice", "Bearer fedcba9876543210") == 200)
+        }
+        #expect(status("PUT", "/scenes/code/alice", "Bearer fedcba9876543210") == 405)
+        #expect(status("GET", "/scenes/code/alice", nil) == 401)
+        #expect(status("GET", "/scenes/code/alice", "Bearer 0123456789abcdef") == 403)
+        #expect(status("GET", "/scenes/other/alice", "Bearer fedcba9876543210") == 403)
+        for (path, answer) in [("code", 404), ("code/a/b", 404), ("../x", 400), ("code/..", 400), ("code/", 400)] {
+            #expect(status("GET", "/scenes/" + path, "Bearer fedcba9876543210") == answer, "\(path)")
         }
         #expect(status("POST", "/apps/web/x", "Bearer 0123456789abcdef") == 202)
         #expect(status("POST", "/apps/web/x", "bearer 0123456789abcdef") == 202)

@@ -116,10 +116,52 @@ struct FleetWalk {
         try take(actions, for: "reconfigure: \(new.map { "\($0.name) \($0.requires)" })", stopping: leaving)
     }
 
+    /// One app comes or goes that no other requires, as scenes do.
+    private mutating func addOrRemove() throws(Violation) {
+        let name = "scene\(dice.below(3))"
+        let known = coordinator.id(of: name)
+        if let known, !coordinator.isLeaving(known) {
+            return try take(coordinator.remove(known, now: now), for: "remove \(name)", stopping: [known])
+        }
+        guard !coordinator.isShuttingDown else { return }
+        let declared = (0..<coordinator.count).filter { coordinator.exists($0) && !coordinator.isLeaving($0) }
+            .map { coordinator.definition($0).name }.filter { !$0.hasPrefix("scene") }
+        let definition = AppDefinition(
+            name: name,
+            rules: Whim.rules(&dice),
+            requires: declared.filter { _ in dice.chance(35) },
+            after: declared.filter { _ in dice.chance(15) },
+            launchesIntoForeground: dice.chance(50)
+        )
+        var change = AppChange(definition)
+        if let known {
+            change.liveRules.readiness = coordinator.machine(known).rules.readiness
+            change.liveRules.isOneshot = coordinator.machine(known).rules.isOneshot
+        }
+        let actions: [AppAction]
+        do {
+            actions = try coordinator.add(change, now: now)
+        } catch {
+            throw Violation("\(error)")
+        }
+        guard let app = coordinator.id(of: name), coordinator.definition(app) == definition else {
+            throw Violation("\(name) is not as it was added")
+        }
+        if app == apps.count {
+            apps.append(ModelApp())
+        } else if known == nil {
+            guard apps[app].tree == .none else { throw Violation("\(app) lives, and its place is given to \(name)") }
+            apps[app] = ModelApp()
+        }
+        lookUpRequirements()
+        try take(actions, for: "add \(name) \(definition.requires)", stopping: [])
+    }
+
     mutating func step() throws(Violation) {
         steps += 1
         if dice.chance(3) { try replaceDaemon() }
         if dice.chance(3) { return try reconfigure() }
+        if dice.chance(5) { return try addOrRemove() }
         switch dice.below(10) {
         case 0, 1: try ask(Whim.request(&dice), of: dice.below(apps.count))
         case 2:

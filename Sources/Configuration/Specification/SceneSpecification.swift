@@ -11,8 +11,19 @@ public struct SceneSpecification: Sendable, Hashable {
     /// Time without a process after which a session is discarded; `nil` for never.
     public var discardAfter: Duration?
 
+    /// Who may open scenes.
+    public var openedBy: SceneOpener = .operators
+
     /// A template with the default bounds.
     public init() {}
+}
+
+/// `scenes.opened_by`: who may open scenes of a template, beside root and the supervisor's own user.
+public enum SceneOpener: String, Sendable, Hashable, CaseIterable {
+    /// Who may change apps.
+    case operators
+    /// Whoever may post to apps, too: into the background, without a session of its own.
+    case posters
 }
 
 /// Reads `scenes`, and checks what is said of a template.
@@ -21,11 +32,13 @@ enum SceneReader {
         .optional("max_live", \.maxLive, Read.integer(1...10_000)),
         .value("max_sessions", \.maxSessions, Read.integer(1...10_000)),
         .value("discard_after", \.discardAfter, Read.deadline),
+        .value("opened_by", \.openedBy) { Read.choice($0, $1) },
     ]
 
     /// As a change of it is shown.
     @Sendable static func written(_ scenes: SceneSpecification) -> [String: String] {
         var members = ["max_sessions": "\(scenes.maxSessions)"]
+        members["opened_by"] = scenes.openedBy.rawValue
         members["max_live"] = scenes.maxLive.written
         members["discard_after"] = scenes.discardAfter.written
         return members

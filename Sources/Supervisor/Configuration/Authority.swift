@@ -4,6 +4,7 @@ package import Configuration
 import Engine
 import Linux
 package import TorporAPI
+import Varlink
 package import VarlinkServer
 
 /// Who may ask what: root and the supervisor's own user everything, `readers` may look, `operators` may also act; `posters`
@@ -25,7 +26,14 @@ package struct Authority: Sendable {
         if peer.uid == 0 || peer.uid == Users.effectiveUID { return nil }
         let groups = Set(peer.groups + [peer.gid])
         if !operators.isDisjoint(with: groups) { return nil }
-        if case .post = request, !posters.isDisjoint(with: groups) { return nil }
+        if !posters.isDisjoint(with: groups) {
+            switch request {
+            case .post: return nil
+            // Which templates they may open says each.
+            case .openScene(let scene) where scene.background && scene.session == .null: return nil
+            default: break
+            }
+        }
         if request.onlyLooks {
             if !readers.isDisjoint(with: groups) { return nil }
             return "user \(peer.uid) may not look at this supervisor: it needs to be in one of the groups named by "
@@ -33,6 +41,12 @@ package struct Authority: Sendable {
         }
         return "user \(peer.uid) may not change apps of this supervisor: it needs to be in one of the groups named by "
             + "operators under [supervisor]"
+    }
+
+    /// Whether the peer may do no more than post.
+    package func isOnlyPoster(_ peer: Peer) -> Bool {
+        if peer.uid == 0 || peer.uid == Users.effectiveUID { return false }
+        return operators.isDisjoint(with: Set(peer.groups + [peer.gid]))
     }
 
     /// Why the peer may ask nothing at all, so that what it sends is not even read; nil when there is something.

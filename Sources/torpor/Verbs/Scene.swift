@@ -66,7 +66,7 @@ struct SceneOpen: ParsableCommand {
     .examples(
         "torpor scene open code@alice",
         "torpor scene open code@alice --background",
-        "torpor scene open code@alice --session '{\"project\": \"/srv/alice\"}'"
+        "torpor scene open code@bob --session '{\"project\": \"/srv/alice\"}'"
     )
     @OptionGroup var scene: SceneArgument
     @Option(help: ArgumentHelp("What the scene is told, an object of JSON of at most 4 KiB.", valueName: "json"))

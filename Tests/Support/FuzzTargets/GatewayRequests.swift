@@ -19,6 +19,7 @@ enum GatewayRequests: FuzzedParser {
         token.name = "fuzz"
         token.apps = ["web", "mail-*"]
         token.topics = ["*"]
+        token.scenes = ["code", "pre*"]
         let table = TokenTable([(token, Array(secret.utf8))])
         let rules = HTTPRules(tokens: table, maxPayload: 4_096)
         let verdict = rules.judge(
@@ -31,6 +32,14 @@ enum GatewayRequests: FuzzedParser {
         case .answer(let answer):
             try expect((200..<600).contains(answer.status), "the status is \(answer.status)")
             _ = answer.body.serialised()
+        case .open(let scene):
+            let isShown = lines[2].dropFirst(7).elementsEqual(secret.utf8) && lines[2].count == secret.utf8.count + 7
+            try expect(isShown, "no token was shown, and a scene is opened")
+            try expect(token.opens(scene.template), "scenes of \(scene.template) are not allowed")
+            try expect(
+                GatewayNames.problem(app: "\(scene.template)@\(scene.name)") == nil,
+                "\(scene.name) is no name of a scene"
+            )
         case .post(let target, let token):
             let isShown = lines[2].dropFirst(7).elementsEqual(secret.utf8) && lines[2].count == secret.utf8.count + 7
             try expect(isShown, "no token was shown, and a message is taken")

@@ -111,6 +111,10 @@ import TorporAPI
                 + (name == "notes" ? opening : "")
         }.joined(separator: "\n") + """
 
+            [apps.code]
+            exec = ["/bin/sleep", "1000"]
+            scenes = {}
+
             [apps.author]
             exec = ["/bin/bash", "@D/author.sh", "\(Built.path("torpor"))"]
             launch = "background"
@@ -151,7 +155,7 @@ import TorporAPI
     private static let before = [
         "snapshot": "torpor background web kiosk && torpor suspend web kiosk", "interrupt": "torpor foreground web",
         "resume": "torpor suspend web", "wait": "torpor foreground web", "app task end": "torpor app task begin index",
-        "signal": "torpor start '*'",
+        "signal": "torpor start '*'", "scene disconnect": "torpor scene open code@alice && torpor background code",
     ]
 
     /// Stands for all programs of the reader's own.
