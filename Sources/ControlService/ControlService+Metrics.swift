@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Configuration
 import Engine
 import Lifecycle
 import Linux
@@ -38,12 +39,28 @@ extension ControlService {
             several(.appTransferred, "direction") { app in
                 app.transferCounters.bytes.map { ($0.key, Int(clamping: $0.value)) }.sorted { $0.0 < $1.0 }
             },
+            ofScenes,
             each(.appLaunches) { Int($0.counters.launches) },
             each(.appWakes) { Int($0.counters.wakes) },
             several(.appEndings, "reason") { app in
                 app.counters.endings.map { ($0.reason.rawValue, Int(clamping: $0.count)) }
             },
         ]
+    }
+
+    private var ofScenes: MetricFamily {
+        let scenes = Dictionary(grouping: supervisor.scenes.scenes(of: nil)) { $0.specification.template }
+        let states = [AppState.inactive, .active, .background, .suspended]
+        let samples = supervisor.scenes.templates.flatMap { template in
+            let found = (scenes[template.name] ?? []).map { coordinator.machine($0.id) }.filter(\.isAlive).map(\.state)
+            let away = (scenes[template.name]?.count ?? 0) - found.count
+            let counts =
+                states.map { state in (state.rawValue, found.count { $0 == state }) } + [(SceneInfo.unattached, away)]
+            return counts.map { state, count in
+                MetricSample([MetricLabel("template", template.name), MetricLabel("state", state)], Double(count))
+            }
+        }
+        return MetricFamily(.scenes, samples)
     }
 
     private var ofProcesses: [MetricFamily] {

@@ -103,7 +103,9 @@ public struct TopLayout {
             (right, ink) = ("no answer\(age == "now" ? "" : " for \(age)") ", .failed)
         case .connecting: (right, ink) = ("asking … ", .dim)
         case .up:
-            let shown = model.filter.isEmpty ? "\(model.apps.count)" : "\(model.visible.count) of \(model.apps.count)"
+            let shown =
+                model.visible.count == model.apps.count
+                ? "\(model.apps.count)" : "\(model.visible.count) of \(model.apps.count)"
             let apps = shown == "1" ? "1 app " : "\(shown) apps "
             (right, ink) =
                 model.mayChange == false ? ("reader only \(glyphs.separator) \(apps)", .warning) : (apps, .plain)

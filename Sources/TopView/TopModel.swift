@@ -173,13 +173,15 @@ public struct TopModel: Sendable {
 
     // MARK: The arrangement
 
-    /// Chooses and sorts anew. The selected app stays selected; where it is gone, its neighbour is.
+    /// Chooses and sorts anew. Scenes without a process are among what a filter finds alone. The selected app stays selected; where it is gone, its neighbour is.
     mutating func arrange() {
         let place = selectedIndex
         let wanted = filter.lowercased()
         visible = apps.filter { app in
-            wanted.isEmpty || app.name.lowercased().contains(wanted) || app.state.contains(wanted)
-                || (app.transition?.contains(wanted) ?? false) || (app.failed && "failed".contains(wanted))
+            wanted.isEmpty
+                ? !app.isUnattached
+                : app.name.lowercased().contains(wanted) || app.state.contains(wanted)
+                    || (app.transition?.contains(wanted) ?? false) || (app.failed && "failed".contains(wanted))
         }
         switch order {
         case .name: break

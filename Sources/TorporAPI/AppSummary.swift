@@ -131,6 +131,11 @@ public struct AppSummary: Hashable, Sendable {
         self.nextRestartMilliseconds = nextRestartMilliseconds
     }
 
+    /// Whether it is a scene without a process, and none is to come: there may be many, and nothing is to be seen of them.
+    public var isUnattached: Bool {
+        scene != nil && pid == nil && transition == nil && heldBack == nil && !failed && nextRestartMilliseconds == nil
+    }
+
     /// Reads it from its object.
     public init(json: JSON) throws(FieldError) {
         try self.init(fields: Fields(json))

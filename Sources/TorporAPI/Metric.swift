@@ -34,6 +34,7 @@ public enum Metric: String, CaseIterable, Sendable {
     case appTransferred = "torpor_app_transferred_bytes"
     case appLaunches = "torpor_app_launches"
     case appRestarts = "torpor_app_restarts"
+    case scenes = "torpor_scenes"
     case appEndings = "torpor_app_endings"
     case appWakes = "torpor_app_wakes"
 
@@ -69,7 +70,8 @@ public enum Metric: String, CaseIterable, Sendable {
             .policyStalls:
             .counter
         case .supervisorStart, .supervisorMemory, .supervisorDescriptors, .apps, .appFailed, .appMemory, .appUptime,
-            .appHolds, .appMail, .appUnhandled, .appTransfers, .memoryTotal, .memoryAvailable, .swapTotal, .swapFree:
+            .appHolds, .appMail, .appUnhandled, .appTransfers, .scenes, .memoryTotal, .memoryAvailable, .swapTotal,
+            .swapFree:
             .gauge
         case .transitionDuration, .wakeLatency: .histogram
         case .appState, .memoryLevel, .policyState: .stateset
@@ -96,6 +98,7 @@ public enum Metric: String, CaseIterable, Sendable {
             .appUnhandledDropped, .appLaunches, .appRestarts, .appWakes:
             ["app"]
         case .appTransfers: ["app", "state"]
+        case .scenes: ["template", "state"]
         case .appTransfersEnded: ["app", "result"]
         case .appTransferred: ["app", "direction"]
         case .appEndings: ["app", "reason"]
@@ -136,6 +139,7 @@ public enum Metric: String, CaseIterable, Sendable {
         case .appUnhandledDropped: "How many of these went since there were too many."
         case .appTransfers: "How many transfers of an app are queued, running and waiting, its subscriptions included."
         case .appTransfersEnded: "How many transfers of an app are done, failed and were cancelled."
+        case .scenes: "How many scenes of a template are in a state; unattached are those without a process."
         case .appTransferred: "What was downloaded and uploaded for an app, tries that failed included."
         case .appLaunches: "How often an app was launched."
         case .appRestarts: "How often an app was restarted since a person last started or reset it."

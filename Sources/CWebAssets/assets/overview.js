@@ -142,7 +142,10 @@ export function overview(main) {
     const words = choice.text.toLowerCase().split(/\s+/).filter(Boolean);
     const apps = [...store.apps.values()].sort(SORTS.name[1]);
     if (choice.sort !== "name") apps.sort(SORTS[choice.sort][1]);
-    const chosen = apps.filter((app) => (!choice.states.size || choice.states.has(shown(app)))
+    // Scenes without a process are found by the filter alone: there may be many, and nothing is to be seen of them.
+    const isPlain = !words.length && !choice.states.size;
+    const isUnattached = (app) => app.scene && !app.pid && !app.transition && !app.held_back && !app.failed && app.next_restart_ms === null;
+    const chosen = apps.filter((app) => !(isPlain && isUnattached(app)) && (!choice.states.size || choice.states.has(shown(app)))
       && words.every((word) => `${app.name} ${titleOf(app) ?? ""} ${WORDS[shown(app)]} ${app.transition ?? ""} ${app.status ?? ""}`.toLowerCase().includes(word)));
     const elements = chosen.map((app) => rows.get(app.name).element);
     if (elements.length !== body.children.length || elements.some((element, index) => body.children[index] !== element)) {
@@ -152,7 +155,7 @@ export function overview(main) {
     }
     setText(count, chosen.length === apps.length ? plural(apps.length, "app") : `${chosen.length} of ${plural(apps.length, "app")}`);
     none.hidden = chosen.length > 0;
-    setText(none, apps.length ? "No app is like that." : store.isOnline ? "torpord supervises no apps." : "Waiting for torpord …");
+    setText(none, apps.length ? isPlain ? "No scene has a process: the filter finds those that have none." : "No app is like that." : store.isOnline ? "torpord supervises no apps." : "Waiting for torpord …");
   }
 
   function update() {
