@@ -93,6 +93,12 @@ package final class Engine {
     /// From now on it hears of all that apps go through.
     package func add(_ observer: any LifecycleObserver) { observers.append(observer) }
 
+    /// Takes in one app more, of which the core knows, and tells all observers.
+    package func add(_ app: AppRuntime) {
+        apps.append(app)
+        for observer in observers { observer.added(app) }
+    }
+
     /// Tells all observers of a state.
     package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
         for observer in observers { observer.entered(app, from: from, to: to) }

@@ -8,6 +8,8 @@ package import Lifecycle
 /// Observers are told in the order in which they were added. What one causes (a request, a fact) waits, as ever, until all
 /// that was decided before is carried out.
 package protocol LifecycleObserver: AnyObject {
+    /// There is one app more, without another configuration, and nothing has happened to it yet.
+    func added(_ app: AppRuntime)
     /// An app has come into a state. Its ``AppRuntime/lastState`` is still the one before.
     func entered(_ app: AppRuntime, from: AppState, to: AppState)
     /// An incarnation is over. Its processes are gone, and what the app has of it is there until all have heard.
@@ -21,6 +23,7 @@ package protocol LifecycleObserver: AnyObject {
 }
 
 extension LifecycleObserver {
+    package func added(_ app: AppRuntime) {}
     package func entered(_ app: AppRuntime, from: AppState, to: AppState) {}
     package func ended(_ app: AppRuntime, _ ending: Ending) {}
     package func touched(_ apps: [AppRuntime]) {}

@@ -31,7 +31,12 @@ package final class AppTable: Sequence {
         let key = Self.order(app)
         // A configuration has them in order already.
         if let last = listed.last, Self.order(last) > key {
-            listed.insert(app, at: listed.firstIndex { Self.order($0) > key } ?? listed.count)
+            var (low, high) = (0, listed.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if Self.order(listed[middle]) > key { high = middle } else { low = middle + 1 }
+            }
+            listed.insert(app, at: low)
         } else {
             listed.append(app)
         }

@@ -42,6 +42,8 @@ package final class AudioMode: EventRoom, EventSource {
 
     package func configure() { for app in apps { touched(app) } }
 
+    package func added(_ app: AppRuntime) { touched(app) }
+
     package func concerns(_ app: AppRuntime) -> Bool {
         hasMode(app) || followed[app.id] != nil || machine(app.id).modes.contains(.audio)
     }

@@ -51,6 +51,11 @@ package final class BluetoothMode: EventRoom, EventSource {
     }
 
     // What happens elsewhere does not wait: nothing is looked at again.
+    package func added(_ app: AppRuntime) {
+        let modes = app.specification.backgroundModes
+        if modes.contains(.bluetoothCentral) || modes.contains(.bluetoothPeripheral) { configure() }
+    }
+
     package func concerns(_ app: AppRuntime) -> Bool { false }
 
     package func touched(_ app: AppRuntime) {}

@@ -64,6 +64,10 @@ package final class LocationMode: EventRoom, EventSource {
         arrange()
     }
 
+    package func added(_ app: AppRuntime) {
+        if app.specification.backgroundModes.contains(.location) { configure() }
+    }
+
     package func concerns(_ app: AppRuntime) -> Bool { followed[app.id] != nil }
 
     package func touched(_ app: AppRuntime) {

@@ -300,6 +300,8 @@ final class DeviceSource: EventRoom, EventSource {
 
     // MARK: What becomes of apps
 
+    func added(_ app: AppRuntime) { if !app.specification.devices.isEmpty { configure() } }
+
     func concerns(_ app: AppRuntime) -> Bool { ofApp[app.id] != nil }
 
     func touched(_ app: AppRuntime) {

@@ -27,6 +27,8 @@ final class KeepAlive: EventRoom, EventSource {
         for app in apps { touched(app) }
     }
 
+    func added(_ app: AppRuntime) { touched(app) }
+
     func concerns(_ app: AppRuntime) -> Bool { Self.period(of: app) != nil || due[app.id] != nil }
 
     func touched(_ app: AppRuntime) {

@@ -33,6 +33,10 @@ final class MachineNotices: EventRoom, EventSource {
         work = BackgroundWorker(wakes.loop, named: "machine")
     }
 
+    func added(_ app: AppRuntime) {
+        if !topics.isSuperset(of: app.specification.notifications) { configure() }
+    }
+
     func concerns(_ app: AppRuntime) -> Bool { false }
 
     func touched(_ app: AppRuntime) {}

@@ -329,6 +329,11 @@ package final class PathSource: EventRoom, EventSource {
 
     // MARK: What becomes of apps
 
+    package func added(_ app: AppRuntime) {
+        // Topics beyond the usual ones may need files too.
+        if concerns(app) || app.specification.notifications != NotificationTopic.usual { configure() }
+    }
+
     package func concerns(_ app: AppRuntime) -> Bool {
         triggered[app.id] != nil || app.specification.hasWatchedFiles || app.next?.hasWatchedFiles ?? false
     }

@@ -247,6 +247,8 @@ package final class Timers: EventRoom, EventSource {
 
     // MARK: What changes
 
+    package func added(_ app: AppRuntime) { if concerns(app) { configure() } }
+
     package func concerns(_ app: AppRuntime) -> Bool {
         !app.specification.timers.isEmpty || fetchInterval(of: app) != nil || heldBack[app.id] != nil
     }

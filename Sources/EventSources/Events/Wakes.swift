@@ -73,6 +73,8 @@ package enum WakeOutcome {
 package protocol EventSource: AnyObject {
     /// Another configuration is in force: the supervisor has these apps now. Called at the start too.
     func configure()
+    /// There is one app more, under the same configuration.
+    func added(_ app: AppRuntime)
     /// Whether there may be something of this app's here, by what is configured for it and by what is had of it. Where there
     /// is not, the source is not told when the app is touched. Asked when a configuration comes into force, and when the app
     /// goes by another part of it.
@@ -164,6 +166,11 @@ package final class Wakes: Room, LifecycleObserver {
     package func configure() {
         for source in sources { source.configure() }
         concerns = []
+    }
+
+    package func added(_ app: AppRuntime) {
+        if app.id < concerns.count { concerns[app.id] = Concern() }
+        for source in sources { source.added(app) }
     }
 
     /// Bits in the order of ``sources``, and of which specification they are.

@@ -51,6 +51,11 @@ final class WallClock: EventRoom, EventSource {
         armDay()
     }
 
+    func added(_ app: AppRuntime) {
+        let hasTimers = !app.specification.timers.isEmpty || app.specification.backgroundModes.contains(.fetch)
+        if hasTimers { configure() } else { touched(app) }
+    }
+
     func concerns(_ app: AppRuntime) -> Bool { app.specification.notifications.contains(.clock) }
 
     func touched(_ app: AppRuntime) {

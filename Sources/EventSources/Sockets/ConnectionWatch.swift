@@ -34,6 +34,8 @@ package final class ConnectionWatch: EventRoom, EventSource {
 
     package func configure() { for app in apps { touched(app) } }
 
+    package func added(_ app: AppRuntime) { touched(app) }
+
     package func concerns(_ app: AppRuntime) -> Bool {
         !ConnectionWish(app.specification).isNothing || sleeping[app.id] != nil || serving[app.id] != nil
             || ports[app.id] != nil

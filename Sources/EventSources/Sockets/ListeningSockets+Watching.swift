@@ -9,6 +9,8 @@ import Processes
 
 /// Sockets of apps that sleep are watched: what comes wakes them.
 extension ListeningSockets {
+    package func added(_ app: AppRuntime) { reconcile(app) }
+
     package func concerns(_ app: AppRuntime) -> Bool { sets[app.id] != nil || !wanted(app).isEmpty }
 
     package func touched(_ app: AppRuntime) {

@@ -2,7 +2,6 @@
 
 package import Configuration
 package import Engine
-import EventSources
 import Lifecycle
 import Linux
 import Output
@@ -22,15 +21,6 @@ extension Supervisor {
         app.specification = next
         app.next = nil
         specificationChanged(app, from: old)
-    }
-
-    /// There are apps more than before: whoever goes by the configuration looks at them.
-    package func appsAdded() {
-        govern()
-        dataFolders.configure()
-        transfers.configure()
-        wakes.configure()
-        interruptions.coverAll()
     }
 
     /// Brings what was made for an app into line with its specification.

@@ -174,6 +174,8 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         }
     }
 
+    package func added(_ app: AppRuntime) { if app.specification.data.isWanted { eviction.begin() } }
+
     /// Of an app that leaves the configuration, what it can make again goes, and the rest stays.
     package func forget(_ app: AppRuntime) {
         unkept[app.name] = nil

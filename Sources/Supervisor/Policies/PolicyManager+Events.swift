@@ -88,6 +88,12 @@ extension PolicyManager {
         post(TORPOR_EVENT_APPS)
     }
 
+    package func added(_ app: AppRuntime) {
+        damping.forget(app.id)
+        show(app)
+        post(TORPOR_EVENT_APPS)
+    }
+
     package func forget(_ app: AppRuntime) {
         let app = app.id
         view.remove(app)

@@ -105,7 +105,9 @@ struct SceneFolder: Sendable {
 package final class SceneRoster {
     let folder: SceneFolder
     /// By the names of their apps.
-    private(set) var sessions: [String: SceneSession]
+    private(set) var sessions: [String: SceneSession] = [:]
+    /// How many of each template there are that are not being discarded.
+    private(set) var counts: [String: Int] = [:]
     /// What could not be read of them, in sentences.
     let troubles: [String]
 
@@ -114,12 +116,16 @@ package final class SceneRoster {
         folder = SceneFolder(state: state)
         let (found, troubles) = folder.read()
         self.troubles = troubles
-        sessions = Dictionary(found.map { ($0.app, $0) }, uniquingKeysWith: { $1 })
+        for session in found { self[session.app] = session }
     }
 
     subscript(app: String) -> SceneSession? {
         get { sessions[app] }
-        set { sessions[app] = newValue }
+        set {
+            if let old = sessions[app], !old.isDiscarded { counts[old.template, default: 0] -= 1 }
+            if let newValue, !newValue.isDiscarded { counts[newValue.template, default: 0] += 1 }
+            sessions[app] = newValue
+        }
     }
 
     /// A configuration with the scenes of its templates among its apps. Those whose template it does not have are among them

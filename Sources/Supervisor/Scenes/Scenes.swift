@@ -23,10 +23,12 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     /// Who waits until a session is on the disk, by the names of the apps.
     private var opening: [String: [(Result<AppRuntime, SceneRefusal>) -> Void]] = [:]
     /// Launches that wait for a place, in the order in which they came.
-    private var waiting: [AppID] = []
+    var waiting: [AppID] = []
+    /// Scenes that have a process, of each template.
+    var alive: [String: Set<AppID>] = [:]
     /// Launches that have one and have not begun.
-    private var admitted: Set<AppID> = []
-    private var isLookingForPlaces = false
+    var admitted: Set<AppID> = []
+    var isLookingForPlaces = false
     /// Who waits until nothing is left of scenes that were discarded.
     private var awaitingErasure: [(names: Set<String>, then: () -> Void)] = []
     /// Discards sessions that nobody has used for long.
@@ -57,12 +59,10 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         apps.filter { $0.specification.scene != nil && (template == nil || $0.specification.template == template) }
     }
 
-    /// Whether a scene has a process, or is about to.
-    package func isLive(_ app: AppRuntime) -> Bool { machine(app).isAlive || admitted.contains(app.id) }
-
     /// What is wrong, and what goes on from an earlier torpord.
     func begin() {
         for trouble in roster.troubles { log.warning(trouble) }
+        for app in scenes(of: nil) { note(app) }
         for session in roster.sessions.values where session.isDiscarded { erase(session.app) }
         configure()
     }
@@ -167,7 +167,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     /// Why there can be no scene of that name.
     private func refusal(of app: AppSpecification, _ template: AppSpecification) -> String? {
         let most = template.scenes?.maxSessions ?? 0
-        let count = roster.sessions.values.count { $0.template == template.name && !$0.isDiscarded }
+        let count = roster.counts[template.name] ?? 0
         if count >= most {
             return
                 "\(template.name) has \(count) sessions, and may not have more (scenes.max_sessions): discard one that is "
@@ -211,8 +211,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         }
         let filled = supervisor.settings.filled(specification, of: nil)
         let app = AppRuntime(id: id, specification: filled, owner: supervisor)
-        apps.append(app)
-        supervisor.appsAdded()
+        engine.add(app)
         engine.takeIn(actions)
         record(app)
         return app
@@ -240,6 +239,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     package func forget(_ app: AppRuntime) {
         waiting.removeAll { $0 == app.id }
         admitted.remove(app.id)
+        alive[app.specification.template]?.remove(app.id)
         guard let session = roster[app.name] else { return }
         // One that is no longer there for another reason than that somebody discarded it comes back.
         guard session.isDiscarded else { return }
@@ -286,102 +286,6 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    // MARK: Places
-
-    /// The core asks whether a scene may be launched.
-    func launchNeedsRoom(_ app: AppRuntime) {
-        guard app.specification.scenes?.maxLive != nil else { return supervisor.memoryWatch.launchNeedsMemory(app) }
-        if !waiting.contains(app.id) { waiting.append(app.id) }
-        lookForPlaces()
-    }
-
-    /// Why a scene would have to wait for a place that nobody can be made to leave; nil where there is one.
-    package func refusalToLaunch(_ app: AppRuntime) -> String? {
-        if app.specification.lacksTemplate {
-            return "cannot be launched: its template \(app.specification.template) is not in the configuration any more"
-        }
-        guard !isLive(app), let template = template(app.specification.template) else { return nil }
-        return fullRefusal(template).map { "cannot be launched: \($0)" }
-    }
-
-    private func fullRefusal(_ template: AppSpecification) -> String? {
-        guard let most = template.scenes?.maxLive else { return nil }
-        let others = scenes(of: template.name).filter { isLive($0) }
-        guard others.count >= most, !others.contains(where: { mayLeave($0) || isLeaving($0) }) else { return nil }
-        let count = most == 1 ? "a scene of \(template.name) runs" : "\(most) scenes of \(template.name) run"
-        return "\(count) (scenes.max_live), and none is in the background: send one there (torpor background)"
-    }
-
-    private func isLeaving(_ app: AppRuntime) -> Bool { machine(app).transition == .terminating }
-
-    /// Whether a scene can be disconnected for another.
-    private func mayLeave(_ app: AppRuntime) -> Bool {
-        let machine = machine(app)
-        guard machine.isAlive, machine.state == .background || machine.state == .suspended else { return false }
-        return coordinator.memoryProtection(app.id, lastResort: false) == nil
-    }
-
-    private func lookForPlaces() {
-        guard !isLookingForPlaces, !waiting.isEmpty || !admitted.isEmpty else { return }
-        isLookingForPlaces = true
-        // Not within the step of the core that asks.
-        loop.later { [weak self] in
-            guard let self else { return }
-            isLookingForPlaces = false
-            givePlaces()
-        }
-    }
-
-    /// Lets those launch for whom there is a place, first come, first served; whoever a person wants in the foreground
-    /// before others. For the rest others are disconnected, who were used longest ago.
-    private func givePlaces() {
-        admitted = admitted.filter { !machine(apps[$0]).isAlive && coordinator.waitsForMemory($0) }
-        waiting.removeAll { !coordinator.waitsForMemory($0) }
-        let templates = Set(waiting.map { apps[$0].specification.template })
-        for template in templates.sorted() {
-            let queue = waiting.filter { apps[$0].specification.template == template }
-            let urgent = queue.filter { coordinator.launchesIntoForeground($0) }
-            givePlaces(of: template, urgent + queue.filter { !urgent.contains($0) })
-        }
-    }
-
-    private func givePlaces(of template: String, _ queue: [AppID]) {
-        let all = scenes(of: template)
-        var live = all.count { isLive($0) }
-        var held: [AppRuntime] = []
-        for id in queue {
-            let app = apps[id]
-            // One that waits for its restart has its place.
-            if let most = app.specification.scenes?.maxLive, live >= most, !machine(app).isAlive {
-                held.append(app)
-                continue
-            }
-            if !machine(app).isAlive { live += 1 }
-            admitted.insert(id)
-            waiting.removeAll { $0 == id }
-            app.heldBack = nil
-            supervisor.memoryWatch.launchNeedsMemory(app)
-        }
-        guard let first = held.first, let most = first.specification.scenes?.maxLive else { return }
-        for app in held where app.heldBack == nil {
-            let why = "\(most == 1 ? "another scene" : "\(most) other scenes") of \(template) run (scenes.max_live)"
-            app.heldBack = why
-            note(app, .waitsForPlace, text: "waits to be launched: \(why)")
-            engine.touch(app.id)
-        }
-        let missing = live - most + held.count - all.count { isLeaving($0) }
-        guard missing > 0 else { return }
-        let leaving = all.filter { mayLeave($0) }.sorted { $0.times.lastUse < $1.times.lastUse }.prefix(missing)
-        for app in leaving {
-            note(
-                app,
-                .sceneDisconnected,
-                text: "is disconnected, since \(first.name) is to be launched and only \(most) may run"
-            )
-            try? request(.evict, of: app.id)
-        }
-    }
-
     // MARK: What apps go through
 
     package func ended(_ app: AppRuntime, _ ending: Ending) {
@@ -389,14 +293,16 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         used(app)
         // It is disconnected, also after the next boot, until somebody opens it or something wakes it.
         if ending.reason == .evicted, case .rest = ending.next { app.kept.goalOfPerson = nil }
-        armTimer()
+        if let session = roster[app.name], let end = end(of: session, app) { armTimer(for: end) }
     }
 
     package func touched(_ apps: [AppRuntime]) {
-        guard !waiting.isEmpty || !admitted.isEmpty, apps.contains(where: { $0.specification.scene != nil }) else {
-            return
+        var isAny = false
+        for app in apps where app.specification.scene != nil {
+            note(app)
+            isAny = true
         }
-        lookForPlaces()
+        if isAny { lookForPlaces() }
     }
 
     /// It is in use now.
@@ -414,7 +320,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     private static let longestWait = Duration.seconds(86_400)
 
     /// When a session is discarded by itself, microseconds since 1970.
-    private func end(of session: SceneSession, _ app: AppRuntime) -> Int64? {
+    func end(of session: SceneSession, _ app: AppRuntime) -> Int64? {
         if let gone = session.templateGoneAt { return gone + Self.keptWithoutTemplate.microseconds }
         guard let time = app.specification.scenes?.discardAfter, !isLive(app), !machine(app).isWaitingToLaunch else {
             return nil
@@ -430,15 +336,18 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             timer = nil
             return
         }
-        let wallClock = Clock.realtimeMicroseconds()
         let ends = scenes(of: nil).compactMap { app in roster[app.name].flatMap { end(of: $0, app) } }
-        guard let next = ends.min() else {
-            timer = nil
-            return
-        }
-        if timer == nil { timer = try? loop.timer { [weak self] in self?.discardUnused() } }
+        timer = nil
+        if let next = ends.min() { armTimer(for: next) }
+    }
+
+    /// Looks at that time, microseconds since 1970, if not before.
+    private func armTimer(for end: Int64) {
         // Not longer than a day: the clock may be set.
-        timer?.arm(after: min(Self.longestWait, max(.milliseconds(1), .microseconds(next - wallClock))))
+        let wait = min(Self.longestWait, max(.milliseconds(1), .microseconds(end - Clock.realtimeMicroseconds())))
+        if let armed = timer?.deadline, armed <= now + wait { return }
+        if timer == nil { timer = try? loop.timer { [weak self] in self?.discardUnused() } }
+        timer?.arm(after: wait)
     }
 
     private func discardUnused() {

@@ -136,6 +136,12 @@ package final class Interruptions: LifecycleObserver {
         }
     }
 
+    package func added(_ app: AppRuntime) {
+        guard isKnown, isCovered else { return }
+        let id = app.id
+        supervisor.uninterrupted { [supervisor] in try? supervisor.request(.cover(begin: true), of: id) }
+    }
+
     // MARK: Before the machine sleeps
 
     private func waitForApps() {

@@ -32,7 +32,7 @@ extension AppTransfers {
         for app in apps { matchFeeds(of: app) }
     }
 
-    private func matchFeeds(of app: AppRuntime) {
+    func matchFeeds(of app: AppRuntime) {
         var wanted = app.specification.subscriptions
         for id in queue.feeds(of: app.name) {
             guard let transfer = queue[id], var feed = transfer.feed else { continue }

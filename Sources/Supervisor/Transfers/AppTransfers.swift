@@ -151,6 +151,12 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     }
 
     /// All of it goes.
+    package func added(_ app: AppRuntime) {
+        guard isLoaded, !app.specification.subscriptions.isEmpty else { return }
+        matchFeeds(of: app)
+        schedule()
+    }
+
     package func forget(_ app: AppRuntime) {
         for transfer in queue.transfers(of: app.name) { drop(transfer.id, keepsPart: true) }
         endHelper(of: app.name)
