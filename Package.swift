@@ -24,6 +24,7 @@ let package = Package(
         .executable(name: "torpor-gateway", targets: ["torpor-gateway"]),
         .executable(name: "torpor-keeper", targets: ["torpor-keeper"]),
         .executable(name: "torpor-policy-host", targets: ["torpor-policy-host"]),
+        .executable(name: "torpor-holding", targets: ["torpor-holding"]),
         .executable(name: "torpor-transfer", targets: ["torpor-transfer"]),
         .executable(name: "torpor-web", targets: ["torpor-web"]),
         .executable(name: "torpord", targets: ["torpord"]),
@@ -112,7 +113,8 @@ let package = Package(
         .target(
             name: "DaemonHarness",
             dependencies: [
-                "Linux", "PolicyLibraries", "TorporAPI", "Varlink", "torpor", "torpor-keeper", "torpor-policy-host",
+                "Linux", "PolicyLibraries", "TorporAPI", "Varlink", "torpor", "torpor-holding", "torpor-keeper",
+                "torpor-policy-host",
                 "torpor-transfer", "torpord",
             ],
             path: "Tests/Support/DaemonHarness"
@@ -319,6 +321,20 @@ let package = Package(
         .executableTarget(
             name: "torpor-policy-host",
             dependencies: ["CPolicyWire"],
+            linkerSettings: [
+                // No Swift start files, and, as archives of which nothing is taken, no runtimes.
+                .unsafeFlags(
+                    [
+                        "-static-stdlib", "-nostartfiles", "-L\(Context.packageDirectory)/packaging/link",
+                        "-Xclang-linker", "-static-libgcc",
+                    ],
+                    .when(configuration: .release)
+                )
+            ]
+        ),
+        // Plain C, so that it is there in a moment, and for as little as it does.
+        .executableTarget(
+            name: "torpor-holding",
             linkerSettings: [
                 // No Swift start files, and, as archives of which nothing is taken, no runtimes.
                 .unsafeFlags(
@@ -547,7 +563,7 @@ let withoutSwift: Set = [
     "CCurl", "CFuzzTargets", "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CNCurses",
     "CPolicyWire",
     "CSQLite", "CSimulatedKernel", "CSystemd", "CTOML", "CWebAssets", "CYAML", "TorporPolicyABI", "torpor-keeper",
-    "torpor-policy-host",
+    "torpor-holding", "torpor-policy-host",
     "torpor-test-app",
 ]
 /// The modules of the shell, and its core: one program, of which a fact and what comes of it go through all. In release the

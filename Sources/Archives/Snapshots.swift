@@ -58,6 +58,16 @@ package final class Snapshots: Room, LifecycleObserver {
         return folders.takesAway(folder) ? nil : folder.snapshot?.info
     }
 
+    /// The file of what an app showed last and what sort of picture it is, where it is one.
+    package func picture(of app: AppRuntime) -> (path: String, kind: String)? {
+        let folder = snapshots(of: app)
+        guard !folders.takesAway(folder), let snapshot = folder.snapshot, let kind = snapshot.info.kind, kind != .text
+        else {
+            return nil
+        }
+        return (snapshot.path, kind.rawValue)
+    }
+
     // MARK: Those that the configuration says
 
     /// Takes one. While one is being taken another is only remembered: an app that shows something new all the time is

@@ -16,11 +16,14 @@ import VarlinkServer
 extension ControlService {
     /// Carries out a verb and answers it, at once or when its apps are there.
     ///
-    /// - Parameter target: what the apps are to open in the foreground; nil for the request's own URL, if it has one.
+    /// - Parameters:
+    ///   - target: what the apps are to open in the foreground; nil for the request's own URL, if it has one.
+    ///   - waitsForPlace: a scene is launched when there is a place for it, and not refused where there is none.
     func carryOut(
         _ request: VerbRequest,
         _ selected: [AppRuntime],
         opening target: OpenTarget? = nil,
+        waitsForPlace: Bool = false,
         for peer: Peer,
         _ reply: Reply
     ) {
@@ -62,7 +65,7 @@ extension ControlService {
                 url = try target.map { target throws(RequestError) in
                     try open(target, for: peer, request.token, app)
                 }
-                try requireScene(request, app)
+                if !waitsForPlace { try requireScene(request, app) }
                 if request.verb == .start { app.skipsAdmission = request.force && !before.isAlive ? true : nil }
                 if request.verb == .suspend, !request.force { try coordinator.requireSuspendable(app.id) }
                 if request.verb == .discard {

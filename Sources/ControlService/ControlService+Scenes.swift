@@ -31,14 +31,15 @@ extension ControlService {
         ) { [weak self] result in
             guard let self else { return }
             switch result {
-            case .success(let app):
+            case .success((let app, let isNew)):
                 var verb = VerbRequest(verb: request.background ? .start : .foreground, apps: [app.name])
                 verb.background = request.background
                 verb.wait = request.wait
                 verb.timeoutMilliseconds = request.timeoutMilliseconds
                 verb.token = request.token
                 supervisor.scenes.used(app)
-                carryOut(verb, [app], for: peer, reply)
+                // A new one has its session, and waits for its place rather than to be refused one.
+                carryOut(verb, [app], waitsForPlace: isNew, for: peer, reply)
             case .failure(.noTemplate(let name)): refuse(unknown: name, reply)
             case .failure(.refused(let sentence)): reply.fail(sentence)
             }

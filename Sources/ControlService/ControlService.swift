@@ -176,7 +176,7 @@ package final class ControlService: ShellRoom, ClientService {
             case .upgrade: upgrade(reply)
             }
         } catch {
-            if let hint = sceneHint(error.name) { return reply.fail(hint) }
+            if error.problem == nil, let hint = sceneHint(error.name) { return reply.fail(hint) }
             reply.fail(error)
         }
     }

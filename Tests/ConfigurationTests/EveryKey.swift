@@ -72,7 +72,8 @@ extension LoaderTests {
         "signals": "{ didEnterBackground = \"USR1\" }", "stable_after": "\"1s\"",
         "snapshot": "{ http = \"http://[::1]:8080/s?x\", deadline = \"2s\" }",
         "sockets": """
-        [{ stream = "[::1]:80", name = "web", reuse_port = true, backlog = 7, no_delay = true, wake = "foreground" }, \
+        [{ stream = "[::1]:80", name = "web", reuse_port = true, backlog = 7, no_delay = true, \
+        holding = "snapshot", holding_after = "1s", wake = "foreground" }, \
         { datagram = "53", reuse_port = true, receive_buffer = "1MiB" }]
         """,
         "state_limit": "\"none\"", "stderr": "\"e.log\"", "stdin": "\"/in\"", "stop_signal": "\"SIGINT\"",
@@ -254,6 +255,7 @@ extension LoaderTests {
         web.name = "web"
         web.plan.reusePort = true
         (web.backlog, web.hasBacklog, web.noDelay, web.wake) = (7, true, true, .foreground)
+        (web.holding, web.holdingAfter) = (.snapshot, .seconds(1))
         var names = SocketSpecification(.datagram, .port(53))
         names.name = "1"
         names.plan.reusePort = true

@@ -27,6 +27,8 @@ enum SocketReader {
         .value("directory_mode", \.directoryMode, TableReader.mode),
         .value("free_bind", \.plan.freeBind, Read.boolean),
         .optional("group", \.group, Read.text),
+        .value("holding", \.holding, holding),
+        .value("holding_after", \.holdingAfter, Read.positiveDuration),
         .value("keep_alive", \.keepAlive, Read.boolean),
         .value("mode", \.mode, TableReader.mode),
         .value("no_delay", \.noDelay, Read.boolean),
@@ -166,6 +168,8 @@ enum SocketReader {
         only(["user"], isTCP, "TCP sockets: of others the kernel cannot keep a client waiting")
         only(["reuse_port", "free_bind", "transparent", "bind_to_device"], address.isInternet, "TCP and UDP sockets")
         only(["broadcast", "pass_packet_info"], socket.plan.kind == .datagram && address.isInternet, "UDP sockets")
+        only(["holding", "holding_after"], socket.plan.kind == .stream, "sockets of streams")
+        only(["holding_after"], socket.holding != nil, "sockets with holding")
         only(["backlog"], socket.plan.kind != .datagram, "sockets with connections")
         only(["mode", "owner", "group", "directory_mode", "symlinks", "remove_on_stop"], isPath, "sockets with a path")
         only(["pass_credentials"], address.isUnix, "Unix sockets")
@@ -218,6 +222,14 @@ enum SocketReader {
             return nil
         }
         return time
+    }
+
+    /// `true` is `"plain"`, `false` is none.
+    private static func holding(_ context: Context, _ node: Node) -> HoldingPage?? {
+        if case .boolean(let isWanted) = node.value { return .some(isWanted ? .plain : nil) }
+        guard case .string = node.value else { return context.expected("true, \"plain\" or \"snapshot\"", node) }
+        let page: HoldingPage? = Read.choice(context, node)
+        return page.map { .some($0) }
     }
 
     private static func buffer(_ context: Context, _ node: Node) -> UInt64?? {

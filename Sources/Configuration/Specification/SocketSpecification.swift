@@ -50,6 +50,10 @@ public struct SocketSpecification: Sendable, Hashable {
     public var wake: WakeManner = .background
     /// Whether new connections wait while the app is inactive.
     public var user = false
+    /// What browsers are shown that wait for the app; `nil` for nothing.
+    public var holding: HoldingPage?
+    /// How long a connection waits for the app before that.
+    public var holdingAfter: Duration = .seconds(2)
 
     /// A socket with nothing special.
     public init(_ kind: Sockets.Kind, _ address: SocketAddress) { plan = SocketPlan(kind, address) }
@@ -69,6 +73,14 @@ public struct SocketSpecification: Sendable, Hashable {
     func isPassedLike(_ other: SocketSpecification) -> Bool {
         name == other.name && identity == other.identity && nonBlocking == other.nonBlocking
     }
+}
+
+/// `holding`: what browsers are shown while an app is on its way.
+public enum HoldingPage: String, Sendable, Hashable, CaseIterable {
+    /// What the app is called, and for how long it has been on its way.
+    case plain
+    /// That, and what it showed last.
+    case snapshot
 }
 
 extension Sockets.Kind {
@@ -109,6 +121,8 @@ extension SocketSpecification: Written {
         add("send_buffer", sendBuffer.map(Write.size), nil)
         add("wake", wake.rawValue, usual.wake.rawValue)
         add("user", user.written, usual.user.written)
+        add("holding", holding?.rawValue, nil)
+        add("holding_after", holdingAfter.written, usual.holdingAfter.written)
         return parts.joined(separator: ", ")
     }
 }

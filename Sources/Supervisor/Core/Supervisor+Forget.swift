@@ -23,7 +23,8 @@ extension Supervisor {
     }
 
     package func forget(_ app: AppRuntime) {
-        note(app, .removed, text: "was removed from the configuration, and is gone")
+        let isDiscarded = scenes.session(of: app)?.isDiscarded ?? false
+        note(app, .removed, text: isDiscarded ? "was discarded" : "was removed from the configuration, and is gone")
         apps.remove(app)
         if let capture = app.capture {
             keeper.release(DescriptorName.output(app.name))

@@ -227,7 +227,7 @@ package final class Supervisor: Room {
             Announcements(engine, recorder), launcher, persistence, shares, snapshots, savedStates, memoryWatch,
             lockWatch, appSockets,
             service,
-            interruptions, mailboxes, settings, wakes, dataFolders, transfers, scenes,
+            interruptions, mailboxes, settings, wakes, dataFolders, transfers, scenes, HoldingPages(self),
         ]
         for observer in observers { engine.add(observer) }
         if let clients { engine.add(clients) }

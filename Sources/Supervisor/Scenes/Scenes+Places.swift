@@ -18,12 +18,14 @@ extension Scenes {
             alive[template, default: []].insert(app.id)
         } else {
             alive[template]?.remove(app.id)
+            placed[app.id] = nil
         }
     }
 
     /// Those of a template that have a process, or are about to.
     private func live(of template: String) -> [AppRuntime] {
-        (alive[template] ?? []).union(admitted.filter { apps[$0].specification.template == template }).map { apps[$0] }
+        (alive[template] ?? []).union(admitted.union(reserved).filter { apps[$0].specification.template == template })
+            .map { apps[$0] }
     }
 
     /// The core asks whether a scene may be launched.
@@ -31,6 +33,14 @@ extension Scenes {
         guard app.specification.scenes?.maxLive != nil else { return supervisor.memoryWatch.launchNeedsMemory(app) }
         if !waiting.contains(app.id) { waiting.append(app.id) }
         lookForPlaces()
+    }
+
+    /// Something has launched or woken it, and nobody has brought it to the foreground.
+    package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
+        guard to == .background, from == .notRunning || from == .suspended, app.specification.scene != nil else {
+            return
+        }
+        placed[app.id] = now
     }
 
     /// Why a scene would have to wait for a place that nobody can be made to leave; nil where there is one.
@@ -45,9 +55,21 @@ extension Scenes {
     func fullRefusal(_ template: AppSpecification) -> String? {
         guard let most = template.scenes?.maxLive else { return nil }
         let others = live(of: template.name)
-        guard others.count >= most, !others.contains(where: { mayLeave($0) || isLeaving($0) }) else { return nil }
+        // Those that are launched, or end, may make place; whoever is to be in the foreground will not.
+        func stays(_ app: AppRuntime) -> Bool {
+            let machine = machine(app)
+            if machine.transition == .terminating { return false }
+            return machine.goal == .active || machine.goal == .inactive || machine.rules.eviction == .never
+        }
+        guard others.count >= most, others.allSatisfy(stays) else { return nil }
         let count = most == 1 ? "a scene of \(template.name) runs" : "\(most) scenes of \(template.name) run"
-        return "\(count) (scenes.max_live), and none is in the background: send one there (torpor background)"
+        let protected = others.filter { machine($0).rules.eviction == .never && machine($0).state != .active }
+        guard let one = protected.first else {
+            return
+                "\(count) (scenes.max_live), and all are in the foreground: send one to the background (torpor background)"
+        }
+        return
+            "\(count) (scenes.max_live), and none is ended for another (evict = \"never\"): stop one (torpor stop \(one.name))"
     }
 
     private func isLeaving(_ app: AppRuntime) -> Bool { machine(app).transition == .terminating }
@@ -55,9 +77,23 @@ extension Scenes {
     /// Whether a scene can be disconnected for another.
     private func mayLeave(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
-        guard machine.isAlive, machine.state == .background || machine.state == .suspended else { return false }
+        guard machine.isAlive, machine.state == .background || machine.state == .suspended,
+            timeToStay(app) == .zero
+        else { return false }
         return coordinator.memoryProtection(app.id, lastResort: false) == nil
     }
+
+    /// How long a scene keeps its place that something has launched or woken just now: long enough to do what that was for,
+    /// and longer where a connection still waits to be accepted. Without it scenes that many want at once would end each
+    /// other before any has answered.
+    private func timeToStay(_ app: AppRuntime) -> Duration {
+        guard let since = placed[app.id] else { return .zero }
+        let isWaitedFor = supervisor.wakes.sockets.sockets(of: app).contains { ($0.info.waiting ?? 0) > 0 }
+        return max(.zero, since + (isWaitedFor ? Self.longestStay : Self.shortestStay) - now)
+    }
+
+    private static let shortestStay = Duration.seconds(1)
+    private static let longestStay = Duration.seconds(10)
 
     func lookForPlaces() {
         guard !isLookingForPlaces, !waiting.isEmpty || !admitted.isEmpty else { return }
@@ -74,6 +110,7 @@ extension Scenes {
     /// before others. For the rest others are disconnected, who were used longest ago.
     private func givePlaces() {
         admitted = admitted.filter { !machine(apps[$0]).isAlive && coordinator.waitsForMemory($0) }
+        reserved = reserved.filter { !machine(apps[$0]).isAlive && machine(apps[$0]).isWaitingToLaunch }
         waiting.removeAll { !coordinator.waitsForMemory($0) }
         let templates = Set(waiting.map { apps[$0].specification.template })
         for template in templates.sorted() {
@@ -90,11 +127,12 @@ extension Scenes {
         for id in queue {
             let app = apps[id]
             // One that waits for its restart has its place.
-            if let most = app.specification.scenes?.maxLive, live >= most, !machine(app).isAlive {
+            if let most = app.specification.scenes?.maxLive, live >= most, !machine(app).isAlive, !reserved.contains(id)
+            {
                 held.append(app)
                 continue
             }
-            if !machine(app).isAlive { live += 1 }
+            if !machine(app).isAlive, reserved.remove(id) == nil { live += 1 }
             admitted.insert(id)
             waiting.removeAll { $0 == id }
             app.heldBack = nil
@@ -118,5 +156,10 @@ extension Scenes {
             )
             try? request(.evict, of: app.id)
         }
+        guard leaving.count < missing, let next = all.map({ timeToStay($0) }).filter({ $0 > .zero }).min() else {
+            return
+        }
+        if stayTimer == nil { stayTimer = try? loop.timer { [weak self] in self?.lookForPlaces() } }
+        stayTimer?.arm(after: next)
     }
 }

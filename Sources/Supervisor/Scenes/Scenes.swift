@@ -21,13 +21,19 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     /// Writes sessions, one after the other.
     private let disk: BackgroundWorker
     /// Who waits until a session is on the disk, by the names of the apps.
-    private var opening: [String: [(Result<AppRuntime, SceneRefusal>) -> Void]] = [:]
+    private var opening: [String: [(Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) -> Void]] = [:]
     /// Launches that wait for a place, in the order in which they came.
     var waiting: [AppID] = []
     /// Scenes that have a process, of each template.
     var alive: [String: Set<AppID>] = [:]
     /// Launches that have one and have not begun.
     var admitted: Set<AppID> = []
+    /// Scenes that are launched again, and keep the place that they had.
+    var reserved: Set<AppID> = []
+    /// When something launched or woke a scene that is in the background now.
+    var placed: [AppID: Duration] = [:]
+    /// Looks again when one has stayed long enough.
+    var stayTimer: TimerSource?
     var isLookingForPlaces = false
     /// Who waits until nothing is left of scenes that were discarded.
     private var awaitingErasure: [(names: Set<String>, then: () -> Void)] = []
@@ -122,8 +128,10 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         _ name: String,
         options: JSON,
         by person: String,
-        _ completion: @escaping (Result<AppRuntime, SceneRefusal>) -> Void
+        _ completion: @escaping (Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) -> Void
     ) {
+        // One that says nothing is none.
+        let options = options.objectValue?.isEmpty == true ? .null : options
         guard let found = self.template(template) else { return completion(.failure(.noTemplate(template))) }
         if let problem = AppName.problem(scene: name, of: template) {
             return completion(.failure(.refused("\(quoted(name)) is no name of a scene: \(problem)")))
@@ -134,9 +142,9 @@ package final class Scenes: ShellRoom, LifecycleObserver {
                 return completion(.failure(.refused("\(app.name) is being discarded: open it again when that is done")))
             }
             if options != .null, options != session.options {
-                let hint = "open it without options, or discard it first (torpor scene discard \(app.name))"
+                let hint = "open it without one, or discard it first (torpor scene discard \(app.name))"
                 return completion(
-                    .failure(.refused("\(app.name) was opened with other options, and keeps them: \(hint)"))
+                    .failure(.refused("\(app.name) was opened with another session, and keeps it: \(hint)"))
                 )
             }
         }
@@ -145,7 +153,9 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             opening[app.name]?.append(completion)
             return
         }
-        if let id = coordinator.id(of: app.name), roster[app.name] != nil { return completion(.success(apps[id])) }
+        if let id = coordinator.id(of: app.name), roster[app.name] != nil {
+            return completion(.success((apps[id], false)))
+        }
         if let refusal = refusal(of: app, found) { return completion(.failure(.refused(refusal))) }
         opening[app.name] = [completion]
         var session = SceneSession(
@@ -179,7 +189,9 @@ package final class Scenes: ShellRoom, LifecycleObserver {
 
     private func opened(_ session: SceneSession, _ trouble: String?, by person: String) {
         let waiters = opening.removeValue(forKey: session.app) ?? []
-        func tell(_ result: Result<AppRuntime, SceneRefusal>) { for waiter in waiters { waiter(result) } }
+        func tell(_ result: Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) {
+            for waiter in waiters { waiter(result) }
+        }
         if let trouble {
             roster[session.app] = nil
             return tell(.failure(.refused("the session of \(session.app) cannot be written: \(trouble)")))
@@ -195,7 +207,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         do throws(DependencyError) {
             let app = try add(template.scene(named: session.name))
             note(app, .sceneOpened, text: "is opened, a new scene of \(session.template)", reason: person)
-            tell(.success(app))
+            tell(.success((app, true)))
         } catch {
             roster[session.app] = nil
             erase(session.app)
@@ -239,6 +251,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     package func forget(_ app: AppRuntime) {
         waiting.removeAll { $0 == app.id }
         admitted.remove(app.id)
+        reserved.remove(app.id)
+        placed[app.id] = nil
         alive[app.specification.template]?.remove(app.id)
         guard let session = roster[app.name] else { return }
         // One that is no longer there for another reason than that somebody discarded it comes back.
@@ -293,6 +307,12 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         used(app)
         // It is disconnected, also after the next boot, until somebody opens it or something wakes it.
         if ending.reason == .evicted, case .rest = ending.next { app.kept.goalOfPerson = nil }
+        if app.specification.scenes?.maxLive != nil {
+            switch ending.next {
+            case .relaunch, .restart: reserved.insert(app.id)
+            case .rest, .gaveUp: break
+            }
+        }
         if let session = roster[app.name], let end = end(of: session, app) { armTimer(for: end) }
     }
 

@@ -93,6 +93,8 @@ struct PlainHealth {
         }
         if apps.isEmpty { problems += supervisor.troubles.map { Problem(sentence: $0) } }
         for app in summaries {
+            // Of those that a template or a pattern stands for, scenes without a process are as they should be.
+            if state == nil, app.isUnattached, !apps.contains(app.name) { continue }
             if let sentence = apps.isEmpty ? Self.problemOfAny(app) : Self.problem(app, state) {
                 problems.append(Problem(app: app.name, sentence: sentence))
             }

@@ -13,7 +13,6 @@ import Varlink
         [apps.code]
         exec = ["/usr/bin/python3", "-S", "@D/app.py", "%s"]
         ready = "notify"
-        restart = "never"
         data_folders = true
         tags = ["all"]
         topics.news = { wake = "background" }
@@ -156,6 +155,43 @@ import Varlink
             } catch {
                 #expect("\(error)".contains("has 4 sessions, and may not have more"))
             }
+        }
+    }
+
+    @Test("Everybody is answered where more want a scene at once than may run, one after the other")
+    func contended() throws {
+        try Self.with("{ max_live = 1 }") { daemon throws in
+            let names = (1...5).map { "s\($0)" }
+            for name in names { try daemon.openScene(name) { ($0.background, $0.wait) = (true, false) } }
+            let clients = try names.map { try daemon.connectTo($0) }
+            for (name, client) in zip(names, clients) {
+                #expect(try client.receive(until: "the end") == "\(name) 1")
+            }
+            // A launch for each, and not one for each time that somebody was sent away.
+            for name in names { #expect(try (daemon.summary("code@\(name)").incarnation ?? 0) <= 3) }
+        }
+    }
+
+    @Test("A scene that is restarted, or restarts, keeps its place among those that run")
+    func restarted() throws {
+        try Self.with(
+            "{ max_live = 1 }",
+            keys: "restart = \"on-failure\"\nrestart_backoff = { initial = \"0s\" }\n" + Self.sockets
+        ) {
+            daemon throws in
+            try daemon.openScene("a")
+            try daemon.done(.background, "code@a")
+            try daemon.openScene("b")
+            let waiting = try daemon.connectTo("a")
+            try daemon.eventually("a waits") { try daemon.summary("code@a").heldBack != nil }
+            try daemon.done(.restart, "code@b")
+            #expect(try daemon.summary("code@b").incarnation == 2)
+            kill(try #require(try daemon.summary("code@b").pid), SIGKILL)
+            try daemon.eventually("b is there again") { try daemon.summary("code@b").incarnation == 3 }
+            try daemon.waitFor("code@b", "active")
+            #expect(daemon.processes(of: "code@a").isEmpty)
+            try daemon.done(.background, "code@b")
+            #expect(try waiting.receive(until: "the end") == "a 1")
         }
     }
 

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Linux
+import Varlink
+
+/// The page that browsers are shown while an app is on its way. It needs no script, and nothing from anywhere.
+enum HoldingDocument {
+    /// In its place torpor-holding puts how many seconds the app has been on its way.
+    static let seconds = "@SECONDS@"
+    private static let largestPicture = 2 << 20
+
+    /// The document. A picture is an address of the scheme `data`.
+    static func page(title: String, picture: String?) -> [UInt8] {
+        let name = escaped(title)
+        let image = picture.map { "<img src=\"\($0)\" alt=\"\">" } ?? ""
+        let text = """
+            <!doctype html>
+            <html lang="en">
+            <head>
+            <meta charset="utf-8">
+            <meta name="viewport" content="width=device-width, initial-scale=1">
+            <meta name="robots" content="noindex">
+            <title>\(name) is starting</title>
+            <style>
+            :root { color-scheme: light dark; }
+            body { margin: 0; min-height: 100vh; display: grid; place-items: center; font: 1.1rem system-ui, sans-serif; }
+            main { position: relative; padding: 2rem 3rem; border-radius: 1rem; background: Canvas; text-align: center; }
+            img { position: fixed; inset: 0; width: 100%; height: 100%; object-fit: cover; filter: blur(12px); }
+            p { opacity: .7; }
+            </style>
+            </head>
+            <body>
+            \(image)
+            <main role="status">
+            <h1>\(name) is starting</h1>
+            <p>It has been on its way for \(seconds) s. This page goes on by itself.</p>
+            </main>
+            </body>
+            </html>
+
+            """
+        return Array(text.utf8)
+    }
+
+    /// A picture for the page: what its file has, where that is one and not too large.
+    static func image(_ picture: (path: String, kind: String)) -> String? {
+        guard let bytes = try? File.read(picture.path, limit: largestPicture + 1), bytes.count <= largestPicture else {
+            return nil
+        }
+        return "data:image/\(picture.kind);base64,\(Base64.encode(bytes))"
+    }
+
+    private static func escaped(_ text: String) -> String {
+        var result = ""
+        for character in text.unicodeScalars {
+            switch character {
+            case "<": result += "&lt;"
+            case ">": result += "&gt;"
+            case "&": result += "&amp;"
+            case "\"": result += "&quot;"
+            case "@": result += "&#64;"
+            default: result.unicodeScalars.append(character)
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Archives
+import Configuration
+import Engine
+import EventLoop
+import EventSources
+import Lifecycle
+import Linux
+import Processes
+import Varlink
+
+/// Sees to it that browsers that wait for an app are told so: while it is on its way, torpor-holding accepts what the app
+/// does not (`holding` of a socket).
+///
+/// One process for each such launch, without rights, that ends with it. Nothing is lost when it cannot be started, or dies:
+/// then connections wait, as they do without.
+final class HoldingPages: ShellRoom, LifecycleObserver {
+    unowned(unsafe) let supervisor: Supervisor
+    /// Reads snapshots.
+    private let disk: BackgroundWorker
+    private var told: Set<String> = []
+
+    /// What is done for one app on its way.
+    final class Holding {
+        /// When that began.
+        let since: Duration
+        /// It is about to be shown.
+        var timer: TimerSource?
+        /// Its end has torpor-holding end.
+        var control: Descriptor?
+        var process: Descriptor?
+        var isOver = false
+
+        init(since: Duration) { self.since = since }
+    }
+
+    init(_ supervisor: Supervisor) {
+        self.supervisor = supervisor
+        disk = BackgroundWorker(supervisor.loop, named: "holding", isInOrder: false)
+    }
+
+    /// How long an app of which nothing says when it is ready may take to accept its first connection.
+    private static let longestSilence = Duration.seconds(120)
+    /// Connections that wait when torpor-holding comes have waited for longer already.
+    private static let firstLook = Duration.milliseconds(200)
+    /// The user nobody.
+    private static let nobody: UInt32 = 65534
+
+    func touched(_ apps: [AppRuntime]) {
+        for app in apps where app.holding != nil || Self.wants(app) { look(at: app) }
+    }
+
+    func forget(_ app: AppRuntime) { end(app) }
+
+    private static func wants(_ app: AppRuntime) -> Bool { app.specification.sockets.contains { $0.holding != nil } }
+
+    private func look(at app: AppRuntime) {
+        let machine = machine(app)
+        guard !isEnding, Self.wants(app), machine.isWaitingToLaunch || machine.transition == .launching || isSilent(app)
+        else {
+            return end(app)
+        }
+        guard app.holding == nil else { return }
+        let holding = Holding(since: app.run.launchedAt ?? now)
+        app.holding = holding
+        let wait = app.specification.sockets.filter { $0.holding != nil }.map(\.holdingAfter).min() ?? .zero
+        holding.timer = try? loop.timer { [weak self, weak app, weak holding] in
+            guard let self, let app, let holding, app.holding === holding else { return }
+            holding.timer = nil
+            prepare(app, holding)
+        }
+        holding.timer?.arm(after: wait)
+    }
+
+    /// Whether it runs, has not said that it is ready, and is not going to: it accepts connections when it does.
+    private func isSilent(_ app: AppRuntime) -> Bool {
+        let machine = machine(app)
+        guard machine.isAlive, machine.rules.readiness == .exec, machine.transition != .terminating,
+            let began = app.run.launchedAt
+        else { return false }
+        return machine.state != .suspended && now - began < Self.longestSilence
+    }
+
+    /// It is not needed any more.
+    private func end(_ app: AppRuntime) {
+        guard let holding = app.holding else { return }
+        app.holding = nil
+        holding.isOver = true
+        holding.timer?.cancel()
+        // It finishes what it has begun; a supervisor that ends leaves nothing.
+        holding.control = nil
+        if isEnding, let process = holding.process { try? Pidfd.sendSignal(process.raw, Signal.kill) }
+    }
+
+    // MARK: The page
+
+    private func prepare(_ app: AppRuntime, _ holding: Holding) {
+        let title = app.specification.presentation.title ?? app.name
+        let wantsPicture = app.specification.sockets.contains { $0.holding == .snapshot }
+        let picture = wantsPicture ? supervisor.snapshots.picture(of: app) : nil
+        disk.ask {
+            HoldingDocument.page(title: title, picture: picture.flatMap(HoldingDocument.image))
+        } _: { [weak self, weak app] page in
+            guard let self, let app, app.holding === holding else { return }
+            do throws(LaunchError) {
+                try start(app, holding, page)
+            } catch {
+                tell(app, error.description)
+            }
+        }
+    }
+
+    private func tell(_ app: AppRuntime, _ trouble: String) {
+        guard told.insert(app.name).inserted else { return }
+        log.warning("\(app.name): browsers are shown nothing while it is on its way: \(trouble)")
+    }
+
+    private func start(_ app: AppRuntime, _ holding: Holding, _ document: [UInt8]) throws(LaunchError) {
+        guard let program = ThisProcess.companion("torpor-holding", variable: "TORPOR_HOLDING") else {
+            throw LaunchError("torpor-holding is neither beside torpord nor in ../libexec/torpor")
+        }
+        let sockets = supervisor.wakes.sockets.sockets(of: app).filter { $0.specification.holding != nil }
+        let listening = sockets.compactMap { $0.descriptor?.raw }
+        guard !listening.isEmpty else { return }
+        let after = sockets.map(\.specification.holdingAfter).min() ?? .seconds(2)
+        func milliseconds(_ time: Duration) -> String { "\(max(0, time.microseconds / 1000))" }
+        var plan = LaunchPlan(
+            app: app.name,
+            incarnation: machine(app).incarnation,
+            executable: program,
+            arguments: [
+                "torpor-holding", milliseconds(after), milliseconds(min(after, Self.firstLook)),
+                milliseconds(now - holding.since),
+            ],
+            environment: [
+                "\(AppTag.helperVariable)=1", "TORPOR_MANAGER_SOCKET=\(supervisor.runtime.socket)",
+                "TORPOR_APP=\(app.name)", "TORPOR_INCARNATION=\(machine(app).incarnation)",
+            ]
+        )
+        plan.directory = "/"
+        plan.isHelper = true
+        plan.oomScoreAdjust = ProcessTree.oomScoreForChildren
+        if Users.isRoot { plan.user = (Self.nobody, Self.nobody, [Self.nobody]) }
+        do throws(Errno) {
+            let page = try Memory.file(named: "holding")
+            try File.write(page.raw, at: 0, document)
+            let (ours, theirs) = try Sockets.pair(.stream)
+            plan.passed = [theirs.raw, page.raw] + listening
+            holding.control = ours
+            supervisor.keeper.launch(plan) { [weak self, weak app] result in
+                switch result {
+                case .success(let launched):
+                    holding.process = launched.pidfd
+                    self?.supervisor.launcher.helpers[launched.pid] = { _ in holding.process = nil }
+                    // The keeper has kept the other end until now.
+                    if holding.isOver, self?.isEnding ?? true { try? Pidfd.sendSignal(launched.pidfd.raw, Signal.kill) }
+                case .failure(let failure): if let app { self?.tell(app, failure.description) }
+                }
+            }
+            withExtendedLifetime((theirs, page)) {}
+        } catch {
+            throw LaunchError("no page can be made: \(error)")
+        }
+    }
+}
+
+extension AppRuntime {
+    /// What is done for those who wait for it.
+    fileprivate var holding: HoldingPages.Holding? {
+        get { slots[HoldingSlot.self] }
+        set { slots[HoldingSlot.self] = newValue }
+    }
+}
+
+private enum HoldingSlot: Slot { typealias Value = HoldingPages.Holding }

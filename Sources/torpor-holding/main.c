@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// torpor-holding AFTER FIRST ELAPSED: tells browsers that an app is on its way.
+//
+// It has from its start: 3, a socket whose end is its own end; 4, the page, in which @SECONDS@ stands for how long the app
+// has been on its way; from 5 on the app's listening sockets. A connection that the app has not accepted for AFTER
+// milliseconds (those that wait from the start on, for FIRST) is accepted here, and gets the page, or, where that is not
+// what it wants, no more than that it is to come again. So an app that accepts connections has all of them, whether it has
+// said that it is ready or not; when it accepts its first one, this program ends.
+//
+// It keeps no connection, knows no TLS, reads 8 KiB of a request in five seconds, and holds 64 connections. Once it has its
+// page it can open, write and call nothing: seccomp lets it accept, receive, send and wait.
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    CONTROL = 3,
+    PAGE = 4,
+    FIRST_LISTENER = 5,
+    MOST_LISTENERS = 64,
+    MOST_CLIENTS = 64,
+    HEAD_BYTES = 8192,
+    HEAD_TIME = 5000,   // ms for a request to come
+    SEND_TIME = 5000,   // ms for a page to go
+    CLOSE_TIME = 1000,  // ms for the client to close
+    LOOK_AGAIN = 100,   // ms between two looks at a connection that waits
+    ACCEPT_TIME = 20000 // µs that accept may wait where the app was quicker
+};
+
+static const char marker[] = "@SECONDS@";
+
+struct listener {
+    int fd;
+    int64_t since; // when it was first seen with a connection that waits; 0: there is none
+};
+
+struct client {
+    int fd;
+    enum { FREE, READING, SENDING, CLOSING } stage;
+    int64_t until;
+    size_t read;
+    size_t sent;
+    char *answer;
+    size_t length;
+    char head[HEAD_BYTES];
+};
+
+static struct listener listeners[MOST_LISTENERS];
+static int listener_count;
+static struct client clients[MOST_CLIENTS];
+static char *page;
+static size_t page_bytes;
+static int64_t began;
+static int is_over; // nothing is accepted any more: what was is answered
+
+static int64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+static void alarmed(int number) { (void)number; }
+
+// accept(2) waits where the app has taken the connection meanwhile: O_NONBLOCK would be the app's too.
+static int accept_soon(int fd)
+{
+    struct itimerval timer = {.it_value = {.tv_usec = ACCEPT_TIME}}, none = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_REAL, &timer, NULL);
+    int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    setitimer(ITIMER_REAL, &none, NULL);
+    return client;
+}
+
+static void let_go(struct client *client)
+{
+    close(client->fd);
+    free(client->answer);
+    client->answer = NULL;
+    client->stage = FREE;
+}
+
+// Whether a header of that name has the text in its value.
+static int header_has(const char *head, const char *name, const char *text)
+{
+    size_t length = strlen(name);
+    for (const char *line = strstr(head, "\r\n"); line; line = strstr(line, "\r\n")) {
+        line += 2;
+        if (strncasecmp(line, name, length) != 0 || line[length] != ':')
+            continue;
+        const char *end = strstr(line, "\r\n");
+        for (const char *at = line + length; end && at < end; at++)
+            if (strncasecmp(at, text, strlen(text)) == 0)
+                return 1;
+    }
+    return 0;
+}
+
+// The answer to a request whose head is there; 0: there is no memory for it.
+static int make_answer(struct client *client)
+{
+    int is_get = strncmp(client->head, "GET ", 4) == 0, is_head = strncmp(client->head, "HEAD ", 5) == 0;
+    int wants_page = (is_get || is_head) && header_has(client->head, "accept", "text/html");
+    char seconds[24];
+    snprintf(seconds, sizeof seconds, "%lld", (long long)((now() - began) / 1000));
+    const char *mark = wants_page ? memmem(page, page_bytes, marker, sizeof marker - 1) : NULL;
+    size_t body = wants_page ? page_bytes - (mark ? sizeof marker - 1 : 0) + (mark ? strlen(seconds) : 0) : 0;
+    char *answer = malloc(1024 + body);
+    if (!answer)
+        return 0;
+    int length = snprintf(
+        answer, 1024,
+        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nCache-Control: no-store\r\nConnection: close\r\n"
+        "X-Content-Type-Options: nosniff\r\n%sContent-Length: %zu\r\n\r\n",
+        wants_page ? "Refresh: 2\r\nContent-Type: text/html; charset=utf-8\r\nVary: Accept\r\n"
+                     "Content-Security-Policy: default-src 'none'; img-src data:; style-src 'unsafe-inline'\r\n"
+                   : "",
+        body);
+    char *at = answer + length;
+    if (wants_page && !is_head) {
+        size_t before = mark ? (size_t)(mark - page) : page_bytes;
+        memcpy(at, page, before);
+        at += before;
+        if (mark) {
+            memcpy(at, seconds, strlen(seconds));
+            at += strlen(seconds);
+            size_t after = page_bytes - before - (sizeof marker - 1);
+            memcpy(at, mark + sizeof marker - 1, after);
+            at += after;
+        }
+    }
+    client->answer = answer;
+    client->length = (size_t)(at - answer);
+    return 1;
+}
+
+static void go_on(struct client *client)
+{
+    if (client->stage == READING) {
+        ssize_t count = recv(client->fd, client->head + client->read, HEAD_BYTES - 1 - client->read, 0);
+        if (count < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (count <= 0)
+            return let_go(client);
+        client->read += (size_t)count;
+        client->head[client->read] = 0;
+        // A request has no NUL: whoever sends one has no answer.
+        if (strlen(client->head) != client->read)
+            return let_go(client);
+        if (!strstr(client->head, "\r\n\r\n")) {
+            if (client->read == HEAD_BYTES - 1)
+                let_go(client);
+            return;
+        }
+        if (!make_answer(client))
+            return let_go(client);
+        client->stage = SENDING;
+        client->until = now() + SEND_TIME;
+    }
+    if (client->stage == SENDING) {
+        ssize_t count =
+            send(client->fd, client->answer + client->sent, client->length - client->sent, MSG_NOSIGNAL);
+        if (count < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (count < 0)
+            return let_go(client);
+        client->sent += (size_t)count;
+        if (client->sent < client->length)
+            return;
+        // What the client still sends must not have the kernel throw the answer away.
+        shutdown(client->fd, SHUT_WR);
+        client->stage = CLOSING;
+        client->until = now() + CLOSE_TIME;
+        return;
+    }
+    char rest[4096];
+    ssize_t count = recv(client->fd, rest, sizeof rest, 0);
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR))
+        let_go(client);
+}
+
+static void take(struct listener *listener)
+{
+    for (int i = 0; i < MOST_CLIENTS; i++) {
+        if (clients[i].stage != FREE)
+            continue;
+        struct pollfd look = {.fd = listener->fd, .events = POLLIN};
+        if (poll(&look, 1, 0) <= 0)
+            break;
+        int fd = accept_soon(listener->fd);
+        if (fd < 0)
+            break;
+        struct client *client = &clients[i];
+        client->fd = fd;
+        client->stage = READING;
+        client->until = now() + HEAD_TIME;
+        client->read = client->sent = 0;
+    }
+    listener->since = 0;
+}
+
+#if defined(__x86_64__)
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#else
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
+
+// What the loop needs, and nothing else.
+static int confine(void)
+{
+    static const uint16_t allowed[] = {
+        SYS_accept4, SYS_recvfrom, SYS_sendto, SYS_shutdown, SYS_close, SYS_clock_gettime, SYS_setitimer, SYS_rt_sigreturn,
+        SYS_restart_syscall, SYS_exit_group, SYS_brk, SYS_mmap, SYS_munmap, SYS_mremap, SYS_madvise, SYS_ppoll, SYS_futex,
+        SYS_getrandom,
+#ifdef SYS_poll
+        SYS_poll,
+#endif
+    };
+    enum { COUNT = sizeof allowed / sizeof *allowed };
+    struct sock_filter filter[COUNT + 6];
+    int at = 0;
+    filter[at++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
+    filter[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
+    filter[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    filter[at++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (int i = 0; i < COUNT; i++)
+        filter[at++] =
+            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], (uint8_t)(COUNT - i), 0);
+    filter[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    filter[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {.len = (unsigned short)at, .filter = filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -1;
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+static int read_page(void)
+{
+    struct stat status;
+    if (fstat(PAGE, &status) < 0 || status.st_size <= 0 || status.st_size > 4 << 20)
+        return -1;
+    page_bytes = (size_t)status.st_size;
+    page = malloc(page_bytes);
+    if (!page)
+        return -1;
+    for (size_t done = 0; done < page_bytes;) {
+        ssize_t count = pread(PAGE, page + done, page_bytes - done, (off_t)done);
+        if (count <= 0)
+            return -1;
+        done += (size_t)count;
+    }
+    close(PAGE);
+    return 0;
+}
+
+int main(int count, char **words)
+{
+    if (count != 4) {
+        fputs("torpor-holding is started by torpord\n", stderr);
+        return 2;
+    }
+    int64_t after = strtoll(words[1], NULL, 10), first = strtoll(words[2], NULL, 10);
+    began = now() - strtoll(words[3], NULL, 10);
+    for (int fd = FIRST_LISTENER; listener_count < MOST_LISTENERS; fd++) {
+        int listens = 0;
+        socklen_t size = sizeof listens;
+        if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) < 0 || !listens)
+            break;
+        listeners[listener_count++].fd = fd;
+    }
+    struct sigaction action = {.sa_handler = alarmed};
+    sigaction(SIGALRM, &action, NULL);
+    struct rlimit files = {MOST_LISTENERS + MOST_CLIENTS + 8, MOST_LISTENERS + MOST_CLIENTS + 8};
+    setrlimit(RLIMIT_NOFILE, &files);
+    prctl(PR_SET_DUMPABLE, 0);
+    if (listener_count == 0 || read_page() < 0 || confine() < 0) {
+        fprintf(stderr, "torpor-holding: cannot begin: %s\n", strerror(errno));
+        return 1;
+    }
+    for (int i = 0; i < listener_count; i++) {
+        struct pollfd look = {.fd = listeners[i].fd, .events = POLLIN};
+        if (poll(&look, 1, 0) > 0)
+            listeners[i].since = now() - after + first;
+    }
+    while (1) {
+        struct pollfd polls[1 + MOST_LISTENERS + MOST_CLIENTS];
+        struct client *whose[1 + MOST_LISTENERS + MOST_CLIENTS];
+        int used = 0;
+        int64_t time = now(), next = time + 3600000;
+        polls[used++] = (struct pollfd){.fd = is_over ? -1 : CONTROL, .events = POLLIN};
+        for (int i = 0; i < listener_count && !is_over; i++) {
+            // One that waits is looked at again after a while: it would be told of all the time.
+            if (listeners[i].since && next > time + LOOK_AGAIN)
+                next = time + LOOK_AGAIN;
+            polls[used++] = (struct pollfd){.fd = listeners[i].since ? -1 : listeners[i].fd, .events = POLLIN};
+        }
+        int first_client = used;
+        for (int i = 0; i < MOST_CLIENTS; i++) {
+            if (clients[i].stage == FREE)
+                continue;
+            if (next > clients[i].until)
+                next = clients[i].until;
+            whose[used] = &clients[i];
+            polls[used++] = (struct pollfd){
+                .fd = clients[i].fd, .events = clients[i].stage == SENDING ? POLLOUT : POLLIN};
+        }
+        poll(polls, (nfds_t)used, next > time ? (int)(next - time) : 0);
+        // torpord has closed its end, or is gone.
+        if (polls[0].revents)
+            is_over = 1;
+        time = now();
+        for (int i = 0; i < listener_count && !is_over; i++) {
+            struct listener *listener = &listeners[i];
+            struct pollfd look = {.fd = listener->fd, .events = POLLIN};
+            if (poll(&look, 1, 0) <= 0 || !(look.revents & POLLIN)) {
+                // Nobody but the app can have accepted it.
+                if (listener->since)
+                    is_over = 1;
+            } else if (!listener->since) {
+                listener->since = time;
+            } else if (time - listener->since >= after) {
+                take(listener);
+            }
+        }
+        for (int i = first_client; i < used; i++)
+            if (polls[i].revents)
+                go_on(whose[i]);
+        time = now();
+        int are_left = 0;
+        for (int i = 0; i < MOST_CLIENTS; i++) {
+            if (clients[i].stage != FREE && clients[i].until <= time)
+                let_go(&clients[i]);
+            are_left |= clients[i].stage != FREE;
+        }
+        if (is_over && !are_left)
+            return 0;
+    }
+}
