@@ -3,8 +3,10 @@
 import Configuration
 package import Engine
 import EventLoop
-import Lifecycle
+import EventSources
+package import Lifecycle
 import MemoryPressure
+import TorporAPI
 
 /// How many scenes of a template run: a launch beyond `max_live` waits until another scene is disconnected.
 extension Scenes {

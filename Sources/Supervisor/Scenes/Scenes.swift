@@ -131,7 +131,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         _ completion: @escaping (Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) -> Void
     ) {
         // One that says nothing is none.
-        let options = options.objectValue?.isEmpty == true ? .null : options
+        let options = options.objectValue?.members.isEmpty == true ? .null : options
         guard let found = self.template(template) else { return completion(.failure(.noTemplate(template))) }
         if let problem = AppName.problem(scene: name, of: template) {
             return completion(.failure(.refused("\(quoted(name)) is no name of a scene: \(problem)")))
