@@ -159,6 +159,9 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
                 }
             }
             withExtendedLifetime((theirs, page)) {}
+            // Of one that says nothing nobody else ends it.
+            holding.timer = try loop.timer { [weak self, weak app] in if let self, let app { look(at: app) } }
+            holding.timer?.arm(after: max(.milliseconds(1), holding.since + Self.longestSilence - now))
         } catch {
             throw LaunchError("no page can be made: \(error)")
         }

@@ -8,6 +8,7 @@ package import Lifecycle
 import Linux
 import MemoryPressure
 import Output
+import Store
 package import TorporAPI
 package import Varlink
 
@@ -192,7 +193,10 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         func tell(_ result: Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) {
             for waiter in waiters { waiter(result) }
         }
+        // An apply may have come meanwhile, which has made the app already.
+        let made = coordinator.id(of: session.app).map { apps[$0] }
         if let trouble {
+            if let made { end(made) }
             roster[session.app] = nil
             return tell(.failure(.refused("the session of \(session.app) cannot be written: \(trouble)")))
         }
@@ -204,6 +208,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             erase(session.app)
             return tell(.failure(.noTemplate(session.template)))
         }
+        if let made { return tell(.success((made, true))) }
         do throws(DependencyError) {
             let app = try add(template.scene(named: session.name))
             note(app, .sceneOpened, text: "is opened, a new scene of \(session.template)", reason: person)
@@ -267,6 +272,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         let state = supervisor.runtime.state
         let places = ["apps", "data", "archives", "snapshots"].map { DataPlace(root: state + "/" + $0, app: app) }
         let (folder, logs) = (roster.folder, supervisor.runtime.logs)
+        // Of one that an earlier torpord discarded nobody else does.
+        supervisor.store.remove(app: app)
         disk.ask {
             for place in places where File.exists(place.path) { _ = try? place.purge([], TreeWork()) }
             LogFile.removeAll(at: logs + "/" + app + ".log")
