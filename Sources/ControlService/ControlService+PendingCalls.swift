@@ -435,6 +435,7 @@ extension ControlService {
     }
 
     private func timeOut(_ waiter: PendingCall, _ milliseconds: Int64) {
+        waiter.beforeReply = nil
         for index in waiter.waiting() {
             let app = apps[waiter.items[index].app]
             let machine = coordinator.machine(app.id)

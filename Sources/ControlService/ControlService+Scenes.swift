@@ -2,6 +2,7 @@
 
 import Configuration
 import Engine
+import EventSources
 import Lifecycle
 import Linux
 import Supervisor
@@ -31,6 +32,13 @@ extension ControlService {
         ) { [weak self] result in
             guard let self else { return }
             switch result {
+            case .success((let app, _)) where request.remote:
+                supervisor.scenes.used(app)
+                let refusal = refusalToConnect(app)
+                let text = refusal ?? "has its sockets"
+                reply.send(
+                    Replies.results([self.result(app, ok: refusal == nil, text, refusal.map { _ in "refused" })])
+                )
             case .success((let app, let isNew)):
                 var verb = VerbRequest(verb: request.background ? .start : .foreground, apps: [app.name])
                 verb.background = request.background
@@ -44,6 +52,18 @@ extension ControlService {
             case .failure(.refused(let sentence)): reply.fail(sentence)
             }
         }
+    }
+
+    /// Why a connection to a scene's socket would not come to be answered.
+    private func refusalToConnect(_ app: AppRuntime) -> String? {
+        let machine = coordinator.machine(app.id)
+        guard !machine.isAlive, !machine.isWaitingToLaunch else { return nil }
+        if let refusal = supervisor.scenes.refusalToLaunch(app) { return refusal }
+        if let block = machine.blocksWaking {
+            return "\(block.text), and no connection launches it until ‘torpor start \(app.name)’"
+        }
+        let isWoken = app.specification.sockets.contains { $0.wake != .none }
+        return isWoken ? nil : "has no socket at which a connection launches it"
     }
 
     private func refuse(unknown template: String, _ reply: Reply) {

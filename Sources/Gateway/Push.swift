@@ -62,22 +62,17 @@ public struct SceneOpening: Sendable, Hashable {
     public var name: String
     /// Whose token it was: `http:proxy`.
     public var sender: String
-    /// By which the supervisor knows it again.
-    public var token = RequestToken.random()
 
     /// Makes one from its parts.
     public init(template: String, name: String, sender: String) {
         (self.template, self.name, self.sender) = (template, name, sender)
     }
 
-    /// The call of the supervisor that opens it. It does not wait until it runs: its socket is there, and has the patience.
+    /// The call of the supervisor that opens it. It launches nothing: whoever connects to its socket does.
     public var call: VarlinkCall {
         VarlinkCall(
             method: "io.torpor.Manager.OpenScene",
-            parameters: [
-                "template": .string(template), "name": .string(name), "background": true, "wait": false,
-                "token": .string(token.text),
-            ]
+            parameters: ["template": .string(template), "name": .string(name), "remote": true]
         )
     }
 }

@@ -532,12 +532,14 @@ public enum ManagerInterface {
         method Handlers(url: ?string, file: ?string, type: ?string) -> (handlers: []Handler)
         # Makes a scene of a template where there is none of that name, and brings it to the foreground, or, with background,
         # launches it there. session: an object of at most 4 KiB, which the scene is told at each launch; it is kept from the
-        # first time on. Replies as Foreground does, for the scene's app.
+        # first time on. Replies as Foreground does, for the scene's app. remote: for somebody outside who is about to connect
+        # to its socket: launches nothing, and fails where the connection would not either.
         method OpenScene(
           template: string,
           name: string,
           session: ?object,
           background: ?bool,
+          remote: ?bool,
           wait: ?bool,
           timeout_ms: ?int,
           token: ?string

@@ -12,6 +12,8 @@ public struct OpenSceneRequest: Hashable, Sendable {
     public var session: JSON = .null
     /// Launch it into the background.
     public var background = false
+    /// For somebody outside who is about to connect to its socket: it is made, and what connects launches it.
+    public var remote = false
     /// Reply when it is there; else at once.
     public var wait = true
     /// The longest time to wait.
@@ -36,6 +38,7 @@ public struct OpenSceneRequest: Hashable, Sendable {
             }
         }
         background = try fields.optionalBool("background") ?? false
+        remote = try fields.optionalBool("remote") ?? false
         wait = try fields.optionalBool("wait") ?? true
         timeoutMilliseconds = try fields.optionalInt("timeout_ms")
         if let timeoutMilliseconds, timeoutMilliseconds < 0 {
@@ -48,6 +51,7 @@ public struct OpenSceneRequest: Hashable, Sendable {
         var object: JSONObject = ["template": .string(template), "name": .string(name)]
         if session != .null { object["session"] = session }
         if background { object["background"] = true }
+        if remote { object["remote"] = true }
         if !wait { object["wait"] = false }
         if let timeoutMilliseconds { object["timeout_ms"] = .int(timeoutMilliseconds) }
         if let token { object["token"] = .string(token.text) }

@@ -9,13 +9,15 @@
 // said that it is ready or not; when it accepts its first one, this program ends.
 //
 // It keeps no connection, knows no TLS, reads 8 KiB of a request in five seconds, and holds 64 connections. Once it has its
-// page it can open, write and call nothing: seccomp lets it accept, receive, send and wait.
+// page it can open, write and call nothing: seccomp lets it accept, receive, send, wait, and count who waits.
 
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -44,7 +46,8 @@ enum {
     SEND_TIME = 5000,   // ms for a page to go
     CLOSE_TIME = 1000,  // ms for the client to close
     LOOK_AGAIN = 100,   // ms between two looks at a connection that waits
-    ACCEPT_TIME = 20000 // µs that accept may wait where the app was quicker
+    ACCEPT_TIME = 20000, // µs that accept may wait where the app was quicker
+    MOST_AT_ONCE = 8    // connections taken at one look: the app may begin to accept at any time
 };
 
 static const char marker[] = "@SECONDS@";
@@ -52,6 +55,7 @@ static const char marker[] = "@SECONDS@";
 struct listener {
     int fd;
     int64_t since; // when it was first seen with a connection that waits; 0: there is none
+    int waiting;   // how many waited at the last look; -1: it cannot be known
 };
 
 struct client {
@@ -82,10 +86,22 @@ static int64_t now(void)
 
 static void alarmed(int number) { (void)number; }
 
-// accept(2) waits where the app has taken the connection meanwhile: O_NONBLOCK would be the app's too.
+// How many connections wait to be accepted; -1: it cannot be known. Only accepting makes them fewer: one that the other
+// side has given up stays until then.
+static int count_waiting(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t size = sizeof info;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0 || info.tcpi_state != TCP_LISTEN)
+        return -1;
+    return (int)info.tcpi_unacked;
+}
+
+// accept(2) waits where the app has taken the connection meanwhile: O_NONBLOCK would be the app's too. The signal comes
+// again: the first may come before accept has begun to wait.
 static int accept_soon(int fd)
 {
-    struct itimerval timer = {.it_value = {.tv_usec = ACCEPT_TIME}}, none = {{0, 0}, {0, 0}};
+    struct itimerval timer = {{.tv_usec = ACCEPT_TIME}, {.tv_usec = ACCEPT_TIME}}, none = {{0, 0}, {0, 0}};
     setitimer(ITIMER_REAL, &timer, NULL);
     int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     setitimer(ITIMER_REAL, &none, NULL);
@@ -199,24 +215,59 @@ static void go_on(struct client *client)
         let_go(client);
 }
 
+static int has_waiting(int fd)
+{
+    struct pollfd look = {.fd = fd, .events = POLLIN};
+    return poll(&look, 1, 0) > 0 && (look.revents & POLLIN);
+}
+
 static void take(struct listener *listener)
 {
-    for (int i = 0; i < MOST_CLIENTS; i++) {
+    int taken = 0;
+    for (int i = 0; i < MOST_CLIENTS && taken < MOST_AT_ONCE; i++) {
         if (clients[i].stage != FREE)
             continue;
-        struct pollfd look = {.fd = listener->fd, .events = POLLIN};
-        if (poll(&look, 1, 0) <= 0)
+        if (!has_waiting(listener->fd))
             break;
         int fd = accept_soon(listener->fd);
         if (fd < 0)
             break;
+        taken++;
         struct client *client = &clients[i];
         client->fd = fd;
         client->stage = READING;
         client->until = now() + HEAD_TIME;
         client->read = client->sent = 0;
     }
-    listener->since = 0;
+    // What was taken here has not been accepted by the app.
+    if (listener->waiting >= 0)
+        listener->waiting -= taken;
+    if (!has_waiting(listener->fd))
+        listener->since = 0;
+}
+
+// Looks at who waits for the app: takes those who have waited long enough, and ends as soon as the app accepts.
+static void look_at(struct listener *listener, int64_t after)
+{
+    struct pollfd look = {.fd = listener->fd, .events = POLLIN};
+    int is_readable = poll(&look, 1, 0) > 0;
+    // The app has shut it: nobody comes here any more.
+    if (is_readable && (look.revents & (POLLHUP | POLLERR | POLLNVAL))) {
+        listener->fd = -1;
+        return;
+    }
+    int waiting = count_waiting(listener->fd);
+    // Nobody but the app can have accepted one.
+    if ((listener->since && !is_readable) || waiting < listener->waiting) {
+        is_over = 1;
+        return;
+    }
+    listener->waiting = waiting;
+    int64_t time = now();
+    if (is_readable && !listener->since)
+        listener->since = time;
+    else if (is_readable && time - listener->since >= after)
+        take(listener);
 }
 
 #if defined(__x86_64__)
@@ -231,7 +282,7 @@ static int confine(void)
     static const uint16_t allowed[] = {
         SYS_accept4, SYS_recvfrom, SYS_sendto, SYS_shutdown, SYS_close, SYS_clock_gettime, SYS_setitimer, SYS_rt_sigreturn,
         SYS_restart_syscall, SYS_exit_group, SYS_brk, SYS_mmap, SYS_munmap, SYS_mremap, SYS_madvise, SYS_ppoll, SYS_futex,
-        SYS_getrandom,
+        SYS_getrandom, SYS_getsockopt,
 #ifdef SYS_poll
         SYS_poll,
 #endif
@@ -298,8 +349,8 @@ int main(int count, char **words)
         return 1;
     }
     for (int i = 0; i < listener_count; i++) {
-        struct pollfd look = {.fd = listeners[i].fd, .events = POLLIN};
-        if (poll(&look, 1, 0) > 0)
+        listeners[i].waiting = count_waiting(listeners[i].fd);
+        if (has_waiting(listeners[i].fd))
             listeners[i].since = now() - after + first;
     }
     while (1) {
@@ -308,11 +359,19 @@ int main(int count, char **words)
         int used = 0;
         int64_t time = now(), next = time + 3600000;
         polls[used++] = (struct pollfd){.fd = is_over ? -1 : CONTROL, .events = POLLIN};
+        int are_open = 0;
         for (int i = 0; i < listener_count && !is_over; i++) {
+            if (listeners[i].fd < 0)
+                continue;
+            are_open = 1;
             // One that waits is looked at again after a while: it would be told of all the time.
             if (listeners[i].since && next > time + LOOK_AGAIN)
                 next = time + LOOK_AGAIN;
             polls[used++] = (struct pollfd){.fd = listeners[i].since ? -1 : listeners[i].fd, .events = POLLIN};
+        }
+        if (!are_open) {
+            is_over = 1;
+            next = time + LOOK_AGAIN;
         }
         int first_client = used;
         for (int i = 0; i < MOST_CLIENTS; i++) {
@@ -328,20 +387,9 @@ int main(int count, char **words)
         // torpord has closed its end, or is gone.
         if (polls[0].revents)
             is_over = 1;
-        time = now();
-        for (int i = 0; i < listener_count && !is_over; i++) {
-            struct listener *listener = &listeners[i];
-            struct pollfd look = {.fd = listener->fd, .events = POLLIN};
-            if (poll(&look, 1, 0) <= 0 || !(look.revents & POLLIN)) {
-                // Nobody but the app can have accepted it.
-                if (listener->since)
-                    is_over = 1;
-            } else if (!listener->since) {
-                listener->since = time;
-            } else if (time - listener->since >= after) {
-                take(listener);
-            }
-        }
+        for (int i = 0; i < listener_count && !is_over; i++)
+            if (listeners[i].fd >= 0)
+                look_at(&listeners[i], after);
         for (int i = first_client; i < used; i++)
             if (polls[i].revents)
                 go_on(whose[i]);

@@ -4,6 +4,7 @@ import Configuration
 import Linux
 import Testing
 import TorporAPI
+import Varlink
 import VarlinkServer
 
 @testable import Supervisor
@@ -35,5 +36,17 @@ import VarlinkServer
             #expect((70_001...70_004).map { may(look, group: $0) } == [true, true, false, false])
         }
         #expect([ManagerRequest.list, post, stop].map { may($0, group: 70_004) } == [false, false, false])
+    }
+
+    @Test("Posters make scenes for whoever connects, with nothing of their own, and launch none")
+    func scenes() {
+        var scene = OpenSceneRequest(template: "code", name: "alice")
+        #expect((70_001...70_004).map { may(.openScene(scene), group: $0) } == [false, true, false, false])
+        scene.background = true
+        #expect((70_001...70_004).map { may(.openScene(scene), group: $0) } == [false, true, false, false])
+        scene.remote = true
+        #expect((70_001...70_004).map { may(.openScene(scene), group: $0) } == [false, true, true, false])
+        scene.session = ["user": "root"]
+        #expect((70_001...70_004).map { may(.openScene(scene), group: $0) } == [false, true, false, false])
     }
 }

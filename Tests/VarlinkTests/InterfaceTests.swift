@@ -74,6 +74,9 @@ import VarlinkServer
         (scene.session, scene.background, scene.wait) = (["n": 7], true, false)
         (scene.timeoutMilliseconds, scene.token) = (7, .random())
         requests.append(.openScene(scene))
+        scene = OpenSceneRequest(template: "code", name: "alice")
+        scene.remote = true
+        requests.append(.openScene(scene))
         requests.append(.settings(app: "a"))
         var settings = SetSettingsRequest(app: "a")
         requests.append(.setSettings(settings))

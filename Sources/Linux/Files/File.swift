@@ -169,10 +169,16 @@ public enum File {
         }
     }
 
-    /// Replaces the content as one step: readers see the old or the new. Durable only with `sync`.
-    public static func replace(_ path: String, _ bytes: [UInt8], mode: UInt32 = 0o644, sync: Bool = false) throws(Errno)
-    {
-        let temporary = path + ".tmp\(getpid())"
+    /// Replaces the content as one step: readers see the old or the new. Durable only with `sync`. A draft is what the new
+    /// one is called until then, on the same file system.
+    public static func replace(
+        _ path: String,
+        _ bytes: [UInt8],
+        mode: UInt32 = 0o644,
+        sync: Bool = false,
+        draft: String? = nil
+    ) throws(Errno) {
+        let temporary = draft ?? path + ".tmp\(getpid())"
         do throws(Errno) {
             try open(temporary, [.write, .create, .truncate, .noFollow], mode: mode).withRaw { raw throws(Errno) in
                 try Descriptor.writeAll(raw, bytes)

@@ -29,8 +29,8 @@ package struct Authority: Sendable {
         if !posters.isDisjoint(with: groups) {
             switch request {
             case .post: return nil
-            // Which templates they may open says each.
-            case .openScene(let scene) where scene.background && scene.session == .null: return nil
+            // Which templates they may open says each. They launch nothing by it.
+            case .openScene(let scene) where scene.remote && scene.session == .null: return nil
             default: break
             }
         }

@@ -191,6 +191,18 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         }
     }
 
+    /// Removes all data of an app that is gone for good; tells what could not be removed.
+    func erase(_ app: String, _ completion: @escaping (String?) -> Void) {
+        let (place, gate) = (DataPlace(root: root, app: app), gate(of: app))
+        gate.stopEviction()
+        worker.ask {
+            gate.alone { place.erase() }
+        } _: { [weak self] trouble in
+            if self?.coordinator.id(of: app) == nil { self?.gates[app] = nil }
+            completion(trouble)
+        }
+    }
+
     /// Follows what the configuration says of free space.
     package func configure() {
         if apps.contains(where: { $0.specification.data.isWanted }) { eviction.begin() }

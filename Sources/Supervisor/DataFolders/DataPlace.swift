@@ -159,6 +159,18 @@ package struct DataPlace: Sendable {
         return emptied
     }
 
+    /// Removes all of it; a sentence says what could not be.
+    func erase() -> String? {
+        guard File.exists(path) else { return nil }
+        do throws(Errno) {
+            let removal = try purge([], TreeWork())
+            guard removal.left > 0 else { return nil }
+            return "\(Readable.count(removal.left, "file")) in \(path)" + (removal.first.map { " (\($0))" } ?? "")
+        } catch {
+            return "\(path) (\(error))"
+        }
+    }
+
     /// Removes what of the caches was used longest ago, until so many bytes are free that were not.
     func evict(bytes: UInt64, _ work: TreeWork) -> (files: Int, bytes: UInt64) {
         let freed = try? acting { folder throws(Errno) in

@@ -42,6 +42,7 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
 
     /// How long an app of which nothing says when it is ready may take to accept its first connection.
     private static let longestSilence = Duration.seconds(120)
+    private static let lookAgain = Duration.seconds(10)
     /// Connections that wait when torpor-holding comes have waited for longer already.
     private static let firstLook = Duration.milliseconds(200)
     /// The user nobody.
@@ -160,8 +161,12 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
             }
             withExtendedLifetime((theirs, page)) {}
             // Of one that says nothing nobody else ends it.
-            holding.timer = try loop.timer { [weak self, weak app] in if let self, let app { look(at: app) } }
-            holding.timer?.arm(after: max(.milliseconds(1), holding.since + Self.longestSilence - now))
+            holding.timer = try loop.timer { [weak self, weak app, weak holding] in
+                guard let self, let app, let holding else { return }
+                look(at: app)
+                if app.holding === holding { holding.timer?.arm(after: Self.lookAgain) }
+            }
+            holding.timer?.arm(after: Self.lookAgain)
         } catch {
             throw LaunchError("no page can be made: \(error)")
         }

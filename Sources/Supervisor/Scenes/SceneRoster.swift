@@ -47,6 +47,9 @@ struct SceneFolder: Sendable {
 
     private func file(_ app: String) -> String { path + "/" + app }
 
+    /// What files are called that are being written begins with it: no app's name does.
+    private static let draft = "."
+
     /// All sessions; what is said of those whose files cannot be read. What has no name of a scene is none.
     func read() -> (sessions: [SceneSession], troubles: [String]) {
         var sessions: [SceneSession] = []
@@ -61,6 +64,11 @@ struct SceneFolder: Sendable {
             return ([], troubles)
         }
         for name in names.sorted() {
+            // What was being written when a torpord died: nobody was told that it is there.
+            if name.hasPrefix(Self.draft) {
+                try? File.remove(file(name))
+                continue
+            }
             guard let (template, scene) = AppName.sceneParts(name),
                 let status = try? File.status(file(name), followLinks: false), status.kind == .regular,
                 status.uid == Users.effectiveUID
@@ -80,10 +88,11 @@ struct SceneFolder: Sendable {
         return (sessions, troubles)
     }
 
-    /// Writes one; durable when it returns.
+    /// Writes one; durable when it returns. One that could not be written is as it was, or is not there.
     func write(_ session: SceneSession) throws(Errno) {
         try File.makeDirectories(path, mode: 0o700)
-        try File.replace(file(session.app), session.document.serialised(), mode: 0o600, sync: true)
+        let draft = file(Self.draft + session.app)
+        try File.replace(file(session.app), session.document.serialised(), mode: 0o600, sync: true, draft: draft)
         try Folder(path).synchronise()
     }
 

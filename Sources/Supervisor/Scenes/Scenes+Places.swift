@@ -11,7 +11,12 @@ import TorporAPI
 /// How many scenes of a template run: a launch beyond `max_live` waits until another scene is disconnected.
 extension Scenes {
     /// Whether a scene has a process, or is about to.
-    package func isLive(_ app: AppRuntime) -> Bool { machine(app).isAlive || admitted.contains(app.id) }
+    package func isLive(_ app: AppRuntime) -> Bool {
+        machine(app).isAlive || admitted.contains(app.id) || isReserved(app.id)
+    }
+
+    /// Whether it is launched again, into the place that it had.
+    private func isReserved(_ app: AppID) -> Bool { reserved.contains(app) && machine(apps[app]).isWaitingToLaunch }
 
     /// Keeps in mind whether it has a process.
     func note(_ app: AppRuntime) {
@@ -20,14 +25,14 @@ extension Scenes {
             alive[template, default: []].insert(app.id)
         } else {
             alive[template]?.remove(app.id)
-            placed[app.id] = nil
+            stays[app.id] = nil
         }
     }
 
     /// Those of a template that have a process, or are about to.
     private func live(of template: String) -> [AppRuntime] {
-        (alive[template] ?? []).union(admitted.union(reserved).filter { apps[$0].specification.template == template })
-            .map { apps[$0] }
+        let coming = admitted.union(reserved.filter(isReserved)).filter { apps[$0].specification.template == template }
+        return (alive[template] ?? []).union(coming).map { apps[$0] }
     }
 
     /// The core asks whether a scene may be launched.
@@ -42,7 +47,7 @@ extension Scenes {
         guard to == .background, from == .notRunning || from == .suspended, app.specification.scene != nil else {
             return
         }
-        placed[app.id] = now
+        stays[app.id] = Stay(began: now, since: now)
     }
 
     /// Why a scene would have to wait for a place that nobody can be made to leave; nil where there is one.
@@ -51,12 +56,13 @@ extension Scenes {
             return "cannot be launched: its template \(app.specification.template) is not in the configuration any more"
         }
         guard !isLive(app), let template = template(app.specification.template) else { return nil }
-        return fullRefusal(template).map { "cannot be launched: \($0)" }
+        return fullRefusal(template, for: app.id).map { "cannot be launched: \($0)" }
     }
 
-    func fullRefusal(_ template: AppSpecification) -> String? {
+    /// Why no other scene of the template can be launched; nil where one can, or may after a while.
+    func fullRefusal(_ template: AppSpecification, for app: AppID?) -> String? {
         guard let most = template.scenes?.maxLive else { return nil }
-        let others = live(of: template.name)
+        let others = live(of: template.name).filter { $0.id != app }
         // Those that are launched, or end, may make place; whoever is to be in the foreground will not.
         func stays(_ app: AppRuntime) -> Bool {
             let machine = machine(app)
@@ -76,26 +82,37 @@ extension Scenes {
 
     private func isLeaving(_ app: AppRuntime) -> Bool { machine(app).transition == .terminating }
 
-    /// Whether a scene can be disconnected for another.
+    /// Whether a scene can be disconnected for another, but that it stays for now.
     private func mayLeave(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
-        guard machine.isAlive, machine.state == .background || machine.state == .suspended,
-            timeToStay(app) == .zero
-        else { return false }
+        guard machine.isAlive, machine.state == .background || machine.state == .suspended else { return false }
         return coordinator.memoryProtection(app.id, lastResort: false) == nil
     }
 
-    /// How long a scene keeps its place that something has launched or woken just now: long enough to do what that was for,
-    /// and longer where a connection still waits to be accepted. Without it scenes that many want at once would end each
-    /// other before any has answered.
-    private func timeToStay(_ app: AppRuntime) -> Duration {
-        guard let since = placed[app.id] else { return .zero }
-        let isWaitedFor = supervisor.wakes.sockets.sockets(of: app).contains { ($0.info.waiting ?? 0) > 0 }
-        return max(.zero, since + (isWaitedFor ? Self.longestStay : Self.shortestStay) - now)
+    /// How long a scene has its place that something has launched or woken just now: long enough to do what that was for,
+    /// and longer while a connection waits to be accepted. Without it scenes that many want at once would end each other
+    /// before any has answered.
+    struct Stay {
+        let began: Duration
+        /// When one was last seen to wait.
+        var since: Duration
+
+        static let shortest = Duration.seconds(1)
+        static let longest = Duration.seconds(30)
+        /// Those that wait are looked at again.
+        static let again = Duration.milliseconds(100)
     }
 
-    private static let shortestStay = Duration.seconds(1)
-    private static let longestStay = Duration.seconds(10)
+    /// How long it keeps its place for now.
+    private func timeToStay(_ app: AppRuntime) -> Duration {
+        guard let stay = stays[app.id] else { return .zero }
+        let bound = stay.began + Stay.longest
+        if now < bound, supervisor.wakes.sockets.sockets(of: app).contains(where: { ($0.info.waiting ?? 0) > 0 }) {
+            stays[app.id]?.since = now
+            return Stay.again
+        }
+        return max(.zero, min(bound, stay.since + Stay.shortest) - now)
+    }
 
     func lookForPlaces() {
         guard !isLookingForPlaces, !waiting.isEmpty || !admitted.isEmpty else { return }
@@ -111,18 +128,25 @@ extension Scenes {
     /// Lets those launch for whom there is a place, first come, first served; whoever a person wants in the foreground
     /// before others. For the rest others are disconnected, who were used longest ago.
     private func givePlaces() {
-        admitted = admitted.filter { !machine(apps[$0]).isAlive && coordinator.waitsForMemory($0) }
+        // One that has its place may wait for another launch to be over.
+        admitted = admitted.filter { !machine(apps[$0]).isAlive && machine(apps[$0]).isWaitingForPermission }
         reserved = reserved.filter { !machine(apps[$0]).isAlive && machine(apps[$0]).isWaitingToLaunch }
         waiting.removeAll { !coordinator.waitsForMemory($0) }
         let templates = Set(waiting.map { apps[$0].specification.template })
+        var next: Duration?
         for template in templates.sorted() {
             let queue = waiting.filter { apps[$0].specification.template == template }
             let urgent = queue.filter { coordinator.launchesIntoForeground($0) }
-            givePlaces(of: template, urgent + queue.filter { !urgent.contains($0) })
+            guard let wait = givePlaces(of: template, urgent + queue.filter { !urgent.contains($0) }) else { continue }
+            next = min(next ?? wait, wait)
         }
+        guard let next else { return }
+        if stayTimer == nil { stayTimer = try? loop.timer { [weak self] in self?.lookForPlaces() } }
+        stayTimer?.arm(after: next)
     }
 
-    private func givePlaces(of template: String, _ queue: [AppID]) {
+    /// Returns when to look again, where somebody still waits.
+    private func givePlaces(of template: String, _ queue: [AppID]) -> Duration? {
         let all = live(of: template)
         var live = all.count
         var held: [AppRuntime] = []
@@ -140,7 +164,7 @@ extension Scenes {
             app.heldBack = nil
             supervisor.memoryWatch.launchNeedsMemory(app)
         }
-        guard let first = held.first, let most = first.specification.scenes?.maxLive else { return }
+        guard let first = held.first, let most = first.specification.scenes?.maxLive else { return nil }
         for app in held where app.heldBack == nil {
             let why = "\(most == 1 ? "another scene" : "\(most) other scenes") of \(template) run (scenes.max_live)"
             app.heldBack = why
@@ -148,8 +172,10 @@ extension Scenes {
             engine.touch(app.id)
         }
         let missing = live - most + held.count - all.count { isLeaving($0) }
-        guard missing > 0 else { return }
-        let leaving = all.filter { mayLeave($0) }.sorted { $0.times.lastUse < $1.times.lastUse }.prefix(missing)
+        guard missing > 0 else { return nil }
+        let stays = all.filter(mayLeave).map { (app: $0, time: timeToStay($0)) }
+        let leaving = stays.filter { $0.time == .zero }.map(\.app).sorted { $0.times.lastUse < $1.times.lastUse }
+            .prefix(missing)
         for app in leaving {
             note(
                 app,
@@ -158,10 +184,7 @@ extension Scenes {
             )
             try? request(.evict, of: app.id)
         }
-        guard leaving.count < missing, let next = all.map({ timeToStay($0) }).filter({ $0 > .zero }).min() else {
-            return
-        }
-        if stayTimer == nil { stayTimer = try? loop.timer { [weak self] in self?.lookForPlaces() } }
-        stayTimer?.arm(after: next)
+        guard leaving.count < missing else { return nil }
+        return stays.map(\.time).filter { $0 > .zero }.min() ?? Stay.shortest
     }
 }

@@ -31,8 +31,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     var admitted: Set<AppID> = []
     /// Scenes that are launched again, and keep the place that they had.
     var reserved: Set<AppID> = []
-    /// When something launched or woke a scene that is in the background now.
-    var placed: [AppID: Duration] = [:]
+    /// Scenes that something has launched or woken, and that nobody has brought to the foreground.
+    var stays: [AppID: Stay] = [:]
     /// Looks again when one has stayed long enough.
     var stayTimer: TimerSource?
     var isLookingForPlaces = false
@@ -40,6 +40,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     private var awaitingErasure: [(names: Set<String>, then: () -> Void)] = []
     /// Discards sessions that nobody has used for long.
     private var timer: TimerSource?
+    /// What the clocks said when it was set last.
+    private var lastLook: (boot: Duration, wallClock: Int64)?
 
     var roster: SceneRoster { supervisor.inForce.roster }
 
@@ -54,7 +56,9 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     // MARK: What sessions there are
 
     /// The session of an app; nil for one that is no scene.
-    package func session(of app: AppRuntime) -> SceneSession? { roster[app.name] }
+    package func session(of app: AppRuntime) -> SceneSession? {
+        app.specification.scene != nil ? roster[app.name] : nil
+    }
 
     /// The template of that name.
     package func template(_ name: String) -> AppSpecification? { supervisor.configuration.template(named: name) }
@@ -70,8 +74,22 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     func begin() {
         for trouble in roster.troubles { log.warning(trouble) }
         for app in scenes(of: nil) { note(app) }
-        for session in roster.sessions.values where session.isDiscarded { erase(session.app) }
+        // When what an earlier torpord left of them has ended.
+        engine.whenStarted { [weak self] in
+            guard let self else { return }
+            for session in roster.sessions.values where session.isDiscarded { finishDiscarding(session.app) }
+            armTimer()
+        }
         configure()
+    }
+
+    /// Removes what an earlier torpord left of a scene; nothing but its session where an app has its name by now.
+    private func finishDiscarding(_ app: String) {
+        guard coordinator.id(of: app) != nil else { return erase(app) }
+        let folder = roster.folder
+        disk.ask({ folder.trouble { () throws(Errno) in try folder.remove(app) } }) { [weak self] _ in
+            self?.roster[app] = nil
+        }
     }
 
     /// Other templates are in force.
@@ -106,7 +124,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
 
     /// What clients are shown of a scene.
     package func info(of app: AppRuntime) -> SceneInfo? {
-        guard let session = roster[app.name] else { return nil }
+        guard let session = session(of: app) else { return nil }
         let machine = machine(app)
         return SceneInfo(
             app: app.name,
@@ -169,7 +187,10 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         roster[app.name] = session
         let (folder, opened) = (roster.folder, session)
         disk.ask {
-            folder.trouble { () throws(Errno) in try folder.write(opened) }
+            let trouble = folder.trouble { () throws(Errno) in try folder.write(opened) }
+            // It may be there, and not for good.
+            if trouble != nil { try? folder.remove(opened.app) }
+            return trouble
         } _: { [weak self] trouble in
             self?.opened(opened, trouble, by: person)
         }
@@ -185,7 +206,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
                 + "not needed (torpor scene list \(template.name) shows when each was used)"
         }
         if coordinator.id(of: app.name) != nil { return "there is an app \(app.name) already" }
-        return app.addressProblem ?? fullRefusal(template).map { "\(app.name) cannot be launched: \($0)" }
+        return app.addressProblem ?? fullRefusal(template, for: nil).map { "\(app.name) cannot be launched: \($0)" }
     }
 
     private func opened(_ session: SceneSession, _ trouble: String?, by person: String) {
@@ -204,8 +225,13 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             return tell(.failure(.refused("torpord is shutting down: it comes back with the session")))
         }
         guard let template = template(session.template) else {
-            roster[session.app] = nil
-            erase(session.app)
+            if let made {
+                roster[session.app]?.isDiscarded = true
+                end(made)
+            } else {
+                roster[session.app] = nil
+                erase(session.app)
+            }
             return tell(.failure(.noTemplate(session.template)))
         }
         if let made { return tell(.success((made, true))) }
@@ -257,9 +283,9 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         waiting.removeAll { $0 == app.id }
         admitted.remove(app.id)
         reserved.remove(app.id)
-        placed[app.id] = nil
+        stays[app.id] = nil
         alive[app.specification.template]?.remove(app.id)
-        guard let session = roster[app.name] else { return }
+        guard let session = session(of: app) else { return }
         // One that is no longer there for another reason than that somebody discarded it comes back.
         guard session.isDiscarded else { return }
         // What other rooms have of it goes first.
@@ -270,26 +296,30 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     /// one that goes on.
     private func erase(_ app: String) {
         let state = supervisor.runtime.state
-        let places = ["apps", "data", "archives", "snapshots"].map { DataPlace(root: state + "/" + $0, app: app) }
+        let places = ["apps", "archives", "snapshots"].map { DataPlace(root: state + "/" + $0, app: app) }
         let (folder, logs) = (roster.folder, supervisor.runtime.logs)
         // Of one that an earlier torpord discarded nobody else does.
         supervisor.store.remove(app: app)
-        disk.ask {
-            for place in places where File.exists(place.path) { _ = try? place.purge([], TreeWork()) }
-            LogFile.removeAll(at: logs + "/" + app + ".log")
-            return folder.trouble { () throws(Errno) in try folder.remove(app) }
-        } _: { [weak self] trouble in
+        supervisor.dataFolders.erase(app) { [weak self] trouble in
             guard let self else { return }
-            if let trouble {
-                failedErasures.insert(app)
-                log.warning(
-                    "the session of \(app) cannot be removed, and it is tried again at the next start: \(trouble)"
-                )
-                return lookForErased()
+            if let trouble { return isLeft(of: app, trouble) }
+            disk.ask { () -> String? in
+                for place in places { if let trouble = place.erase() { return trouble } }
+                LogFile.removeAll(at: logs + "/" + app + ".log")
+                return folder.trouble { () throws(Errno) in try folder.remove(app) }
+            } _: { [weak self] trouble in
+                guard let self else { return }
+                if let trouble { return isLeft(of: app, trouble) }
+                if coordinator.id(of: app) == nil { roster[app] = nil }
+                lookForErased()
             }
-            if coordinator.id(of: app) == nil { roster[app] = nil }
-            lookForErased()
         }
+    }
+
+    private func isLeft(of app: String, _ trouble: String) {
+        failedErasures.insert(app)
+        log.warning("something is left of \(app), and is removed at the next start: \(trouble)")
+        lookForErased()
     }
 
     /// Calls back when nothing is left of scenes that are discarded.
@@ -310,8 +340,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     // MARK: What apps go through
 
     package func ended(_ app: AppRuntime, _ ending: Ending) {
-        guard app.specification.scene != nil, roster[app.name] != nil else { return }
-        used(app)
+        guard session(of: app) != nil else { return }
+        used(app, isWritten: true)
         // It is disconnected, also after the next boot, until somebody opens it or something wakes it.
         if ending.reason == .evicted, case .rest = ending.next { app.kept.goalOfPerson = nil }
         if app.specification.scenes?.maxLive != nil {
@@ -320,7 +350,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             case .rest, .gaveUp: break
             }
         }
-        if let session = roster[app.name], let end = end(of: session, app) { armTimer(for: end) }
+        if isStarted, let session = roster[app.name], let end = end(of: session, app) { armTimer(for: end) }
     }
 
     package func touched(_ apps: [AppRuntime]) {
@@ -332,13 +362,17 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         if isAny { lookForPlaces() }
     }
 
-    /// It is in use now.
-    package func used(_ app: AppRuntime) {
-        guard roster[app.name] != nil else { return }
-        roster[app.name]?.usedAt = Clock.realtimeMicroseconds()
+    /// It is in use now. On the disk it is once a minute, unless it has to be.
+    package func used(_ app: AppRuntime, isWritten: Bool = false) {
+        guard let session = session(of: app) else { return }
+        let time = Clock.realtimeMicroseconds()
+        roster[app.name]?.usedAt = time
+        guard isWritten || abs(time - session.usedAt) >= Self.granularity.microseconds else { return }
         let (folder, name) = (roster.folder, app.name)
         disk.ask({ folder.trouble { () throws(Errno) in try folder.touch(name) } }) { (_: String?) in }
     }
+
+    private static let granularity = Duration.seconds(60)
 
     // MARK: Sessions that nobody uses
 
@@ -356,14 +390,18 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     }
 
     private func armTimer() {
+        guard isStarted else { return }
+        followClock()
         let mayEnd =
             templates.contains { $0.scenes?.discardAfter != nil }
-            || roster.sessions.values.contains { $0.templateGoneAt != nil }
+            || roster.sessions.values.contains { $0.templateGoneAt != nil && !$0.isDiscarded }
         guard mayEnd else {
             timer = nil
             return
         }
-        let ends = scenes(of: nil).compactMap { app in roster[app.name].flatMap { end(of: $0, app) } }
+        let ends = scenes(of: nil).compactMap { app in
+            roster[app.name].flatMap { $0.isDiscarded ? nil : end(of: $0, app) }
+        }
         timer = nil
         if let next = ends.min() { armTimer(for: next) }
     }
@@ -377,7 +415,24 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         timer?.arm(after: wait)
     }
 
+    /// A clock that is set makes no session old: all that nobody uses begin anew.
+    private func followClock() {
+        let (boot, wallClock) = (Clock.boot(), Clock.realtimeMicroseconds())
+        defer { lastLook = (boot, wallClock) }
+        guard let last = lastLook else { return }
+        let step = wallClock - last.wallClock - (boot - last.boot).microseconds
+        guard abs(step) > Self.largestStep.microseconds else { return }
+        log.notice("the clock was set: sessions that nobody uses are kept from now on for as long as they may be")
+        for app in scenes(of: nil) where !machine(app).isAlive {
+            used(app, isWritten: true)
+            if roster[app.name]?.templateGoneAt != nil { change(app.name) { $0.templateGoneAt = wallClock } }
+        }
+    }
+
+    private static let largestStep = Duration.seconds(3600)
+
     private func discardUnused() {
+        followClock()
         let wallClock = Clock.realtimeMicroseconds()
         let due = scenes(of: nil).filter { app in
             guard let session = roster[app.name], !session.isDiscarded else { return false }

@@ -180,9 +180,20 @@ import Varlink
                 #expect([400, 404].contains(try get(path).status), "\(path)")
             }
             #expect(try daemon.call(.scenes(template: nil))["scenes"] == [])
+            // It is made, and launched by whoever connects.
             let answer = try get("/scenes/code/alice")
             #expect(answer.status == 200 && answer.body.contains("\"code@alice\""))
+            #expect(try daemon.summary("code@alice").isUnattached)
+            #expect(daemon.processes(of: "code@alice").isEmpty && daemon.records("code@alice").isEmpty)
+            let socket = daemon.directory + "/alice.sock"
+            #expect(try fixture.curl(["--unix-socket", socket, "http://x/"], token: nil).body == "alice / ")
             try daemon.waitFor("code@alice", "background")
+            // Nobody outside brings back what a person has stopped.
+            try daemon.done(.stop, "code@alice")
+            let refused = try get("/scenes/code/alice")
+            #expect(refused.status == 503 && refused.body.contains("was stopped"), "\(refused)")
+            try daemon.done(.start, "code@alice")
+            #expect(try get("/scenes/code/alice").status == 200)
         }
     }
 }
