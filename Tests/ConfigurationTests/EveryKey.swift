@@ -79,7 +79,9 @@ extension LoaderTests {
         "state_limit": "\"none\"", "stderr": "\"e.log\"", "stdin": "\"/in\"", "stop_signal": "\"SIGINT\"",
         "success_exit_status": "[3, \"SIGHUP\"]",
         "supplementary_groups": "[\"44\"]", "suspend_deadline": "\"3s\"", "suspend_with": "\"freezer\"",
-        "tags": "[\"t\"]", "title": "{ default = \"T\", pt_BR = \"U\" }", "icon": "\"i.svg\"", "task_budget": "\"1h\"",
+        "tags": "[\"t\"]", "title": "{ default = \"T\", pt_BR = \"U\" }", "icon": "\"i.svg\"",
+        "launch_image": "\"l.png\"",
+        "cover": "[\"/bin/c\", \"%f\"]", "cover_after": "\"1s\"", "task_budget": "\"1h\"",
         "subscriptions": """
         [{ name = "news", url = "https://example.org/feed.xml", every = "2h" }, \
         { name = "b", url = "http://b.example" }]
@@ -268,6 +270,9 @@ extension LoaderTests {
         app.snapshot = snapshot
         (app.presentation.title, app.presentation.titles) = ("T", ["pt-br": "U"])
         app.presentation.icon = "/etc/torpor/i.svg"
+        app.presentation.launchImage = "/etc/torpor/l.png"
+        app.presentation.cover.command = ["/bin/c", "%f"]
+        app.presentation.cover.after = .seconds(1)
         rules.snapshotDeadline = .seconds(2)
         app.standardInput = .file("/in")
         app.stopSignal = 2

@@ -55,6 +55,9 @@ enum AppKeyEffects {
             }
         ),
         .value("icon", \.presentation.icon, .live),
+        .value("cover", \.presentation.cover.command, .live),
+        .value("cover_after", \.presentation.cover.after, .live),
+        .value("launch_image", \.presentation.launchImage, .live),
         .table("scenes", \.scenes, .live) { $0.map(SceneReader.written) ?? [:] },
         ofNames("instances"),
         ofNames("instance_first"),

@@ -40,16 +40,15 @@ enum MachineHints {
         _ system: ConfigurationSystem,
         _ folders: inout [String: [String]?]
     ) {
-        guard let icon = app.presentation.icon else { return }
-        let name = icon.split(separator: "/").last.map(String.init) ?? icon
-        let folder = Path.folder(icon)
-        let names = folders[folder] ?? system.names(folder)
-        folders[folder] = .some(names)
-        guard let names, !names.contains(name) else { return }
-        draft.warning(
-            "icon",
-            "there is no \(quoted(name)) in \(folder) now\(Nearest.hint(name, among: names))"
-        )
+        for (key, picture) in [("icon", app.presentation.icon), ("launch_image", app.presentation.launchImage)] {
+            guard let picture else { continue }
+            let name = picture.split(separator: "/").last.map(String.init) ?? picture
+            let folder = Path.folder(picture)
+            let names = folders[folder] ?? system.names(folder)
+            folders[folder] = .some(names)
+            guard let names, !names.contains(name) else { continue }
+            draft.warning(key, "there is no \(quoted(name)) in \(folder) now\(Nearest.hint(name, among: names))")
+        }
     }
 
     /// An argument that names a file beside the configuration, of an app that begins in /.

@@ -33,6 +33,7 @@ struct NeededFiles {
         for hook in app.afterStop { check("after_stop", hook.command) }
         if case .probe(let probe) = app.ready, case .command(let words) = probe.kind { check("ready", words) }
         if case .command(let words) = app.snapshot?.source { check("snapshot", words) }
+        check("cover", app.presentation.cover.command)
     }
 
     private func check(_ key: String, _ words: [String]) {

@@ -94,6 +94,7 @@ struct AppDraft {
             error("expiry_warning", "must be shorter than task_time")
         }
         SceneReader.check(self)
+        CoverReader.check(self)
         SettingReader.check(self)
         TransferReader.check(self)
         warnOfModes()

@@ -38,6 +38,9 @@ enum AppKeys {
             TitleReader.read(context, node, into: &draft.specification.presentation)
         },
         .optional("icon", \.specification.presentation.icon, Read.path),
+        .value("cover", \.specification.presentation.cover.command, CoverReader.command),
+        .value("cover_after", \.specification.presentation.cover.after, Read.duration),
+        .optional("launch_image", \.specification.presentation.launchImage, Read.path),
         .value("data_folders", \.specification.data.isWanted, Read.boolean),
         .optional("first_launch", \.specification.data.firstLaunch, Read.path),
         .optional("version", \.specification.data.version, DataFolderSpecification.version),

@@ -85,6 +85,8 @@ extension AppSpecification {
         presentation.title = presentation.title.map(put)
         presentation.titles = presentation.titles.mapValues(put)
         presentation.icon = presentation.icon.map(put)
+        presentation.launchImage = presentation.launchImage.map(put)
+        presentation.cover.command = presentation.cover.command.map(put)
         settings.value.put(placeholder)
     }
 }

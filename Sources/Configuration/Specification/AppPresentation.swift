@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What people see of an app beside its name: `title` and `icon`.
+/// What people see of an app beside its name: `title`, `icon`, and what is in its place while it is on its way.
 public struct AppPresentation: Sendable, Hashable {
     /// What it is called in all languages that are not in ``titles``; `nil` where its name is enough.
     public var title: String?
@@ -8,6 +8,18 @@ public struct AppPresentation: Sendable, Hashable {
     public var titles: [String: String] = [:]
     /// The file of a picture; absolute.
     public var icon: String?
+    /// What is shown in its place while it comes to the foreground.
+    public var cover = Cover()
+    /// The file of a picture for ``cover`` where there is none of what it showed last; absolute.
+    public var launchImage: String?
+
+    /// `cover` and `cover_after`.
+    public struct Cover: Sendable, Hashable {
+        /// Shows the picture whose path stands where ``OpenPlaceholder/file`` does, until it is ended; empty for nothing.
+        public var command: [String] = []
+        /// How long the app may take before it is covered.
+        public var after: Duration = .milliseconds(300)
+    }
 
     /// Nothing but the name.
     public init() {}

@@ -35,6 +35,7 @@ package enum EventKind: String, CaseIterable {
     case stateNotKept = "c526b37db8c04c12b24bb5e9b580fb5e"
     case stateSetAside = "2221cb593ca845aca25c08ce8a68a6b7"
     case snapshotNotTaken = "15372c9715654fe9854834ae1e8d38da"
+    case coverFailed = "8a616131659b4a1c8102beb3f4333864"
 
     // Its data folders.
     case dataCopied = "9126e3fb17204a7f84f45c79b4f70d12"
@@ -144,7 +145,8 @@ package enum EventKind: String, CaseIterable {
             .stateKept, .stateNotKept, .stateSetAside, .snapshotTaken, .snapshotNotTaken, .said, .mainChanged, .unheard,
             .descriptorClosed, .attached,
             .chatty, .socketNotBound, .socketBound, .socketClosed, .backlogNearlyFull, .dataCopied, .dataNotCleared,
-            .cachesRemoved, .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace:
+            .cachesRemoved, .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace,
+            .coverFailed:
             "notice"
         case .asked, .refused: "request"
         case .keptDown, .asLeft, .sleepsAgain: "goal"
@@ -174,7 +176,8 @@ package enum EventKind: String, CaseIterable {
             .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked, .socketBound, .dataCopied, .cachesRemoved,
             .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace:
             .info
-        case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit, .notWoken, .snapshotNotTaken:
+        case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit, .notWoken, .snapshotNotTaken,
+            .coverFailed:
             .notice
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
             .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .noStateDirectory, .stateNotKept,
@@ -198,7 +201,7 @@ package enum EventKind: String, CaseIterable {
             .fetchPutOff,
             .socketNotBound, .socketBound, .socketClosed,
             .backlogNearlyFull, .notHandled, .transfer, .dataCopied, .dataNotCleared, .cachesRemoved, .dataPurged,
-            .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace:
+            .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .coverFailed:
             " "
         case .launched, .woken, .told, .posted, .settingsChanged, .settingsNotTaken, .signalled, .mainChanged, .unheard,
             .descriptorClosed, .refused,

@@ -228,6 +228,7 @@ package final class Supervisor: Room {
             lockWatch, appSockets,
             service,
             interruptions, mailboxes, settings, wakes, dataFolders, transfers, scenes, HoldingPages(self),
+            Covers(self),
         ]
         for observer in observers { engine.add(observer) }
         if let clients { engine.add(clients) }
@@ -277,7 +278,7 @@ package final class Supervisor: Room {
         recovery.endsWhatIsFound = false
         perform(coordinator.launch(first, now: loop.now))
         suspendAsBefore(first)
-        snapshots.removeStrangeSnapshots()
+        snapshots.takeStock()
         note(
             .started,
             text: "torpord \(Supervisor.version) supervises \(Readable.count(apps.count, "app")), control socket "
