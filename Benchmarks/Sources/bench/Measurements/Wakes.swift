@@ -75,10 +75,10 @@ struct Wakes: Measurement {
             try session.launch()
             let address = { (slot: Int) in "\(session.runtime)/a\(slot)" }
             pause(1)
-            let running = try (0..<count).map { try Self.ask(address($0), expecting: session.worker($0)) }
+            let running = try (0..<count).map { try Connecting.ask(address($0), expecting: session.worker($0)) }
             record(run, "wake-running", peer, seconds: running, per: 1e6)
             _ = try session.call(.verb(VerbRequest(verb: .suspend, apps: ["*"])))
-            for slot in 0..<count { try Self.requireStopped(session.worker(slot)) }
+            for slot in 0..<count { try Connecting.requireStopped(session.worker(slot)) }
             // They are looked at once more after a second.
             pause(run.bench.quick ? 2 : 12)
             let switches = Processes.switches(session.ownProcesses())
@@ -87,8 +87,8 @@ struct Wakes: Measurement {
             run.record("wake-rest", peer, Double(more) / rest(run.bench))
             let suspended = try (0..<count).map { slot in
                 pause(0.002)
-                try Self.requireStopped(session.worker(slot))
-                return try Self.ask(address(slot), expecting: session.worker(slot))
+                try Connecting.requireStopped(session.worker(slot))
+                return try Connecting.ask(address(slot), expecting: session.worker(slot))
             }
             record(run, "wake-suspended", peer, seconds: suspended, per: 1e6)
         }
@@ -147,7 +147,7 @@ struct Wakes: Measurement {
             run,
             "wake-running",
             peer,
-            seconds: try (0..<times).map { _ in try Self.ask(path, expecting: answering.pid) },
+            seconds: try (0..<times).map { _ in try Connecting.ask(path, expecting: answering.pid) },
             per: 1e6
         )
         if let mount = Torpor.cgroupMount {
@@ -156,7 +156,7 @@ struct Wakes: Measurement {
             let seconds = try (0..<times).map { _ in
                 try frozen.freeze()
                 pause(0.002)
-                return try Self.ask(path, expecting: answering.pid, meanwhile: frozen.thaw)
+                return try Connecting.ask(path, expecting: answering.pid, meanwhile: frozen.thaw)
             }
             record(run, "wake-suspended", peer, seconds: seconds, per: 1e6)
         } else {
@@ -170,7 +170,7 @@ struct Wakes: Measurement {
             let seconds = try (0..<rounds).map { _ in
                 var child: Child?
                 defer { child?.end(grace: 5) }
-                let took = try Self.ask(path, meanwhile: { child = try Child(command, passed: listener.raw) })
+                let took = try Connecting.ask(path, meanwhile: { child = try Child(command, passed: listener.raw) })
                 _ = try child?.wait(10, command[0])
                 return took
             }
@@ -185,7 +185,7 @@ struct Wakes: Measurement {
         var last: pid_t = 0
         return try (0..<rounds).map { round in
             var pid: pid_t = 0
-            let seconds = try ask(address(round), answered: { pid = $0 })
+            let seconds = try Connecting.ask(address(round), answered: { pid = $0 })
             guard pid == 0 || pid != last else { throw Trouble("process \(pid) has answered twice") }
             last = pid
             // One that does not say its number, or that of its container, has this long to end.
@@ -193,36 +193,6 @@ struct Wakes: Measurement {
             pause(0.01)
             return seconds
         }
-    }
-
-    private static func requireStopped(_ pid: pid_t) throws {
-        guard try waitUntil(10, { Processes.state(pid) == "T" }) else { throw Trouble("process \(pid) is not stopped") }
-    }
-
-    /// Connects, says a byte and reads the answer; the seconds from before the connection to the first byte.
-    private static func ask(
-        _ path: String,
-        expecting expected: pid_t? = nil,
-        answered: ((pid_t) -> Void)? = nil,
-        meanwhile act: () throws -> Void = {}
-    ) throws -> Double {
-        try Interruption.check()
-        let began = now()
-        let socket = try Sockets.connect(path: path)
-        try Sockets.setReceiveTimeout(socket.raw, .seconds(20))
-        // One in HTTP needs a line, the others take its first byte.
-        let request = Array("GET / HTTP/1.0\r\n\r\n".utf8)
-        _ = request.withUnsafeBytes { Glibc.send(socket.raw, $0.baseAddress!, $0.count, Int32(MSG_NOSIGNAL)) }
-        try act()
-        var text = [UInt8](repeating: 0, count: 512)
-        let count = recv(socket.raw, &text, text.count, 0)
-        let took = now() - began
-        guard count > 0 else { throw Trouble("no answer at \(path): \(String(cString: strerror(errno)))") }
-        let answer = String(decoding: text[..<count], as: UTF8.self)
-        let pid = pid_t(answer)
-        if let expected, pid != expected { throw Trouble("\(answer) answered at \(path), not \(expected)") }
-        if let pid { answered?(pid) }
-        return took
     }
 }
 

@@ -135,6 +135,12 @@ final class SystemdSession: Session {
         }
     }
 
+    /// Begins a job of a unit, and does not wait for its end.
+    func begin(_ job: String, _ unit: String) throws {
+        if bus == nil { bus = try openBus() }
+        try bus?.call(SystemdBus.manager, "org.freedesktop.systemd1.Manager", job, unit, "replace")
+    }
+
     private func isFrozen(_ slot: Int) -> Bool {
         Processes.read(group(slot) + "/cgroup.events")?.contains("frozen 1") ?? false
     }
