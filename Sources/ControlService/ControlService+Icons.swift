@@ -18,27 +18,10 @@ extension ControlService {
         }
         app.iconReplies = [reply]
         let names = Account.Names(app.specification)
-        iconReads.ask({ Self.icon(path, names).json }) { icon in
+        iconReads.ask({ AppIcon(file: path, of: names).json }) { icon in
             let waiting = app.iconReplies ?? []
             app.iconReplies = nil
             for reply in waiting { reply.send(icon) }
-        }
-    }
-
-    private nonisolated static func icon(_ path: String, _ names: Account.Names?) -> AppIcon {
-        let reader: FileRights?
-        do throws(LaunchError) {
-            reader = try names.map { names throws(LaunchError) in try Account.find(names) }?.fileRights
-        } catch {
-            return AppIcon(trouble: "\(path): \(error)")
-        }
-        do throws(OwnedFile.Failure) {
-            return AppIcon(content: try OwnedFile.read(path, for: reader, limit: AppIcon.mostBytes))
-        } catch {
-            let isLarge = error == .errno(.fileTooLarge)
-            return AppIcon(
-                trouble: "\(path): " + (isLarge ? "it has more than \(AppIcon.mostBytes >> 10) KiB" : "\(error)")
-            )
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Linux
+import TorporAPI
 import Varlink
 
 /// The page that browsers are shown while an app is on its way. It needs no script, and nothing from anywhere.
@@ -10,9 +11,10 @@ enum HoldingDocument {
     private static let largestPicture = 2 << 20
 
     /// The document. A picture is an address of the scheme `data`.
-    static func page(title: String, picture: String?) -> [UInt8] {
+    static func page(title: String, icon: String?, picture: String?) -> [UInt8] {
         let name = escaped(title)
-        let image = picture.map { "<img src=\"\($0)\" alt=\"\">" } ?? ""
+        let sign = icon.map { "<img class=\"icon\" src=\"\($0)\" alt=\"\">\n" } ?? ""
+        let image = picture.map { "<img class=\"last\" src=\"\($0)\" alt=\"\">" } ?? ""
         let text = """
             <!doctype html>
             <html lang="en">
@@ -25,14 +27,15 @@ enum HoldingDocument {
             :root { color-scheme: light dark; }
             body { margin: 0; min-height: 100vh; display: grid; place-items: center; font: 1.1rem system-ui, sans-serif; }
             main { position: relative; padding: 2rem 3rem; border-radius: 1rem; background: Canvas; text-align: center; }
-            img { position: fixed; inset: 0; width: 100%; height: 100%; object-fit: cover; filter: blur(12px); }
+            .last { position: fixed; inset: 0; width: 100%; height: 100%; object-fit: cover; filter: blur(12px); }
+            .icon { width: 4rem; height: 4rem; object-fit: contain; }
             p { opacity: .7; }
             </style>
             </head>
             <body>
             \(image)
             <main role="status">
-            <h1>\(name) is starting</h1>
+            \(sign)<h1>\(name) is starting</h1>
             <p>It has been on its way for \(seconds) s. This page goes on by itself.</p>
             </main>
             </body>
@@ -40,6 +43,11 @@ enum HoldingDocument {
 
             """
         return Array(text.utf8)
+    }
+
+    /// The app's icon, as an address.
+    static func icon(_ icon: AppIcon) -> String? {
+        icon.mediaType.map { "data:\($0);base64,\(Base64.encode(icon.data))" }
     }
 
     /// A picture for the page: what its file has, where that is one and not too large.

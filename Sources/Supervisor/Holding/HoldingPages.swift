@@ -8,6 +8,7 @@ import EventSources
 import Lifecycle
 import Linux
 import Processes
+import TorporAPI
 import Varlink
 
 /// Sees to it that browsers that wait for an app are told so: while it is on its way, torpor-holding accepts what the app
@@ -100,8 +101,13 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
         let title = app.specification.presentation.title ?? app.name
         let wantsPicture = app.specification.sockets.contains { $0.holding == .snapshot }
         let picture = wantsPicture ? supervisor.snapshots.picture(of: app) : nil
+        let (icon, names) = (app.specification.presentation.icon, Account.Names(app.specification))
         disk.ask {
-            HoldingDocument.page(title: title, picture: picture.flatMap(HoldingDocument.image))
+            HoldingDocument.page(
+                title: title,
+                icon: icon.flatMap { HoldingDocument.icon(AppIcon(file: $0, of: names)) },
+                picture: picture.flatMap(HoldingDocument.image)
+            )
         } _: { [weak self, weak app] page in
             guard let self, let app, app.holding === holding else { return }
             do throws(LaunchError) {

@@ -111,10 +111,14 @@ import TorporAPI
     func snapshot() throws {
         let port = try TestAddress.port()
         let toml = Self.toml(port, holding: "\"snapshot\"")
-            .replacingOccurrences(of: "launch_deadline", with: "snapshot = { file = \"@D/shot.png\" }\nlaunch_deadline")
+            .replacingOccurrences(
+                of: "launch_deadline",
+                with: "snapshot = { file = \"@D/shot.png\" }\nicon = \"@D/i.svg\"\nlaunch_deadline"
+            )
         let png: [UInt8] = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a] + Array(repeating: 7, count: 3_000)
         try withDaemon(toml, files: ["app.py": Self.program, "enough": ""]) { daemon in
             try File.replace(daemon.directory + "/shot.png", png)
+            try File.write(daemon.directory + "/i.svg", "<svg/>")
             try daemon.done(.start, "web")
             try daemon.done(.background, "web")
             try daemon.eventually("its snapshot is there") { try daemon.status("web").snapshot != nil }
@@ -124,7 +128,11 @@ import TorporAPI
             try daemon.waitFor("web", "not-running")
             try File.remove(daemon.directory + "/enough")
             let page = try Self.get(port)
-            #expect(page.contains("<img src=\"data:image/png;base64,iVBORw0KGgoHBwcH"), "\(page.prefix(2_000))")
+            #expect(
+                page.contains("<img class=\"last\" src=\"data:image/png;base64,iVBORw0KGgoHBwcH"),
+                "\(page.prefix(2_000))"
+            )
+            #expect(page.contains("<img class=\"icon\" src=\"data:image/svg+xml;base64,PHN2Zy8+"))
         }
     }
 
