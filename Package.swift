@@ -242,7 +242,7 @@ let package = Package(
         .target(name: "Telemetry", dependencies: ["TorporAPI", "Varlink"]),
         .target(name: "TestAddresses", dependencies: ["Linux"], path: "Tests/Support/TestAddresses"),
         .target(name: "TestMachine", path: "Tests/Support/TestMachine"),
-        .target(name: "TopView", dependencies: ["Linux", "TorporAPI", "Varlink"]),
+        .target(name: "TopView", dependencies: ["Linux", "TorporAPI", "Varlink", "WireText"]),
         .target(name: "TorporAPI", dependencies: ["Linux", "Varlink", "WireText"]),
         .target(name: "TorporApp", dependencies: ["AppConnection", "Linux", "TorporAPI", "Varlink"]),
         .target(name: "TorporPolicyABI"),

@@ -11,7 +11,7 @@ package import VarlinkServer
 /// Snapshots: what apps show, a picture or a text, as it was when they were in the background last. The core says when one
 /// is taken; here it is had from whom the configuration names, or from the app itself, and kept.
 ///
-/// What there is, the disk says: nothing of it is in memory.
+/// What there is, the disk says; in memory is no more than when a picture was taken.
 package final class Snapshots: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
@@ -169,6 +169,7 @@ package final class Snapshots: Room, LifecycleObserver {
             if let self, let app {
                 switch outcome {
                 case .success(let bytes):
+                    self.noticePicture(of: app)
                     self.note(
                         app,
                         .snapshotTaken,
@@ -193,6 +194,8 @@ package final class Snapshots: Room, LifecycleObserver {
         let folder = snapshots(of: app)
         guard File.exists(folder.path) || folders.isBusy(folder) else { return completion(.success(0)) }
         let name = app.name
+        app.pictureAt = nil
+        engine.touch(app.id)
         folders.ask(.remove, in: folder) { [weak self] outcome in
             if case .failure(let failure) = outcome {
                 self?.log.warning("the snapshot of \(name) cannot be removed: \(failure)")
@@ -216,16 +219,38 @@ package final class Snapshots: Room, LifecycleObserver {
         if machine.isAlive, machine.declinesSnapshot { removeSnapshot(of: app) }
     }
 
-    /// Apps that have left the configuration while there was no torpord, or one that died too soon, leave theirs behind.
-    package func removeStrangeSnapshots() {
+    /// Finds out which apps have a picture. Those that have left the configuration while there was no torpord, or one that
+    /// died too soon, leave theirs behind.
+    package func takeStock() {
         let path = host.stateFolder + "/snapshots"
-        for name in (try? File.list(path)) ?? [] where coordinator.id(of: name) == nil {
-            folders.ask(.remove, in: ArchiveFolder(path: path + "/" + name)) { _ in }
+        reads.ask {
+            (try? File.list(path)) ?? []
+        } _: { [weak self] names in
+            guard let self else { return }
+            for name in names {
+                if let id = coordinator.id(of: name) {
+                    noticePicture(of: apps[id])
+                } else {
+                    folders.ask(.remove, in: ArchiveFolder(path: path + "/" + name)) { _ in }
+                }
+            }
         }
+    }
+
+    private func noticePicture(of app: AppRuntime) {
+        let info = found(of: app)
+        app.pictureAt = info?.kind == .text ? nil : info?.at
+        engine.touch(app.id)
     }
 }
 
 extension AppRuntime {
+    /// When the picture was taken that is its snapshot, microseconds since 1970; nil where there is none, or a text.
+    package var pictureAt: Int64? {
+        get { slots[PictureAtSlot.self] }
+        set { slots[PictureAtSlot.self] = newValue }
+    }
+
     /// A snapshot of it that is being taken.
     package var snapshotRun: SnapshotRun? {
         get { slots[SnapshotRunSlot.self] }
@@ -239,5 +264,6 @@ extension AppRuntime {
     }
 }
 
+private enum PictureAtSlot: Slot { typealias Value = Int64 }
 private enum SnapshotRunSlot: Slot { typealias Value = SnapshotRun }
 private enum SnapshotBeganSlot: Slot { typealias Value = Duration }

@@ -313,6 +313,7 @@ package final class ControlService: ShellRoom, ClientService {
         summary.heldBack = machine.isWaitingForPermission ? app.heldBack : nil
         summary.tags = app.specification.tags
         summary.scene = app.specification.scene
+        summary.pictureAt = app.pictureAt
         if app.specification.scene != nil { summary.template = app.specification.template }
         return summary
     }

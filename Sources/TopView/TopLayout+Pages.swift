@@ -70,6 +70,7 @@ extension TopLayout {
             // The names of facts step back.
             if model.shift == 0, let name = Self.name(ofFact: line) { put(line: name, row: row, Style(.dim)) }
         }
+        snapshot()
     }
 
     /// `     memory:` of `     memory: 1.6 MiB`; nil for what is no such line.

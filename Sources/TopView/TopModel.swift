@@ -70,6 +70,8 @@ public struct TopModel: Sendable {
     public var characters = DisplayText.Characters.unicode
     /// The signs with which things are shown.
     public var glyphs = Glyphs.unicode
+    /// Whether the terminal shows pictures.
+    public var drawsPictures = false
     /// Microseconds since 1970.
     public var now: Int64 = 0
 
@@ -101,6 +103,8 @@ public struct TopModel: Sendable {
     var listedAt: Int64 = 0
     /// The page about one app, a line each.
     public var details: [String] = []
+    /// What that app showed last.
+    public var snapshot: TopSnapshot?
     /// The last lines that an app wrote, the newest last.
     public internal(set) var logLines: [LogLine] = []
     /// Why there is no log to show.

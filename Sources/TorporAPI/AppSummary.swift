@@ -95,6 +95,8 @@ public struct AppSummary: Hashable, Sendable {
     public var template: String?
     /// Its name among the scenes of its template; nil for what is none.
     public var scene: String?
+    /// When the picture was taken that is its snapshot, microseconds since 1970; nil where there is none, or a text.
+    public var pictureAt: Int64?
 
     /// Makes one from its parts.
     public init(
@@ -167,6 +169,7 @@ public struct AppSummary: Hashable, Sendable {
         icon = try fields.optionalString("icon")
         template = try fields.optionalString("template")
         scene = try fields.optionalString("scene")
+        pictureAt = try fields.optionalInt("picture_at")
     }
 
     /// It as an object.
@@ -199,6 +202,7 @@ public struct AppSummary: Hashable, Sendable {
             .init(name: "icon", value: .optional(icon)),
             .init(name: "template", value: .optional(template)),
             .init(name: "scene", value: .optional(scene)),
+            .init(name: "picture_at", value: .optional(pictureAt)),
         ])
     }
 }

@@ -21,7 +21,8 @@ public enum ManagerInterface {
         # One app, as "torpor list" shows it. One that is stranded is to run always, was evicted, and nothing launches it
         # again; one that is done is a oneshot that has done its work. socket_trouble says why a socket of it is not bound,
         # held_back why its launch waits. title is what people call it, titles the same by language (BCP 47, in lower
-        # case), icon the file of its picture. Of a scene, template is what it is of, and scene its own name.
+        # case), icon the file of its picture. Of a scene, template is what it is of, and scene its own name. picture_at is when the
+        # picture was taken that is its snapshot, microseconds since 1970; null where there is none, or a text.
         type App (
           name: string,
           state: string,
@@ -47,7 +48,8 @@ public enum ManagerInterface {
           titles: [string]string,
           icon: ?string,
           template: ?string,
-          scene: ?string
+          scene: ?string,
+          picture_at: ?int
         )
 
         # One process of an app; state is the letter of /proc/PID/stat.
@@ -178,6 +180,7 @@ public enum ManagerInterface {
           icon: ?string,
           template: ?string,
           scene: ?string,
+          picture_at: ?int,
           state_since: ?int,
           suspended_by: ?string,
           woken_by: []string,

@@ -252,7 +252,7 @@ import VarlinkServer
             try File.makeDirectories(archives.host.stateFolder + "/snapshots/" + name)
             try File.write(archives.host.stateFolder + "/snapshots/" + name + "/1.text", "x")
         }
-        archives.snapshots.removeStrangeSnapshots()
+        archives.snapshots.takeStock()
         let folder = archives.host.stateFolder + "/snapshots"
         try archives.turn { try File.list(folder) == ["web"] }
         archives.snapshots.removeDeclinedSnapshot(of: archives.shell.app("web"))

@@ -120,6 +120,42 @@ import TorporAPI
         }
     }
 
+    /// A PNG of that size, as far as anybody looks.
+    private static func png(_ width: UInt32, _ height: UInt32) -> [UInt8] {
+        func bytes(_ number: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) } }
+        return [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52]
+            + bytes(width) + bytes(height)
+    }
+
+    @Test("what an app showed last is on its page, where there is room, and nothing of it moves the cursor")
+    func snapshot() {
+        func page(_ kind: SnapshotKind, _ data: [UInt8], columns: Int = 140) -> TopModel {
+            var model = Models.model(columns: columns, rows: 40)
+            model.press(.enter)
+            model.details = ["mail"]
+            let info = SnapshotInfo(kind: kind, bytes: Int64(data.count), at: model.now - 180_000_000, incarnation: 1)
+            model.snapshot = model.subject.map { TopSnapshot(app: $0, info, data) }
+            return model
+        }
+        let text = TopLayout.frame(page(.text, Array("one\n\u{1b}[2Jtwo".utf8))).text
+        #expect(text.contains("showed 3m ago (text, 11B)") && text.contains("one") && text.contains("[2Jtwo"))
+        #expect(!text.contains("\u{1b}"))
+        #expect(!TopLayout.frame(page(.text, Array("one".utf8), columns: 100)).text.contains("showed"))
+        // A picture is drawn where the terminal can, else told of.
+        var model = page(.png, Self.png(1_600, 400))
+        #expect(model.picturePlace == nil && TopLayout.frame(model).text.contains("a picture: torpor snapshot"))
+        model.drawsPictures = true
+        #expect(!TopLayout.frame(model).text.contains("a picture"))
+        #expect(model.picturePlace == PicturePlace(row: 5, column: 98, rows: 5, columns: 40))
+        model.snapshot = TopSnapshot(app: "another", model.snapshot!.info, Self.png(10, 10))
+        #expect(model.picturePlace == nil)
+        for data in [Self.png(0, 10), Self.png(10, 1 << 30), Array(Self.png(10, 10).prefix(20)), []] {
+            model = page(.png, data)
+            model.drawsPictures = true
+            #expect(model.picturePlace == nil)
+        }
+    }
+
     @Test("the selected app is on the screen, wherever it is among a thousand")
     func scrolling() {
         let apps = (0..<1000).map { Models.app("app-\($0 + 1000)") }

@@ -6,6 +6,7 @@ import { h, s, setAttribute, setText } from "./dom.js";
 import { Face, aliasOf, titleOf } from "./face.js";
 import { ago, bytes, percent, plural, uptime } from "./format.js";
 import { STATES, WORDS, badge, shown, symbol } from "./states.js";
+import { Thumbnail } from "./snapshot.js";
 import { on, store, uptimeOf } from "./store.js";
 
 const SORTS = {
@@ -26,6 +27,7 @@ class Row {
     this.stateCell = h("td", { class: "stateful" });
     this.sub = h("span", { class: "sub" });
     this.face = new Face(app.name);
+    this.thumbnail = new Thumbnail(app.name);
     this.title = h("span");
     this.alias = h("span", { class: "alias" });
     this.extra = h("span", { class: "small" });
@@ -43,7 +45,8 @@ class Row {
     this.actions = new Actions(app.name, 2);
     this.element = h("tr", { class: "row", "data-app": app.name },
       h("td", {}, h("div", { class: "known" }, this.face.element,
-        h("div", {}, h("a", { class: "name", href: `#/app/${encodeURIComponent(app.name)}` }, this.title, this.alias), this.sub))),
+        h("div", {}, h("a", { class: "name", href: `#/app/${encodeURIComponent(app.name)}` }, this.title, this.alias), this.sub),
+        this.thumbnail.element)),
       this.stateCell,
       h("td", { class: "right", "data-label": "Memory" }, this.memory, this.bar), this.cpu, this.uptime, this.restarts,
       h("td", { class: "wide" }, this.reason, this.last, this.lastAt),
@@ -64,6 +67,7 @@ class Row {
       this.state = state;
     }
     this.face.update(app);
+    this.thumbnail.update(state === "active" ? null : app.picture_at ?? null);
     setText(this.title, titleOf(app) ?? app.name);
     setText(this.alias, aliasOf(app));
     this.flight.hidden = !app.transition;

@@ -8,6 +8,26 @@ import { appPath } from "./store.js";
 // What moves a terminal's cursor and colours its text is none of the text.
 const CONTROL = /\x1b\[[0-9;:?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
 
+/** What an app that is out of use showed last, small; nothing while there is no picture. */
+export class Thumbnail {
+  constructor(name) {
+    this.name = name;
+    this.at = null;
+    this.element = h("a", { class: "thumbnail", href: `#/app/${encodeURIComponent(name)}`, tabindex: "-1", "aria-hidden": "true", hidden: true });
+  }
+
+  /** Takes when it was taken, or null. */
+  update(at) {
+    if (at === this.at) return;
+    this.at = at;
+    this.element.hidden = true;
+    this.element.replaceChildren();
+    if (at === null) return;
+    // What cannot be had is not shown.
+    this.element.append(h("img", { src: `/api/v1/${appPath(this.name, "/snapshot")}?at=${at}`, alt: "", onload: () => { this.element.hidden = false; } }));
+  }
+}
+
 /** A card with the snapshot of an app, hidden while there is none. */
 export class Snapshot {
   constructor(name) {

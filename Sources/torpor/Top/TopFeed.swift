@@ -90,6 +90,7 @@ final class TopFeed: Sendable {
         if let info = try? SupervisorInfo(json: described) { inbox.put(.supervisor(info)) }
         inbox.put(.mayChange(try mayChange(client)))
         var log = LogReading()
+        var snapshot = SnapshotReading()
         var last = Duration.zero - .seconds(1000)
         var lastMemory = last
         while true {
@@ -110,7 +111,7 @@ final class TopFeed: Sendable {
                     if let memory = try? MemoryStatus(json: reply["memory"] ?? .null) { inbox.put(.memory(memory)) }
                     lastMemory = now
                 }
-                if case .details(let app) = subject { inbox.put(.details(app: app, try details(of: app, client))) }
+                if case .details(let app) = subject { try readDetails(of: app, &snapshot, client) }
                 onSuccess()
                 // From the reply on: the supervisor measures anew only after a second.
                 last = Clock.monotonic()
@@ -153,19 +154,52 @@ final class TopFeed: Sendable {
         return true
     }
 
-    private func details(of app: String, _ client: VarlinkClient) throws(VarlinkClientError) -> [String] {
+    private func readDetails(
+        of app: String,
+        _ snapshot: inout SnapshotReading,
+        _ client: VarlinkClient
+    ) throws(VarlinkClientError) {
         do throws(VarlinkClientError) {
             let reply = try client.call(ManagerRequest.status(app: app).call, timeoutMilliseconds: Self.patience)
-            guard let status = try? AppStatus(json: reply["status"] ?? .null) else { return ["it cannot be read"] }
+            guard let status = try? AppStatus(json: reply["status"] ?? .null) else {
+                return inbox.put(.details(app: app, ["it cannot be read"]))
+            }
             var page = StatusPage(status)
             page.paint = { text, _ in text }
             page.columns = nil
-            let text = page.text
-            return text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
+            let lines = page.text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
+            inbox.put(.details(app: app, lines))
+            try read(&snapshot, SnapshotReading(app: app, info: status.snapshot), client)
         } catch {
             guard case .service = error else { throw error }
-            return [Self.sentence(error)]
+            inbox.put(.details(app: app, [Self.sentence(error)]))
         }
+    }
+
+    // MARK: What it showed
+
+    /// Which snapshot was read last.
+    private struct SnapshotReading: Hashable {
+        var app: String?
+        var info: SnapshotInfo?
+    }
+
+    private func read(
+        _ last: inout SnapshotReading,
+        _ wanted: SnapshotReading,
+        _ client: VarlinkClient
+    ) throws(VarlinkClientError) {
+        guard last != wanted, let app = wanted.app else { return }
+        last = wanted
+        guard let info = wanted.info else { return inbox.put(.snapshot(app: app, nil)) }
+        let isToBeShown = (info.kind == .text || info.kind == .png) && info.bytes <= TopSnapshot.mostBytes
+        guard isToBeShown else { return inbox.put(.snapshot(app: app, TopSnapshot(app: app, info, []))) }
+        let whole = try SnapshotPart.whole { (offset) throws(VarlinkClientError) in
+            let request = ManagerRequest.snapshot(app: app, offset: offset)
+            let reply = try client.call(request.call, timeoutMilliseconds: Self.patience)
+            return (try? SnapshotPart(json: reply)) ?? SnapshotPart(nil)
+        }
+        inbox.put(.snapshot(app: app, whole.snapshot.map { TopSnapshot(app: app, $0, whole.data) }))
     }
 
     // MARK: The log

@@ -13,6 +13,8 @@ enum TopNews: Sendable {
     case events([EventRecord])
     case history([EventRecord], since: Int64)
     case details(app: String, [String])
+    /// What it showed last; nil: nothing.
+    case snapshot(app: String, TopSnapshot?)
     case log(app: String, [LogLine], isFirst: Bool)
     case logTrouble(app: String, String)
     case said(String, TopModel.Message.Kind)

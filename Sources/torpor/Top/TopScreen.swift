@@ -10,6 +10,7 @@ import TopView
 final class TopScreen {
     private let palette: TopPalette
     private var shown: StyledGrid?
+    private var pictures = TerminalPictures()
     private var isOpen = true
 
     /// Terminals for those that are not known here, by how their names begin: over ssh from a newer machine, mostly.
@@ -63,6 +64,7 @@ final class TopScreen {
         guard isOpen else { return }
         isOpen = false
         guard isForeground else { return }
+        pictures.show(nil)
         curs_set(1)
         endwin()
     }
@@ -71,6 +73,7 @@ final class TopScreen {
     func leave() {
         shown = nil
         guard isForeground else { return }
+        pictures.show(nil)
         curs_set(1)
         endwin()
     }
@@ -95,9 +98,10 @@ final class TopScreen {
         return TopModel.Size(columns: Int(getmaxx(torpor_nc_screen())), rows: Int(getmaxy(torpor_nc_screen())))
     }
 
-    /// Shows a picture: only what is another than before is written.
-    func show(_ grid: StyledGrid) {
+    /// Shows a picture: only what is another than before is written. On top of it what an app showed, where it has a place.
+    func show(_ grid: StyledGrid, _ snapshot: (place: PicturePlace, snapshot: TopSnapshot)? = nil) {
         if shown == nil {
+            pictures.forget()
             erase()
             clearok(torpor_nc_screen(), true)
             curs_set(0)
@@ -114,6 +118,7 @@ final class TopScreen {
         }
         refresh()
         shown = grid
+        pictures.show(snapshot)
     }
 
     /// The next key that was pressed; nil when there is none.

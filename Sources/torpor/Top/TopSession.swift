@@ -165,6 +165,7 @@ final class TopSession {
         _ talk: Workers
     ) -> Int32? {
         model.know(since: Times.now - Self.past)
+        model.drawsPictures = TerminalPictures.areKnown
         model.size = screen.size()
         while true {
             draw(screen)
@@ -191,7 +192,7 @@ final class TopSession {
         let now = Clock.monotonic()
         guard isDirty, now - drawn >= Self.shortest else { return }
         model.now = Times.now
-        screen.show(TopLayout.frame(model))
+        screen.show(TopLayout.frame(model), model.picturePlace.flatMap { place in model.snapshot.map { (place, $0) } })
         (isDirty, drawn) = (false, now)
     }
 
@@ -284,6 +285,7 @@ final class TopSession {
         case .history(let events, let since): model.take(history: events, since: since)
         // What comes for a page that was left is not shown on the next one.
         case .details(let app, let lines): if model.subject == app { model.details = lines }
+        case .snapshot(let app, let snapshot): if model.subject == app { model.snapshot = snapshot }
         case .log(let app, let lines, let isFirst):
             if model.subject == app { model.take(log: lines, isFirst: isFirst) }
         case .logTrouble(let app, let text): if model.subject == app { model.logTrouble = text }

@@ -4,6 +4,8 @@ import DaemonHarness
 import Foundation
 import Linux
 import Testing
+import TorporAPI
+import Varlink
 
 /// Where `torpor top` is run: terminals of every sort, and none.
 @Suite("torpor top on terminals of every sort") struct TopTerminalTests {
@@ -18,6 +20,28 @@ import Testing
             try screen.press("j", "j")
             try screen.press("q")
             try screen.waitFor("prompt:")
+        }
+    }
+
+    @Test("a terminal that shows pictures is given what an app showed last, while its page is shown")
+    func pictures() throws {
+        let toml = Pictured.head + "snapshot = { file = \"@D/shot.png\" }\n"
+        let variables = "TMUX= TERM=xterm-kitty"
+        try TopTests.withScreen(columns: 140, rows: 40, variables: variables, toml: toml) { daemon, screen in
+            try File.write(daemon.directory + "/shot.png", Pictured.png)
+            try screen.waitFor("● active", of: "web")
+            try daemon.done(.suspend, "web")
+            try daemon.eventually("its snapshot is there") { try daemon.summary("web").pictureAt != nil }
+            let path = daemon.directory + "/written"
+            try screen.run(["pipe-pane", "cat >\(path)"])
+            func written() -> String { (try? File.readString(path)) ?? "" }
+            try screen.press("i")
+            let picture = "c=28,r=14,C=1,q=2,m=0;\(Base64.encode(Pictured.png))\u{1b}\\"
+            try daemon.eventually("it is drawn") { written().contains(picture) }
+            #expect(!written().contains("a=d,d=I"))
+            try screen.press("Escape")
+            try daemon.eventually("it is gone") { written().contains("\u{1b}_Ga=d,d=I,") }
+            try screen.press("q")
         }
     }
 

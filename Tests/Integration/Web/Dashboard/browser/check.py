@@ -172,6 +172,10 @@ def shows_snapshots():
     page("#/app/db")
     browser.wait("return document.querySelector('table .mono') !== null")
     expect(browser.run("return document.querySelector('.card[aria-label=Snapshot]').hidden"), "an app without one has no card for it")
+    page("#/")
+    browser.wait("return document.querySelector('tr[data-app=pictured] .thumbnail img')?.naturalWidth === 1", what="the list has it, small")
+    expect(browser.run("return document.querySelector('tr[data-app=pictured] .thumbnail').offsetWidth > 20"), "it is to be seen")
+    expect(browser.run(f"return document.querySelector('tr[data-app={app}] .thumbnail').hidden"), "a text is no picture")
 
 
 def shows_faces():

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Linux
+import TopView
+import Varlink
+
+/// Pictures on terminals that show some: those that know kitty's graphics protocol, which takes a PNG as it is
+/// (https://sw.kovidgoyal.net/kitty/graphics-protocol/).
+struct TerminalPictures {
+    /// What is on the screen.
+    private var shown: (place: PicturePlace, snapshot: TopSnapshot)?
+    /// A number that no other program is likely to have taken.
+    private static let number = 746_722
+    /// Bytes of Base64 in one part, as the protocol has it.
+    private static let part = 4096
+
+    /// Whether the terminal is one of those. Multiplexers and screens of other programs are not.
+    static var areKnown: Bool {
+        func variable(_ name: String) -> String { ThisProcess.environment(name) ?? "" }
+        guard variable("TMUX").isEmpty, variable("STY").isEmpty, variable("ZELLIJ").isEmpty else { return false }
+        let name = variable("TERM")
+        if ["xterm-kitty", "xterm-ghostty"].contains(name) { return true }
+        return ["WezTerm", "ghostty"].contains(variable("TERM_PROGRAM"))
+    }
+
+    /// Shows that picture and no other; nil for none.
+    mutating func show(_ wanted: (place: PicturePlace, snapshot: TopSnapshot)?) {
+        if let shown, let wanted, shown.place == wanted.place, shown.snapshot == wanted.snapshot { return }
+        if shown == nil, wanted == nil { return }
+        var text = shown == nil ? "" : Self.removal
+        if let wanted, case .picture(let data, _, _) = wanted.snapshot.content {
+            text += Self.command(data, wanted.place)
+        }
+        shown = wanted
+        Output.write(text)
+    }
+
+    /// The screen has been emptied, and pictures with it.
+    mutating func forget() { shown = nil }
+
+    private static let removal = "\u{1b}_Ga=d,d=I,i=\(number),q=2\u{1b}\\"
+
+    private static func command(_ data: [UInt8], _ place: PicturePlace) -> String {
+        let encoded = Array(Base64.encode(data).utf8)
+        // The cursor is where it was afterwards: the screen's own idea of it is not touched.
+        var text = "\u{1b}7\u{1b}[\(place.row + 1);\(place.column + 1)H"
+        var rest = encoded[...]
+        var isFirst = true
+        repeat {
+            let piece = rest.prefix(part)
+            rest = rest.dropFirst(part)
+            let head = isFirst ? "a=T,f=100,i=\(number),c=\(place.columns),r=\(place.rows),C=1,q=2," : ""
+            text += "\u{1b}_G\(head)m=\(rest.isEmpty ? 0 : 1);\(String(decoding: piece, as: UTF8.self))\u{1b}\\"
+            isFirst = false
+        } while !rest.isEmpty
+        return text + "\u{1b}8"
+    }
+}
