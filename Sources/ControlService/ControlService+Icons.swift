@@ -3,6 +3,7 @@
 import Configuration
 import Engine
 import Linux
+import Supervisor
 import TorporAPI
 import VarlinkServer
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Configuration
-import Engine
+
+package import Engine
 import Linux
 package import TorporAPI
 

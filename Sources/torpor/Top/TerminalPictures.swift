@@ -41,16 +41,16 @@ struct TerminalPictures {
     private static let removal = "\u{1b}_Ga=d,d=I,i=\(number),q=2\u{1b}\\"
 
     private static func command(_ data: [UInt8], _ place: PicturePlace) -> String {
-        let encoded = Array(Base64.encode(data).utf8)
+        let encoded = Base64.encode(data)
         // The cursor is where it was afterwards: the screen's own idea of it is not touched.
         var text = "\u{1b}7\u{1b}[\(place.row + 1);\(place.column + 1)H"
-        var rest = encoded[...]
+        var rest = encoded.utf8[...]
         var isFirst = true
         repeat {
             let piece = rest.prefix(part)
             rest = rest.dropFirst(part)
             let head = isFirst ? "a=T,f=100,i=\(number),c=\(place.columns),r=\(place.rows),C=1,q=2," : ""
-            text += "\u{1b}_G\(head)m=\(rest.isEmpty ? 0 : 1);\(String(decoding: piece, as: UTF8.self))\u{1b}\\"
+            text += "\u{1b}_G\(head)m=\(rest.isEmpty ? 0 : 1);\(Substring(piece))\u{1b}\\"
             isFirst = false
         } while !rest.isEmpty
         return text + "\u{1b}8"
