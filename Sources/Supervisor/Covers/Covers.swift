@@ -10,11 +10,11 @@ import Linux
 import Processes
 import TorporAPI
 
-/// Covers: what a person sees while an app is on its way to the foreground and takes its time (`cover`): what it showed
-/// last, where it comes back to that, else its `launch_image`.
+/// Covers: a command that shows an app's last snapshot, or its `launch_image`, while the app takes its time to come to the
+/// foreground (`cover`).
 ///
-/// The command has a copy of the picture, its user's, which goes with it. It delays nothing, and an app that has become
-/// active has no cover.
+/// The command gets a copy of the picture that only the app's user can read; torpord removes the copy when the command has
+/// ended. Nothing waits for a cover.
 final class Covers: ShellRoom, LifecycleObserver {
     unowned(unsafe) let supervisor: Supervisor
     /// Copies and removes pictures.
@@ -159,13 +159,13 @@ final class Covers: ShellRoom, LifecycleObserver {
             cover.timer?.cancel()
             self?.remove(cover)
             guard let self, let app, let failure, !cover.isOver else { return }
-            note(app, .coverFailed, text: "is not covered while it comes to the foreground: \(failure)")
+            note(app, .coverFailed, text: "has no cover: \(failure)")
         }
         if !hasEnded { cover.run = run }
     }
 
     private func tell(_ app: AppRuntime, _ trouble: String) {
-        note(app, .coverFailed, text: "is not covered while it comes to the foreground: \(trouble)")
+        note(app, .coverFailed, text: "has no cover: \(trouble)")
     }
 
     // MARK: Ending

@@ -60,7 +60,7 @@ struct Fleet {
         }
         add("plain", count: 8, "--period 10000")
         add("hooked", count: 2, "--period 10000", [#"before_start = ["@B/torpor-test-app", "--hook", "20"]"#])
-        add("beat", count: 6, says: true, "--ready 30 --beat 100", [#"ready = "notify""#, #"watchdog = "5s""#])
+        add("beat", count: 6, says: true, "--ready 30 --beat 100", [#"ready = "notify""#, #"watchdog = "30s""#])
         add("tree", count: 5, processes: 3, "--tree --period 20000")
         add("mortal", count: 6, sort: .mortal, "--life 20-400 --period 5000", [#"restart = "always""#])
         add("oneshot", count: 4, sort: .oneshot, "--oneshot 10 --period 4000", [#"type = "oneshot""#])

@@ -80,7 +80,7 @@ struct WebBrowserTests {
             let began = Clock.monotonic()
             let pidOfCheck = try web.start(driver + [web.url, web.token, "web", "\(pid)", axe], output: "check.log")
             var status: Int32 = 0
-            while waitpid(pidOfCheck, &status, WNOHANG) == 0, Clock.monotonic() - began < .seconds(100) {
+            while waitpid(pidOfCheck, &status, WNOHANG) == 0, Clock.monotonic() - began < .seconds(300) {
                 usleep(20_000)
             }
             let said = (try? File.readString(daemon.directory + "/check.log")) ?? ""
