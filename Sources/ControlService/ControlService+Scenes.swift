@@ -33,8 +33,8 @@ extension ControlService {
             guard let self else { return }
             switch result {
             case .success((let app, _)) where request.remote:
-                supervisor.scenes.used(app)
                 let refusal = refusalToConnect(app)
+                if refusal == nil { supervisor.scenes.used(app) }
                 let text = refusal ?? "has its sockets"
                 reply.send(
                     Replies.results([self.result(app, ok: refusal == nil, text, refusal.map { _ in "refused" })])
@@ -45,7 +45,6 @@ extension ControlService {
                 verb.wait = request.wait
                 verb.timeoutMilliseconds = request.timeoutMilliseconds
                 verb.token = request.token
-                supervisor.scenes.used(app)
                 // A new one has its session, and waits for its place rather than to be refused one.
                 carryOut(verb, [app], waitsForPlace: isNew, for: peer, reply)
             case .failure(.noTemplate(let name)): refuse(unknown: name, reply)
@@ -67,6 +66,14 @@ extension ControlService {
     }
 
     private func refuse(unknown template: String, _ reply: Reply) {
+        if let scene = coordinator.id(of: template).map({ apps[$0] }), scene.specification.scene != nil {
+            return reply.fail("\(template) is a scene: ‘torpor scene list \(scene.specification.template)’ lists it")
+        }
+        if apps.contains(where: { $0.specification.lacksTemplate && $0.specification.template == template }) {
+            return reply.fail(
+                "\(template) is not in the configuration any more: its scenes are kept for 30 days, and come back with it"
+            )
+        }
         if coordinator.id(of: template) != nil || apps.contains(where: { $0.specification.template == template }) {
             return reply.fail(
                 "\(template) is no template of scenes: write scenes = {} into [apps.\(template)], and put %s where a "
@@ -88,7 +95,8 @@ extension ControlService {
         guard let (template, _) = AppName.sceneParts(name), supervisor.scenes.template(template) != nil else {
             return nil
         }
-        return "\(template) has no such scene: ‘torpor scene open \(name)’ opens it"
+        return
+            "there is no scene \(name): ‘torpor scene open \(name)’ creates it, ‘torpor scene list’ has those there are"
     }
 
     /// Has scenes go for good, once it is on the disk that they do.

@@ -2,7 +2,8 @@
 
 // torpor-holding AFTER FIRST ELAPSED: tells browsers that an app is on its way.
 //
-// It has from its start: 3, a socket whose end is its own end; 4, the page, in which @SECONDS@ stands for how long the app
+// It has from its start: 3, a socket whose end is its own end, and to which it writes a byte for each connection that it
+// answers; 4, the page, in which @SECONDS@ stands for how long the app
 // has been on its way; from 5 on the app's listening sockets. A connection that the app has not accepted for AFTER
 // milliseconds (those that wait from the start on, for FIRST) is accepted here, and gets the page, or, where that is not
 // what it wants, no more than that it is to come again. So an app that accepts connections has all of them, whether it has
@@ -15,7 +16,12 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <linux/seccomp.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -32,6 +38,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,10 +63,13 @@ struct listener {
     int fd;
     int64_t since; // when it was first seen with a connection that waits; 0: there is none
     int waiting;   // how many waited at the last look; -1: it cannot be known
+    struct sockaddr_storage address;
+    socklen_t address_size;
 };
 
 struct client {
     int fd;
+    const struct listener *listener;
     enum { FREE, READING, SENDING, CLOSING } stage;
     int64_t until;
     size_t read;
@@ -75,6 +85,7 @@ static struct client clients[MOST_CLIENTS];
 static char *page;
 static size_t page_bytes;
 static int64_t began;
+static int diagnosis = -1; // a connection to the kernel that lists sockets
 static int is_over; // nothing is accepted any more: what was is answered
 
 static int64_t now(void)
@@ -183,11 +194,9 @@ static void go_on(struct client *client)
         // A request has no NUL: whoever sends one has no answer.
         if (strlen(client->head) != client->read)
             return let_go(client);
-        if (!strstr(client->head, "\r\n\r\n")) {
-            if (client->read == HEAD_BYTES - 1)
-                let_go(client);
+        // One that is longer gets its answer too: what follows is thrown away.
+        if (!strstr(client->head, "\r\n\r\n") && client->read < HEAD_BYTES - 1)
             return;
-        }
         if (!make_answer(client))
             return let_go(client);
         client->stage = SENDING;
@@ -235,15 +244,113 @@ static void take(struct listener *listener)
         taken++;
         struct client *client = &clients[i];
         client->fd = fd;
+        client->listener = listener;
         client->stage = READING;
         client->until = now() + HEAD_TIME;
         client->read = client->sent = 0;
     }
+    char news[MOST_AT_ONCE] = {0};
+    if (taken > 0)
+        send(CONTROL, news, (size_t)taken, MSG_NOSIGNAL | MSG_DONTWAIT);
     // What was taken here has not been accepted by the app.
     if (listener->waiting >= 0)
         listener->waiting -= taken;
     if (!has_waiting(listener->fd))
         listener->since = 0;
+}
+
+// Whether a socket that the kernel lists is a connection to the listener that somebody has accepted: only those have an
+// inode.
+static int is_accepted(const struct nlmsghdr *message, const struct listener *listener)
+{
+    if (listener->address.ss_family == AF_UNIX) {
+        const struct unix_diag_msg *found = NLMSG_DATA(message);
+        const struct sockaddr_un *own = (const struct sockaddr_un *)&listener->address;
+        size_t length = listener->address_size - offsetof(struct sockaddr_un, sun_path);
+        int rest = (int)(message->nlmsg_len - NLMSG_LENGTH(sizeof *found));
+        for (const struct rtattr *part = (const struct rtattr *)(found + 1); RTA_OK(part, rest);
+             part = RTA_NEXT(part, rest)) {
+            if (part->rta_type != UNIX_DIAG_NAME || !found->udiag_ino)
+                continue;
+            size_t size = RTA_PAYLOAD(part);
+            // One of the two may have the NUL at the end.
+            while (size > 1 && ((const char *)RTA_DATA(part))[size - 1] == 0)
+                size--;
+            size_t wanted = length;
+            while (wanted > 1 && own->sun_path[wanted - 1] == 0)
+                wanted--;
+            return size == wanted && memcmp(RTA_DATA(part), own->sun_path, size) == 0;
+        }
+        return 0;
+    }
+    const struct inet_diag_msg *found = NLMSG_DATA(message);
+    return found->idiag_inode != 0;
+}
+
+// A TCP listener's port, in network order; 0 for another.
+static in_port_t port(const struct listener *listener)
+{
+    if (listener->address.ss_family == AF_INET)
+        return ((const struct sockaddr_in *)&listener->address)->sin_port;
+    if (listener->address.ss_family == AF_INET6)
+        return ((const struct sockaddr_in6 *)&listener->address)->sin6_port;
+    return 0;
+}
+
+// How many connections to the listener, or to its port at another address, are accepted; -1: it cannot be known.
+static int count_accepted(const struct listener *listener)
+{
+    int family = listener->address.ss_family;
+    struct {
+        struct nlmsghdr head;
+        union {
+            struct inet_diag_req_v2 inet;
+            struct unix_diag_req local;
+        } body;
+    } request = {.head = {
+        .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP}};
+    if (family == AF_UNIX) {
+        request.head.nlmsg_len = NLMSG_LENGTH(sizeof request.body.local);
+        request.body.local = (struct unix_diag_req){
+            .sdiag_family = AF_UNIX, .udiag_states = 1 << TCP_ESTABLISHED, .udiag_show = UDIAG_SHOW_NAME};
+    } else if (family == AF_INET || family == AF_INET6) {
+        request.head.nlmsg_len = NLMSG_LENGTH(sizeof request.body.inet);
+        request.body.inet = (struct inet_diag_req_v2){
+            .sdiag_family = (uint8_t)family, .sdiag_protocol = IPPROTO_TCP,
+            .idiag_states = 1 << TCP_ESTABLISHED | 1 << TCP_CLOSE_WAIT};
+        request.body.inet.id.idiag_sport = port(listener);
+    } else {
+        return -1;
+    }
+    if (diagnosis < 0 || send(diagnosis, &request, request.head.nlmsg_len, MSG_DONTWAIT) < 0)
+        return -1;
+    int count = 0;
+    static char bytes[32768] __attribute__((aligned(8)));
+    while (1) {
+        ssize_t size = recv(diagnosis, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (size <= 0)
+            return -1;
+        int rest = (int)size;
+        for (const struct nlmsghdr *message = (const struct nlmsghdr *)bytes; NLMSG_OK(message, rest);
+             message = NLMSG_NEXT(message, rest)) {
+            if (message->nlmsg_type == NLMSG_DONE)
+                return count;
+            if (message->nlmsg_type == NLMSG_ERROR)
+                return -1;
+            count += is_accepted(message, listener);
+        }
+    }
+}
+
+// Whether the app has accepted connections that it still has: it is there, and busy. One that it accepts while nobody looks,
+// and closes, is not seen.
+static int has_accepted(const struct listener *listener)
+{
+    int own = 0;
+    for (int i = 0; i < MOST_CLIENTS; i++)
+        if (clients[i].stage != FREE)
+            own += clients[i].listener == listener || (port(listener) && port(clients[i].listener) == port(listener));
+    return count_accepted(listener) > own;
 }
 
 // Looks at who waits for the app: takes those who have waited long enough, and ends as soon as the app accepts.
@@ -266,8 +373,12 @@ static void look_at(struct listener *listener, int64_t after)
     int64_t time = now();
     if (is_readable && !listener->since)
         listener->since = time;
-    else if (is_readable && time - listener->since >= after)
-        take(listener);
+    else if (is_readable && time - listener->since >= after) {
+        if (has_accepted(listener))
+            is_over = 1;
+        else
+            take(listener);
+    }
 }
 
 #if defined(__x86_64__)
@@ -337,11 +448,16 @@ int main(int count, char **words)
         socklen_t size = sizeof listens;
         if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) < 0 || !listens)
             break;
-        listeners[listener_count++].fd = fd;
+        struct listener *listener = &listeners[listener_count++];
+        listener->fd = fd;
+        listener->address_size = sizeof listener->address;
+        getsockname(fd, (struct sockaddr *)&listener->address, &listener->address_size);
     }
+    // Without it an app that is busy is not told from one that is not there yet.
+    diagnosis = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
     struct sigaction action = {.sa_handler = alarmed};
     sigaction(SIGALRM, &action, NULL);
-    struct rlimit files = {MOST_LISTENERS + MOST_CLIENTS + 8, MOST_LISTENERS + MOST_CLIENTS + 8};
+    struct rlimit files = {MOST_LISTENERS + MOST_CLIENTS + 9, MOST_LISTENERS + MOST_CLIENTS + 9};
     setrlimit(RLIMIT_NOFILE, &files);
     prctl(PR_SET_DUMPABLE, 0);
     if (listener_count == 0 || read_page() < 0 || confine() < 0) {

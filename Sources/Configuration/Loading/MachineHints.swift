@@ -41,7 +41,8 @@ enum MachineHints {
         _ folders: inout [String: [String]?]
     ) {
         for (key, picture) in [("icon", app.presentation.icon), ("launch_image", app.presentation.launchImage)] {
-            guard let picture else { continue }
+            // Of that of a scene nobody knows before it has its name.
+            guard let picture, app.scenes == nil || !Placeholder.isForScene(picture) else { continue }
             let name = picture.split(separator: "/").last.map(String.init) ?? picture
             let folder = Path.folder(picture)
             let names = folders[folder] ?? system.names(folder)

@@ -20,7 +20,7 @@ enum CoverReader {
 
     /// What does nothing.
     static func check(_ draft: AppDraft) {
-        guard draft.specification.presentation.cover.command.isEmpty else { return }
+        guard draft.specification.presentation.cover.command.isEmpty, draft.origins["cover"] == nil else { return }
         for key in ["cover_after", "launch_image"] where draft.origins[key] != nil {
             draft.warning(key, "does nothing without cover")
         }

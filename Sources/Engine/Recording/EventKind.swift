@@ -201,14 +201,15 @@ package enum EventKind: String, CaseIterable {
             .fetchPutOff,
             .socketNotBound, .socketBound, .socketClosed,
             .backlogNearlyFull, .notHandled, .transfer, .dataCopied, .dataNotCleared, .cachesRemoved, .dataPurged,
-            .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .coverFailed:
+            .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace:
             " "
         case .launched, .woken, .told, .posted, .settingsChanged, .settingsNotTaken, .signalled, .mainChanged, .unheard,
             .descriptorClosed, .refused,
             .adviceNotTaken,
             .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,
             .configurationRead, .configurationInvalid, .policyChanged, .storeChanged, .memoryShort, .memoryEnough,
-            .machineSleeps, .machineWoke, .clockChanged, .sessionLocked, .sessionUnlocked, .gpsdNotBelieved:
+            .machineSleeps, .machineWoke, .clockChanged, .sessionLocked, .sessionUnlocked, .gpsdNotBelieved,
+            .coverFailed:
             ": "
         }
     }

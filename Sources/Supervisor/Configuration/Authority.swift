@@ -27,20 +27,16 @@ package struct Authority: Sendable {
         let groups = Set(peer.groups + [peer.gid])
         if !operators.isDisjoint(with: groups) { return nil }
         if !posters.isDisjoint(with: groups) {
-            switch request {
-            case .post: return nil
-            // Which templates they may open says each. They launch nothing by it.
-            case .openScene(let scene) where scene.remote && scene.session == .null: return nil
-            default: break
-            }
+            if request.isForPosters { return nil }
         }
         if request.onlyLooks {
             if !readers.isDisjoint(with: groups) { return nil }
             return "user \(peer.uid) may not look at this supervisor: it needs to be in one of the groups named by "
                 + "readers or operators under [supervisor]"
         }
+        let lists = request.isForPosters ? "posters or operators" : "operators"
         return "user \(peer.uid) may not change apps of this supervisor: it needs to be in one of the groups named by "
-            + "operators under [supervisor]"
+            + "\(lists) under [supervisor]"
     }
 
     /// Whether the peer may do no more than post.
@@ -61,6 +57,16 @@ package struct Authority: Sendable {
 }
 
 extension ManagerRequest {
+    /// Whether posters may ask it.
+    var isForPosters: Bool {
+        switch self {
+        case .post: true
+        // Which templates they may open says each. They launch nothing by it.
+        case .openScene(let scene): scene.remote && scene.session == .null
+        default: false
+        }
+    }
+
     /// Whether it changes nothing.
     var onlyLooks: Bool {
         switch self {

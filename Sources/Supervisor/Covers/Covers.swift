@@ -159,13 +159,13 @@ final class Covers: ShellRoom, LifecycleObserver {
             cover.timer?.cancel()
             self?.remove(cover)
             guard let self, let app, let failure, !cover.isOver else { return }
-            note(app, .coverFailed, text: "has no cover: \(failure)")
+            note(app, .coverFailed, text: failure)
         }
         if !hasEnded { cover.run = run }
     }
 
     private func tell(_ app: AppRuntime, _ trouble: String) {
-        note(app, .coverFailed, text: "has no cover: \(trouble)")
+        note(app, .coverFailed, text: "cover: \(trouble)")
     }
 
     // MARK: Ending

@@ -30,6 +30,8 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
         var timer: TimerSource?
         /// Its end has torpor-holding end.
         var control: Descriptor?
+        /// Hears for each client that it was told to come again.
+        var news: IOSource?
         var process: Descriptor?
         var isOver = false
 
@@ -90,6 +92,7 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
         app.holding = nil
         holding.isOver = true
         holding.timer?.cancel()
+        holding.news?.cancel()
         // It finishes what it has begun; a supervisor that ends leaves nothing.
         holding.control = nil
         if isEnding, let process = holding.process { try? Pidfd.sendSignal(process.raw, Signal.kill) }
@@ -155,6 +158,15 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
             let (ours, theirs) = try Sockets.pair(.stream)
             plan.passed = [theirs.raw, page.raw] + listening
             holding.control = ours
+            holding.news = try loop.watch(ours.raw, .readable) { [weak self, weak app, weak holding] _ in
+                guard let self, let app, let holding else { return }
+                // It ends when the app accepts connections.
+                guard let bytes = try? Descriptor.read(ours.raw, maximum: 64), !bytes.isEmpty else {
+                    holding.news?.cancel()
+                    return
+                }
+                supervisor.scenes.clientComesAgain(app)
+            }
             supervisor.keeper.launch(plan) { [weak self, weak app] result in
                 switch result {
                 case .success(let launched):

@@ -75,7 +75,9 @@ struct SceneFolder: Sendable {
             else { continue }
             let time = status.modifiedMicroseconds
             var session = SceneSession(app: name, template: template, name: scene, openedAt: time)
-            if let bytes = try? File.read(file(name), limit: 64 << 10), let json = try? JSON.parse(bytes) {
+            if let bytes = try? File.read(file(name), limit: 64 << 10), let json = try? JSON.parse(bytes),
+                json["options"].map({ $0.isNull || $0.objectValue != nil }) ?? true
+            {
                 session.options = json["options"] ?? .null
                 session.openedAt = json["opened_at"]?.intValue ?? time
                 session.templateGoneAt = json["template_gone_at"]?.intValue

@@ -26,13 +26,14 @@ extension Scenes {
         } else {
             alive[template]?.remove(app.id)
             stays[app.id] = nil
+            comesAgain[app.id] = nil
         }
     }
 
     /// Those of a template that have a process, or are about to.
-    private func live(of template: String) -> [AppRuntime] {
+    private func live(of template: String, and others: [AppRuntime] = []) -> [AppRuntime] {
         let coming = admitted.union(reserved.filter(isReserved)).filter { apps[$0].specification.template == template }
-        return (alive[template] ?? []).union(coming).map { apps[$0] }
+        return (alive[template] ?? []).union(coming).union(others.map(\.id)).map { apps[$0] }
     }
 
     /// The core asks whether a scene may be launched.
@@ -62,7 +63,9 @@ extension Scenes {
     /// Why no other scene of the template can be launched; nil where one can, or may after a while.
     func fullRefusal(_ template: AppSpecification, for app: AppID?) -> String? {
         guard let most = template.scenes?.maxLive else { return nil }
-        let others = live(of: template.name).filter { $0.id != app }
+        // Those that are asked for in one call with it have no place yet.
+        let coming = scenes(of: template.name).filter { machine($0).isWaitingToLaunch && machine($0).goal == .active }
+        let others = live(of: template.name, and: coming).filter { $0.id != app }
         // Those that are launched, or end, may make place; whoever is to be in the foreground will not.
         func stays(_ app: AppRuntime) -> Bool {
             let machine = machine(app)
@@ -99,12 +102,20 @@ extension Scenes {
 
         static let shortest = Duration.seconds(1)
         static let longest = Duration.seconds(30)
+        /// A browser that was told to come again does so after two seconds.
+        static let untilItComesAgain = Duration.seconds(5)
+        /// So long it may come again in vain.
+        static let longestInVain = Duration.seconds(150)
         /// Those that wait are looked at again.
         static let again = Duration.milliseconds(100)
     }
 
     /// How long it keeps its place for now.
     private func timeToStay(_ app: AppRuntime) -> Duration {
+        if let told = comesAgain[app.id] {
+            let end = min(told.first + Stay.longestInVain, told.last + Stay.untilItComesAgain)
+            if end > now { return end - now }
+        }
         guard let stay = stays[app.id] else { return .zero }
         let bound = stay.began + Stay.longest
         if now < bound, supervisor.wakes.sockets.sockets(of: app).contains(where: { ($0.info.waiting ?? 0) > 0 }) {
@@ -112,6 +123,24 @@ extension Scenes {
             return Stay.again
         }
         return max(.zero, min(bound, stay.since + Stay.shortest) - now)
+    }
+
+    /// torpor-holding has told a client to come again: the app keeps its place until then.
+    func clientComesAgain(_ app: AppRuntime) {
+        guard app.specification.scene != nil else { return }
+        comesAgain[app.id] = (comesAgain[app.id]?.first ?? now, now)
+    }
+
+    /// Fewer may run than do: those that were used longest ago go, of those that may.
+    func disconnectSurplus(of template: AppSpecification) {
+        guard let most = template.scenes?.maxLive else { return }
+        let all = live(of: template.name)
+        let surplus = all.count - all.count { isLeaving($0) } - most
+        guard surplus > 0 else { return }
+        for app in all.filter(mayLeave).sorted(by: { $0.times.lastUse < $1.times.lastUse }).prefix(surplus) {
+            note(app, .sceneDisconnected, text: "is disconnected: only \(most) may run (scenes.max_live)")
+            try? request(.evict, of: app.id)
+        }
     }
 
     func lookForPlaces() {

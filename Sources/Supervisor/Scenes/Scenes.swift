@@ -33,6 +33,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     var reserved: Set<AppID> = []
     /// Scenes that something has launched or woken, and that nobody has brought to the foreground.
     var stays: [AppID: Stay] = [:]
+    /// When a client was last told to come again (`holding`), and when one was first.
+    var comesAgain: [AppID: (first: Duration, last: Duration)] = [:]
     /// Looks again when one has stayed long enough.
     var stayTimer: TimerSource?
     var isLookingForPlaces = false
@@ -40,6 +42,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     private var awaitingErasure: [(names: Set<String>, then: () -> Void)] = []
     /// Discards sessions that nobody has used for long.
     private var timer: TimerSource?
+    /// `discard_after` of each template.
+    private var discardTimes: [String: Duration?]?
     /// What the clocks said when it was set last.
     private var lastLook: (boot: Duration, wallClock: Int64)?
 
@@ -94,6 +98,16 @@ package final class Scenes: ShellRoom, LifecycleObserver {
 
     /// Other templates are in force.
     package func configure() {
+        let times = Dictionary(templates.map { ($0.name, $0.scenes?.discardAfter) }, uniquingKeysWith: { $1 })
+        if let before = discardTimes {
+            // A new time begins now: an edit of the configuration discards nothing at once.
+            let changed = Set(times.filter { name, time in before[name].map { $0 != time } ?? false }.keys)
+            for app in scenes(of: nil) where changed.contains(app.specification.template) && !machine(app).isAlive {
+                used(app, isWritten: true)
+            }
+        }
+        discardTimes = times
+        for template in templates { disconnectSurplus(of: template) }
         for session in roster.sessions.values where !session.isDiscarded {
             guard template(session.template) == nil else {
                 if session.templateGoneAt != nil { change(session.app) { $0.templateGoneAt = nil } }
@@ -284,6 +298,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         admitted.remove(app.id)
         reserved.remove(app.id)
         stays[app.id] = nil
+        comesAgain[app.id] = nil
         alive[app.specification.template]?.remove(app.id)
         guard let session = session(of: app) else { return }
         // One that is no longer there for another reason than that somebody discarded it comes back.

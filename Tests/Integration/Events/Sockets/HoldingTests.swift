@@ -107,6 +107,52 @@ import TorporAPI
         }
     }
 
+    /// Answers one connection after the other, the first when it is told.
+    private static let busy = """
+        import os, socket
+        from tp import *
+        on("SIGTERM", lambda: os._exit(0))
+        listening = socket.socket(fileno=3)
+        for number in range(9):
+            client, _ = listening.accept()
+            record("accepted")
+            if number == 0:
+                await_file("go")
+            client.recv(4096)
+            client.sendall(b"HTTP/1.1 200 OK\\r\\nConnection: close\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+            client.close()
+        """
+
+    @Test("An app that has accepted a connection and is busy with it is not spoken for", arguments: ["tcp", "unix"])
+    func busyApp(_ family: String) throws {
+        let port = try TestAddress.port()
+        var toml = Self.toml(port, ready: "exec")
+        if family == "unix" {
+            toml = toml.replacingOccurrences(of: "127.0.0.1:\(port)", with: "@D/web.sock")
+        }
+        try withDaemon(toml, files: ["app.py": Self.busy]) { daemon in
+            let words = family == "unix" ? ["--unix-socket", daemon.directory + "/web.sock"] : []
+            let answers = Monitor<[String]>([])
+            func ask() {
+                Thread.detachNewThread {
+                    let answer = (try? Self.get(port, words + ["-H", "Accept: text/html"])) ?? "none"
+                    answers.withLock { $0.append(answer) }
+                }
+            }
+            ask()
+            try daemon.eventually("the app has one") { daemon.records("web").contains("accepted") }
+            ask()
+            ask()
+            // It has come, has looked at those who wait, and has gone.
+            try daemon.eventually("torpor-holding is there") { try Self.helper(daemon) != nil }
+            try daemon.eventually("torpor-holding is gone") { try Self.helper(daemon) == nil }
+            #expect(answers.withLock { $0 } == [])
+            try File.write(daemon.directory + "/go", "")
+            try daemon.eventually("all are answered") { answers.withLock { $0.count } == 3 }
+            for answer in answers.withLock({ $0 }) { #expect(answer.hasPrefix("HTTP/1.1 200 "), "\(answer)") }
+        }
+    }
+
     @Test("What the app showed last is behind it, where that is wanted")
     func snapshot() throws {
         let port = try TestAddress.port()

@@ -158,6 +158,26 @@ import Varlink
         }
     }
 
+    @Test("All scenes at once are as many as may run, and the rest is refused; fewer may run after an edit")
+    func all() throws {
+        try Self.with("{ max_live = 2 }") { daemon throws in
+            for name in ["a", "b", "c"] {
+                try daemon.openScene(name)
+                try daemon.done(.stop, "code@\(name)")
+            }
+            let reply = try daemon.call(.verb(VerbRequest(verb: .start, apps: ["code"])))
+            let results = try (reply["results"]?.arrayValue ?? []).map { try VerbResult(json: $0) }
+            #expect(results.map(\.ok) == [true, true, false])
+            #expect(results.last?.message?.contains("2 scenes of code run") == true)
+            try daemon.done(.background, "code@a")
+            try daemon.done(.background, "code@b")
+            try daemon.apply(Self.toml("{ max_live = 1 }"))
+            try daemon.eventually("one is left") {
+                try daemon.list().filter { $0.pid != nil }.map(\.name) == ["code@b"]
+            }
+        }
+    }
+
     @Test("Everybody is answered where more want a scene at once than may run, one after the other")
     func contended() throws {
         try Self.with("{ max_live = 1 }") { daemon throws in

@@ -111,7 +111,7 @@ import TorporAPI
             try File.write(daemon.directory + "/enough", "")
             try daemon.waitFor("web", "background")
             #expect(Self.shown(daemon).count == 2)
-            #expect(try daemon.events("web").allSatisfy { !$0.text.contains("has no cover") })
+            #expect(try daemon.events("web").allSatisfy { !$0.text.hasPrefix("cover") })
         }
     }
 
@@ -177,7 +177,7 @@ import TorporAPI
         try withDaemon(Self.toml(keys), files: Self.files) { daemon in
             func told(_ text: String) throws {
                 try daemon.eventually("it is told: \(text)") {
-                    try daemon.events("web").contains { $0.text.contains("has no cover") && $0.text.contains(text) }
+                    try daemon.events("web").contains { $0.text.hasPrefix("cover") && $0.text.contains(text) }
                 }
             }
             func launch() throws {

@@ -152,6 +152,32 @@ import Varlink
         }
     }
 
+    @Test("Browsers that see the holding page of more scenes than may run come to each, one after the other")
+    func held() throws {
+        let slow = Self.app.replacingOccurrences(of: "tp.record(\"up\")", with: "tp.time.sleep(1.5)")
+        let toml = Self.configuration.replacingOccurrences(of: "max_live = 2", with: "max_live = 1")
+            .replacingOccurrences(of: "%s.sock\"", with: "%s.sock\"\nholding = true\nholding_after = \"100ms\"")
+        try withDaemon(toml, files: ["app.py": slow]) { daemon in
+            for name in ["a", "b", "c"] { try daemon.openScene(name) { $0.remote = true } }
+            let directory = daemon.directory
+            let answers = Monitor<[String: String]>([:])
+            DispatchQueue.concurrentPerform(iterations: 3) { index in
+                let name = ["a", "b", "c"][index]
+                let end = Clock.monotonic() + .seconds(120)
+                // As the page does.
+                while Clock.monotonic() < end {
+                    let words = ["-sS", "--max-time", "60", "-H", "Accept: text/html"]
+                    let request = ["--unix-socket", "\(directory)/\(name).sock", "http://x/"]
+                    let answer = (try? Spawn.run(["/usr/bin/curl"] + words + request).output) ?? ""
+                    answers.withLock { $0[name] = answer }
+                    if answer == "\(name) / " { return }
+                    ThisProcess.sleep(.seconds(2))
+                }
+            }
+            #expect(answers.withLock { $0 } == ["a": "a / ", "b": "b / ", "c": "c / "])
+        }
+    }
+
     @Test("The gateway opens what its token is for, of templates that may be opened so, and nothing else")
     func rules() throws {
         let fixture = try GatewayFixture()
