@@ -16,12 +16,7 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
-#include <linux/inet_diag.h>
-#include <linux/netlink.h>
-#include <linux/rtnetlink.h>
 #include <linux/seccomp.h>
-#include <linux/sock_diag.h>
-#include <linux/unix_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -38,9 +33,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "accepted.h"
 
 enum {
     CONTROL = 3,
@@ -58,14 +54,6 @@ enum {
 };
 
 static const char marker[] = "@SECONDS@";
-
-struct listener {
-    int fd;
-    int64_t since; // when it was first seen with a connection that waits; 0: there is none
-    int waiting;   // how many waited at the last look; -1: it cannot be known
-    struct sockaddr_storage address;
-    socklen_t address_size;
-};
 
 struct client {
     int fd;
@@ -85,7 +73,6 @@ static struct client clients[MOST_CLIENTS];
 static char *page;
 static size_t page_bytes;
 static int64_t began;
-static int diagnosis = -1; // a connection to the kernel that lists sockets
 static int is_over; // nothing is accepted any more: what was is answered
 
 static int64_t now(void)
@@ -259,89 +246,6 @@ static void take(struct listener *listener)
         listener->since = 0;
 }
 
-// Whether a socket that the kernel lists is a connection to the listener that somebody has accepted: only those have an
-// inode.
-static int is_accepted(const struct nlmsghdr *message, const struct listener *listener)
-{
-    if (listener->address.ss_family == AF_UNIX) {
-        const struct unix_diag_msg *found = NLMSG_DATA(message);
-        const struct sockaddr_un *own = (const struct sockaddr_un *)&listener->address;
-        size_t length = listener->address_size - offsetof(struct sockaddr_un, sun_path);
-        int rest = (int)(message->nlmsg_len - NLMSG_LENGTH(sizeof *found));
-        for (const struct rtattr *part = (const struct rtattr *)(found + 1); RTA_OK(part, rest);
-             part = RTA_NEXT(part, rest)) {
-            if (part->rta_type != UNIX_DIAG_NAME || !found->udiag_ino)
-                continue;
-            size_t size = RTA_PAYLOAD(part);
-            // One of the two may have the NUL at the end.
-            while (size > 1 && ((const char *)RTA_DATA(part))[size - 1] == 0)
-                size--;
-            size_t wanted = length;
-            while (wanted > 1 && own->sun_path[wanted - 1] == 0)
-                wanted--;
-            return size == wanted && memcmp(RTA_DATA(part), own->sun_path, size) == 0;
-        }
-        return 0;
-    }
-    const struct inet_diag_msg *found = NLMSG_DATA(message);
-    return found->idiag_inode != 0;
-}
-
-// A TCP listener's port, in network order; 0 for another.
-static in_port_t port(const struct listener *listener)
-{
-    if (listener->address.ss_family == AF_INET)
-        return ((const struct sockaddr_in *)&listener->address)->sin_port;
-    if (listener->address.ss_family == AF_INET6)
-        return ((const struct sockaddr_in6 *)&listener->address)->sin6_port;
-    return 0;
-}
-
-// How many connections to the listener, or to its port at another address, are accepted; -1: it cannot be known.
-static int count_accepted(const struct listener *listener)
-{
-    int family = listener->address.ss_family;
-    struct {
-        struct nlmsghdr head;
-        union {
-            struct inet_diag_req_v2 inet;
-            struct unix_diag_req local;
-        } body;
-    } request = {.head = {
-        .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP}};
-    if (family == AF_UNIX) {
-        request.head.nlmsg_len = NLMSG_LENGTH(sizeof request.body.local);
-        request.body.local = (struct unix_diag_req){
-            .sdiag_family = AF_UNIX, .udiag_states = 1 << TCP_ESTABLISHED, .udiag_show = UDIAG_SHOW_NAME};
-    } else if (family == AF_INET || family == AF_INET6) {
-        request.head.nlmsg_len = NLMSG_LENGTH(sizeof request.body.inet);
-        request.body.inet = (struct inet_diag_req_v2){
-            .sdiag_family = (uint8_t)family, .sdiag_protocol = IPPROTO_TCP,
-            .idiag_states = 1 << TCP_ESTABLISHED | 1 << TCP_CLOSE_WAIT};
-        request.body.inet.id.idiag_sport = port(listener);
-    } else {
-        return -1;
-    }
-    if (diagnosis < 0 || send(diagnosis, &request, request.head.nlmsg_len, MSG_DONTWAIT) < 0)
-        return -1;
-    int count = 0;
-    static char bytes[32768] __attribute__((aligned(8)));
-    while (1) {
-        ssize_t size = recv(diagnosis, bytes, sizeof bytes, MSG_DONTWAIT);
-        if (size <= 0)
-            return -1;
-        int rest = (int)size;
-        for (const struct nlmsghdr *message = (const struct nlmsghdr *)bytes; NLMSG_OK(message, rest);
-             message = NLMSG_NEXT(message, rest)) {
-            if (message->nlmsg_type == NLMSG_DONE)
-                return count;
-            if (message->nlmsg_type == NLMSG_ERROR)
-                return -1;
-            count += is_accepted(message, listener);
-        }
-    }
-}
-
 // Whether the app has accepted connections that it still has: it is there, and busy. One that it accepts while nobody looks,
 // and closes, is not seen.
 static int has_accepted(const struct listener *listener)
@@ -454,7 +358,7 @@ int main(int count, char **words)
         getsockname(fd, (struct sockaddr *)&listener->address, &listener->address_size);
     }
     // Without it an app that is busy is not told from one that is not there yet.
-    diagnosis = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+    open_diagnosis();
     struct sigaction action = {.sa_handler = alarmed};
     sigaction(SIGALRM, &action, NULL);
     struct rlimit files = {MOST_LISTENERS + MOST_CLIENTS + 9, MOST_LISTENERS + MOST_CLIENTS + 9};
