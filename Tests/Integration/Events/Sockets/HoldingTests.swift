@@ -143,9 +143,9 @@ import TorporAPI
             try daemon.eventually("the app has one") { daemon.records("web").contains("accepted") }
             ask()
             ask()
-            // It has come, has looked at those who wait, and has gone.
-            try daemon.eventually("torpor-holding is there") { try Self.helper(daemon) != nil }
-            try daemon.eventually("torpor-holding is gone") { try Self.helper(daemon) == nil }
+            // Five times as long as torpor-holding would let them wait: on a machine where it comes later still, the fault
+            // is not seen, and nothing fails for it.
+            ThisProcess.sleep(.milliseconds(1_500))
             #expect(answers.withLock { $0 } == [])
             try File.write(daemon.directory + "/go", "")
             try daemon.eventually("all are answered") { answers.withLock { $0.count } == 3 }
