@@ -21,6 +21,9 @@ final class StoreWriter {
     /// How often a file that was said to be damaged was found sound, since it was last written.
     private var falseAlarms = 0
     private static let mostFalseAlarms = 8
+    /// How often the file is opened at the start before torpord goes on with what can be read of it: one read in some dozens
+    /// that fails must not cost what stands only in the log.
+    private static let mostFirstTries = 64
     /// The last failure may have been the connection's.
     private var isSuspect = false
 
@@ -133,7 +136,7 @@ final class StoreWriter {
     /// For the first time a disk that fails once is asked again: the file opened for reading alone lacks what stands only in
     /// its log, and what was read first is what torpord goes by.
     private func open() throws(DatabaseError) -> StoreFile {
-        var tries = contents == nil ? Self.mostFalseAlarms : 1
+        var tries = contents == nil ? Self.mostFirstTries : 1
         while true {
             do throws(DatabaseError) {
                 return try StoreFile(place, holds: isHeld)
