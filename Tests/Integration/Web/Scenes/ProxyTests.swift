@@ -76,6 +76,8 @@ import Varlink
                     .map { "\($0)_temp_path \(fixture.directory)/\($0);" }.joined(separator: "\n")
                 let text = """
                     daemon off;
+                    # One process, which ends when it is killed: workers would outlive their master.
+                    master_process off;
                     pid \(fixture.directory)/nginx.pid;
                     error_log \(fixture.directory)/nginx.log;
                     \(Users.isRoot ? "user root;" : "")
