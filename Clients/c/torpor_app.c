@@ -989,6 +989,13 @@ static torpor_handler *handler_of(const torpor_delegate *delegate, const char *n
         {"didReceiveMemoryWarning", delegate->did_receive_memory_warning, false},
         {"performFetch", delegate->perform_fetch, false},
         {"willTerminate", delegate->will_terminate, false},
+        {"sceneWillConnect", delegate->scene_will_connect, false},
+        {"sceneDidBecomeActive", delegate->scene_did_become_active, false},
+        {"sceneWillResignActive", delegate->scene_will_resign_active, false},
+        {"sceneDidEnterBackground", delegate->scene_did_enter_background, false},
+        {"sceneWillEnterForeground", delegate->scene_will_enter_foreground, false},
+        {"sceneDidDisconnect", delegate->scene_did_disconnect, false},
+        {"didDiscardScenes", delegate->did_discard_scenes, false},
         {"settingsDidChange", delegate->settings_did_change, false},
         {"identityDidChange", delegate->identity_did_change, false},
         {"significantTimeChange", delegate->significant_time_change, false},
@@ -1623,19 +1630,42 @@ static int no_supervisor(torpor_app *app)
     return fail(app, -ENOTCONN, "The program runs without a supervisor, who would keep its state.");
 }
 
-static int save_file(torpor_app *app, const char *member, const char *name)
+/* The parameter `scene`, last of those of a call. NULL: of the app, without it. */
+static void put_scene(struct text *call, const char *scene)
+{
+    if (scene == NULL)
+        return;
+    put(call, ",\"scene\":");
+    put_string(call, scene);
+}
+
+static int save_file(torpor_app *app, const char *member, const char *scene, const char *name)
 {
     if (app->path == NULL)
         return no_supervisor(app);
     struct text call = start_call(member);
     put(&call, "\"file\":");
     put_string(&call, name);
+    put_scene(&call, scene);
     return call_and_wait(app, &call, SAVE_MS, NULL);
 }
 
-int torpor_app_save_state_file(torpor_app *app, const char *name) { return save_file(app, "SaveState", name); }
+int torpor_app_save_state_file(torpor_app *app, const char *name) { return save_file(app, "SaveState", NULL, name); }
 
-int torpor_app_save_snapshot_file(torpor_app *app, const char *name) { return save_file(app, "SaveSnapshot", name); }
+int torpor_app_save_snapshot_file(torpor_app *app, const char *name)
+{
+    return save_file(app, "SaveSnapshot", NULL, name);
+}
+
+int torpor_app_save_scene_state_file(torpor_app *app, const char *scene, const char *name)
+{
+    return save_file(app, "SaveState", scene, name);
+}
+
+int torpor_app_save_scene_snapshot_file(torpor_app *app, const char *scene, const char *name)
+{
+    return save_file(app, "SaveSnapshot", scene, name);
+}
 
 /* Writes all of it and closes: 0 or -errno. */
 static int write_out(int fd, const char *bytes, size_t size)
@@ -1655,7 +1685,7 @@ static int write_out(int fd, const char *bytes, size_t size)
     return state;
 }
 
-static int save_large(torpor_app *app, const char *member, const void *bytes, size_t size)
+static int save_large(torpor_app *app, const char *member, const char *scene, const void *bytes, size_t size)
 {
     const char *directory = getenv("TORPOR_STATE_DIRECTORY");
     if (directory == NULL)
@@ -1674,46 +1704,83 @@ static int save_large(torpor_app *app, const char *member, const void *bytes, si
     if (state != 0)
         fail(app, state, "The state cannot be written to %s: %s.", path, strerror(-state));
     else
-        state = save_file(app, member, name);
+        state = save_file(app, member, scene, name);
     unlink(path);
     return state;
 }
 
-static int save(torpor_app *app, const char *member, const void *bytes, size_t size)
+static int save(torpor_app *app, const char *member, const char *scene, const void *bytes, size_t size)
 {
     if (app->path == NULL)
         return no_supervisor(app);
     if (size > LONGEST_DATA)
-        return save_large(app, member, bytes, size);
+        return save_large(app, member, scene, bytes, size);
     struct text call = start_call(member);
     put(&call, "\"data\":\"");
     put_base64(&call, bytes, size);
     put(&call, "\"");
+    put_scene(&call, scene);
     return call_and_wait(app, &call, SAVE_MS, NULL);
 }
 
-int torpor_app_save_state(torpor_app *app, const void *bytes, size_t size) { return save(app, "SaveState", bytes, size); }
+int torpor_app_save_state(torpor_app *app, const void *bytes, size_t size)
+{
+    return save(app, "SaveState", NULL, bytes, size);
+}
 
 int torpor_app_save_snapshot(torpor_app *app, const void *bytes, size_t size)
 {
-    return save(app, "SaveSnapshot", bytes, size);
+    return save(app, "SaveSnapshot", NULL, bytes, size);
 }
 
-static int discard(torpor_app *app, const char *member)
+int torpor_app_save_scene_state(torpor_app *app, const char *scene, const void *bytes, size_t size)
+{
+    return save(app, "SaveState", scene, bytes, size);
+}
+
+int torpor_app_save_scene_snapshot(torpor_app *app, const char *scene, const void *bytes, size_t size)
+{
+    return save(app, "SaveSnapshot", scene, bytes, size);
+}
+
+static int discard(torpor_app *app, const char *member, const char *scene)
 {
     if (app->path == NULL)
         return no_supervisor(app);
     struct text call = start_call(member);
+    if (scene != NULL) {
+        put(&call, "\"scene\":");
+        put_string(&call, scene);
+    }
     return call_and_wait(app, &call, SAVE_MS, NULL);
 }
 
-int torpor_app_discard_state(torpor_app *app) { return discard(app, "DiscardState"); }
+int torpor_app_discard_state(torpor_app *app) { return discard(app, "DiscardState", NULL); }
 
-int torpor_app_discard_snapshot(torpor_app *app) { return discard(app, "DiscardSnapshot"); }
+int torpor_app_discard_snapshot(torpor_app *app) { return discard(app, "DiscardSnapshot", NULL); }
+
+int torpor_app_discard_scene_state(torpor_app *app, const char *scene) { return discard(app, "DiscardState", scene); }
+
+int torpor_app_discard_scene_snapshot(torpor_app *app, const char *scene)
+{
+    return discard(app, "DiscardSnapshot", scene);
+}
+
+static const char *text_of(const torpor_json *object, const char *key)
+{
+    return torpor_json_string(torpor_json_get(object, key), NULL);
+}
+
+/* The state archive that a message names, of the app or of one of its scenes. */
+static const char *archive_of(const torpor_message *message)
+{
+    const char *path = text_of(message->parameters, "path");
+    return path != NULL ? path : text_of(torpor_json_get(message->parameters, "state"), "path");
+}
 
 void *torpor_app_read_state(const torpor_message *message, size_t *size)
 {
-    const char *path = torpor_json_string(torpor_json_get(message->parameters, "path"), NULL);
+    const char *path = archive_of(message);
     if (path == NULL) {
         errno = EINVAL;
         return NULL;
@@ -1748,11 +1815,6 @@ void *torpor_app_read_state(const torpor_message *message, size_t *size)
 }
 
 /* ---- What belongs to messages ------------------------------------------------------------------------------------ */
-
-static const char *text_of(const torpor_json *object, const char *key)
-{
-    return torpor_json_string(torpor_json_get(object, key), NULL);
-}
 
 const char *torpor_message_url(const torpor_message *message) { return text_of(message->parameters, "url"); }
 
@@ -1832,8 +1894,31 @@ const char *torpor_message_changed(const torpor_message *message, size_t index)
 
 const char *torpor_message_path(const torpor_message *message)
 {
-    const char *path = text_of(message->parameters, "path");
+    const char *path = archive_of(message);
     return path != NULL ? path : text_of(torpor_json_get(message->parameters, "payload"), "path");
+}
+
+torpor_scene torpor_message_scene(const torpor_message *message)
+{
+    const torpor_json *options = torpor_message_options(message);
+    const torpor_json *state = torpor_json_get(message->parameters, "state");
+    const torpor_json *session = torpor_json_get(options, "session");
+    const char *name = text_of(message->parameters, "scene");
+    torpor_scene scene = {
+        name != NULL ? name : text_of(options, "scene"),
+        session != NULL && session->kind == KIND_OBJECT ? session : NULL,
+        torpor_json_bool(torpor_json_get(options, "foreground"), false),
+        torpor_json_bool(torpor_json_get(options, "new"), false),
+        text_of(state, "path"),
+        torpor_json_int(torpor_json_get(state, "bytes"), 0),
+    };
+    return scene;
+}
+
+const char *torpor_message_discarded(const torpor_message *message, size_t index)
+{
+    const torpor_json *names = torpor_json_get(torpor_json_get(message->parameters, "payload"), "names");
+    return torpor_json_string(torpor_json_at(names, index), NULL);
 }
 
 torpor_time_change torpor_message_time_change(const torpor_message *message)

@@ -82,9 +82,12 @@ typedef enum torpor_result {
 
 /* What an app does not want of what it is offered: bits of message->declines. */
 enum {
-    TORPOR_DECLINES_URL = 1,         /* In an answer to a launch message: the URL. */
-    TORPOR_DECLINES_RESTORATION = 2, /* In an answer to will_finish_launching: restore_state. */
-    TORPOR_DECLINES_SNAPSHOT = 4     /* In an answer to did_enter_background: that a snapshot of it is kept. */
+    /* In an answer to a launch message: the URL. */
+    TORPOR_DECLINES_URL = 1,
+    /* In an answer to will_finish_launching: restore_state. In one to scene_will_connect: the scene's state. */
+    TORPOR_DECLINES_RESTORATION = 2,
+    /* In an answer to did_enter_background or scene_did_enter_background: that a snapshot is kept. */
+    TORPOR_DECLINES_SNAPSHOT = 4
 };
 
 /* What an app found that looked for new content; the next time is chosen by it. */
@@ -147,6 +150,18 @@ typedef struct torpor_transfer {
     const char *scheme;  /* transfer_needs_login: how the server wants it, such as "basic". */
 } torpor_transfer;
 
+/* A scene: one inside the app, in the messages that begin with scene_; the one that the app itself is, in launch
+ * messages. */
+typedef struct torpor_scene {
+    const char *name;           /* NULL for an app that is no scene. */
+    const torpor_json *session; /* The object that the scene was opened with; NULL if it was opened without one. */
+    /* scene_will_connect: */
+    bool is_foreground;     /* It is about to enter the foreground. */
+    bool is_new;            /* It connects for the first time. */
+    const char *state_path; /* The archive that it saved of itself (torpor_app_read_state); NULL for none. */
+    int64_t state_bytes;
+} torpor_scene;
+
 /* What became of the clock. */
 typedef struct torpor_time_change {
     bool clock_was_set;
@@ -178,11 +193,16 @@ torpor_task torpor_message_task(const torpor_message *message);
 torpor_level torpor_message_level(const torpor_message *message);
 /* did_receive_event and all below it in torpor_delegate, but for `other`. */
 torpor_mail torpor_message_mail(const torpor_message *message);
+/* The functions that begin with scene_, will_finish_launching and did_finish_launching. */
+torpor_scene torpor_message_scene(const torpor_message *message);
+/* did_discard_scenes: the scenes' names, from 0 up to NULL. */
+const char *torpor_message_discarded(const torpor_message *message, size_t index);
 /* handle_events_for_background_transfer, transfer_did_finish, transfer_needs_login. */
 torpor_transfer torpor_message_transfer(const torpor_message *message);
 /* settings_did_change, identity_did_change: the settings' names, from 0 up to NULL. None where a file changed. */
 const char *torpor_message_changed(const torpor_message *message, size_t index);
-/* restore_state: where the archive is. settings_did_change, identity_did_change: the file that changed. */
+/* restore_state, scene_will_connect: where the archive is. settings_did_change, identity_did_change: the file that
+ * changed. */
 const char *torpor_message_path(const torpor_message *message);
 /* significant_time_change. */
 torpor_time_change torpor_message_time_change(const torpor_message *message);
@@ -204,6 +224,16 @@ typedef struct torpor_delegate {
     torpor_handler *did_receive_memory_warning; /* torpor_message_level */
     torpor_handler *perform_fetch;              /* It is time to look for new content; sets message->fetched. */
     torpor_handler *will_terminate;             /* torpor_message_reason */
+    /* Scenes inside the app (scenes = { inside = true }), each with torpor_message_scene. Such an app is told
+     * did_become_active, will_resign_active, did_enter_background and will_enter_foreground for each scene by these, and
+     * never for itself. With TORPOR_FAILED the scene is not connected, and message->text is reported to the client that
+     * opened it. */
+    torpor_handler *scene_will_connect;
+    torpor_handler *scene_did_become_active;
+    torpor_handler *scene_will_resign_active;
+    torpor_handler *scene_did_enter_background; /* Save its state: torpor_app_save_scene_state */
+    torpor_handler *scene_will_enter_foreground;
+    torpor_handler *scene_did_disconnect;       /* Free what it holds; it may connect again later. */
     torpor_handler *did_receive_event;          /* Of a timer, path, device ..., or posted: torpor_message_mail */
     torpor_handler *did_receive_notification;   /* Of the machine (power, screens ...): torpor_message_mail */
     torpor_handler *did_receive_remote_notification; /* From outside of the machine: torpor_message_mail */
@@ -216,10 +246,13 @@ typedef struct torpor_delegate {
     torpor_handler *handle_events_for_background_transfer; /* torpor_message_transfer: session */
     torpor_handler *transfer_did_finish;        /* torpor_message_transfer */
     torpor_handler *transfer_needs_login;       /* torpor_message_transfer; torpor_app_answer_login */
+    /* Scenes that no longer exist: remove what the app keeps of them. */
+    torpor_handler *did_discard_scenes;         /* torpor_message_discarded */
     /* Every message that has no function above, or NULL there. */
     torpor_handler *other;
     /* Before the first message, and again when the supervisor was replaced: how the app is (app, incarnation, state,
-     * transition, options, tasks). Whoever is not launched with ready = "delegate" learns here whether it is in use. */
+     * transition, options, tasks, scenes). Whoever is not launched with ready = "delegate" learns here whether it is in
+     * use. */
     void (*attached)(torpor_app *app, const torpor_json *situation, void *context);
     /* Something went wrong that the library goes on after, in a sentence: for the app's log. */
     void (*problem)(torpor_app *app, const char *sentence, void *context);
@@ -312,8 +345,12 @@ int torpor_app_save_state(torpor_app *app, const void *bytes, size_t size);
 int torpor_app_save_state_file(torpor_app *app, const char *name);
 /* Forgets what was kept. */
 int torpor_app_discard_state(torpor_app *app);
-/* Reads the archive that a restore_state message names: bytes to be freed with free, ended by a NUL that *size does not
- * count. NULL with errno. */
+/* The same for a scene inside the app, by its name: its state is given to scene_will_connect. */
+int torpor_app_save_scene_state(torpor_app *app, const char *scene, const void *bytes, size_t size);
+int torpor_app_save_scene_state_file(torpor_app *app, const char *scene, const char *name);
+int torpor_app_discard_scene_state(torpor_app *app, const char *scene);
+/* Reads the archive that a restore_state or scene_will_connect message names: bytes to be freed with free, ended by a
+ * NUL that *size does not count. NULL with errno; EINVAL where there is no archive. */
 void *torpor_app_read_state(const torpor_message *message, size_t *size);
 
 /* ---- Snapshots --------------------------------------------------------------------------------------------------- */
@@ -325,6 +362,10 @@ int torpor_app_save_snapshot(torpor_app *app, const void *bytes, size_t size);
 int torpor_app_save_snapshot_file(torpor_app *app, const char *name);
 /* Forgets the snapshot, and has none taken before the app enters the background again. */
 int torpor_app_discard_snapshot(torpor_app *app);
+/* The same for a scene inside the app, by its name, that is in the background or answers scene_did_enter_background. */
+int torpor_app_save_scene_snapshot(torpor_app *app, const char *scene, const void *bytes, size_t size);
+int torpor_app_save_scene_snapshot_file(torpor_app *app, const char *scene, const char *name);
+int torpor_app_discard_scene_snapshot(torpor_app *app, const char *scene);
 
 /* ---- Other ------------------------------------------------------------------------------------------------------- */
 

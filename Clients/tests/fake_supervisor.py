@@ -64,6 +64,10 @@ class FakeSupervisor:
         self.remaining: Optional[int] = None
         self.archive: Optional[bytes] = None
         self.snapshot: Optional[bytes] = None
+        # Of scenes inside the app, by their names; a supervisor whose app has none says nothing of them.
+        self.scenes: Optional[Dict[str, str]] = None
+        self.scene_archives: Dict[str, bytes] = {}
+        self.scene_snapshots: Dict[str, bytes] = {}
         self.opened: List[Tuple[str, str]] = []
         self.transfers: Dict[int, Json] = {}
         self.logins: List[Tuple[int, Json]] = []
@@ -273,7 +277,8 @@ class FakeSupervisor:
     def _BackgroundTime(self, connection: Connection) -> Json:
         return {"remaining_ms": self.remaining}
 
-    def _SaveState(self, connection: Connection, data: Optional[str] = None, file: Optional[str] = None) -> Json:
+    def _sent(self, data: Optional[str], file: Optional[str]) -> bytes:
+        """What is to be kept."""
         if data is not None:
             if len(data) > 512 * 1024:
                 raise Refusal("org.varlink.service.InvalidParameter", parameter="data")
@@ -284,11 +289,23 @@ class FakeSupervisor:
                 archive = stream.read()
         if len(archive) > self.limit:
             raise Refusal("TooLarge", limit=self.limit)
-        self.archive = archive
+        return archive
+
+    def _SaveState(
+        self, connection: Connection, data: Optional[str] = None, file: Optional[str] = None, scene: Optional[str] = None
+    ) -> Json:
+        archive = self._sent(data, file)
+        if scene is None:
+            self.archive = archive
+        else:
+            self.scene_archives[scene] = archive
         return {"bytes": len(archive)}
 
-    def _DiscardState(self, connection: Connection) -> Json:
-        self.archive = None
+    def _DiscardState(self, connection: Connection, scene: Optional[str] = None) -> Json:
+        if scene is None:
+            self.archive = None
+        else:
+            self.scene_archives.pop(scene, None)
         return {}
 
     def _OpenURL(self, connection: Connection, url: str, token: str) -> Json:
@@ -333,21 +350,27 @@ class FakeSupervisor:
         self.logins.append((id, login))
         return {}
 
-    def _SaveSnapshot(self, connection: Connection, data: Optional[str] = None, file: Optional[str] = None) -> Json:
-        archive, self.archive = self.archive, None
-        try:
-            reply = self._SaveState(connection, data, file)
-            self.snapshot = self.archive
-            return reply
-        finally:
-            self.archive = archive
+    def _SaveSnapshot(
+        self, connection: Connection, data: Optional[str] = None, file: Optional[str] = None, scene: Optional[str] = None
+    ) -> Json:
+        snapshot = self._sent(data, file)
+        if scene is None:
+            self.snapshot = snapshot
+        else:
+            self.scene_snapshots[scene] = snapshot
+        return {"bytes": len(snapshot)}
 
-    def _DiscardSnapshot(self, connection: Connection) -> Json:
-        self.snapshot = None
+    def _DiscardSnapshot(self, connection: Connection, scene: Optional[str] = None) -> Json:
+        if scene is None:
+            self.snapshot = None
+        else:
+            self.scene_snapshots.pop(scene, None)
         return {}
 
     def _State(self, connection: Connection) -> Json:
+        scenes = None if self.scenes is None else [{"name": n, "state": s} for n, s in self.scenes.items()]
         return {
+            **({} if scenes is None else {"scenes": scenes}),
             "app": "fake",
             "incarnation": self.incarnation,
             "state": self.state,

@@ -162,7 +162,8 @@ class CLibraryTests(SupervisedTestCase):
         self.supervisor.wait_attached()
         for name in ["openURL", "didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification", "unheardOf"]:
             self.assertEqual(self.supervisor.told(name), {"result": "unhandled"}, name)
-        for name in ["didBecomeActive", "settingsDidChange", "identityDidChange", "significantTimeChange"]:
+        for name in ["didBecomeActive", "settingsDidChange", "identityDidChange", "significantTimeChange",
+                     "sceneWillConnect", "sceneDidEnterBackground", "didDiscardScenes"]:
             self.assertEqual(self.supervisor.told(name), {"result": "done"}, name)
         probe.finish()
 
@@ -295,6 +296,59 @@ class CLibraryTests(SupervisedTestCase):
         self.assertEqual(probe.do("discard"), "discarded 0 ")
         self.assertIn("state a file", probe.seen)
         self.assertIsNone(self.supervisor.archive)
+        probe.finish()
+
+    def test_each_message_to_a_scene_has_its_function(self) -> None:
+        probe = self.probe()
+        with open(self.folder + "/mine", "w") as file:
+            file.write("a file")
+        state = {"path": self.folder + "/mine", "bytes": 6}
+        for name, parameters, lines in [
+            ("willFinishLaunching", {"options": {"scene": "alice", "session": {"tab": 2}, "foreground": True}},
+             ["scene alice 2 1 0 - 0"]),
+            ("didFinishLaunching", {"options": {"scene": None}}, ["scene - -1 0 0 - 0"]),
+            ("sceneWillConnect", {"scene": "alice", "state": None,
+                                  "options": {"session": {"tab": 2}, "foreground": False, "new": True}},
+             ["scene alice 2 0 1 - 0"]),
+            ("sceneWillConnect", {"scene": "bob", "state": state, "options": {"session": None, "foreground": True}},
+             [f"scene bob -1 1 0 {self.folder}/mine 6", "state a file"]),
+            ("sceneWillConnect", {"scene": "odd", "state": "no", "options": 4}, ["scene odd -1 0 0 - 0"]),
+            ("sceneDidBecomeActive", {"scene": "alice"}, ["scene alice -1 0 0 - 0"]),
+            ("sceneWillResignActive", {"scene": "alice"}, ["scene alice -1 0 0 - 0"]),
+            ("sceneDidEnterBackground", {"scene": 4}, ["scene - -1 0 0 - 0"]),
+            ("sceneWillEnterForeground", {"scene": "alice"}, ["scene alice -1 0 0 - 0"]),
+            ("sceneDidDisconnect", {"scene": "alice"}, ["scene alice -1 0 0 - 0"]),
+            ("didDiscardScenes", {"id": 9, "payload": {"names": ["bob", "carol"]}},
+             ["discarded scene bob", "discarded scene carol"]),
+        ]:
+            seen = len(probe.seen)
+            self.assertEqual(self.supervisor.told(name, **parameters), {"result": "done"}, name)
+            probe.until(lines[-1])
+            self.assertEqual([line for line in probe.seen[seen:] if line.startswith(("scene", "state", "discarded"))], lines)
+        self.assertEqual(self.supervisor.told("didDiscardScenes", payload={"names": "bob"}), {"result": "done"})
+        probe.do("fails sceneWillConnect")
+        probe.do("declines sceneDidEnterBackground 4")
+        self.assertEqual(self.supervisor.told("sceneWillConnect"), {"result": "failed", "text": 'It "failed".'})
+        self.assertEqual(self.supervisor.told("sceneDidEnterBackground"), {"result": "done", "declines": ["snapshot"]})
+        probe.finish()
+
+    def test_state_and_snapshot_of_a_scene_are_its_own(self) -> None:
+        probe = self.probe()
+        with open(self.folder + "/mine", "w") as file:
+            file.write("a file")
+        kept = lambda: (self.supervisor.scene_archives, self.supervisor.scene_snapshots)  # noqa: E731
+        probe.do('scene al"ice')
+        self.assertEqual([probe.do("save what it is"), probe.do("show a text")], ["saved 0 ", "shown 0 "])
+        self.assertEqual(kept(), ({'al"ice': b"what it is"}, {'al"ice': b"a text"}))
+        self.assertEqual([probe.do("save-file mine"), probe.do("show-file mine")], ["saved 0 ", "shown 0 "])
+        self.assertEqual(kept(), ({'al"ice': b"a file"}, {'al"ice': b"a file"}))
+        self.assertEqual(probe.do("save-size 500000"), "saved 0 ")
+        self.assertEqual(len(self.supervisor.scene_archives['al"ice']), 500000)
+        self.assertEqual([probe.do("discard"), probe.do("hide")], ["discarded 0 ", "hidden 0 "])
+        self.assertEqual((*kept(), self.supervisor.archive, self.supervisor.snapshot), ({}, {}, None, None))
+        probe.do("scene -")
+        self.assertEqual(probe.do("save x"), "saved 0 ")
+        self.assertEqual((*kept(), self.supervisor.archive), ({}, {}, b"x"))
         probe.finish()
 
     def test_snapshots_are_given_and_taken_back(self) -> None:

@@ -9,6 +9,8 @@ package import Processes
 package protocol ArchiveHost: AnyObject {
     /// The folder of what outlives the boot.
     var stateFolder: String { get }
+    /// Whether it is the full name of a scene inside an app.
+    func isScene(named name: String) -> Bool
     /// The number of an app's user; nil when it cannot be found.
     func userID(of app: AppRuntime) -> UInt32?
     /// Whom an app runs as; nil for the supervisor's own user.

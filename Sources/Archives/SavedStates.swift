@@ -50,8 +50,13 @@ package final class SavedStates: Room, LifecycleObserver {
     }
 
     /// Where an app's archives are.
-    package func archives(of app: AppRuntime) -> ArchiveFolder {
-        ArchiveFolder(path: host.stateFolder + "/archives/" + app.name)
+    package func archives(of app: AppRuntime, scene: String? = nil) -> ArchiveFolder {
+        ArchiveFolder(path: host.stateFolder + "/archives/" + Self.name(of: app, scene: scene))
+    }
+
+    /// What a folder is called that is of an app, or of a scene inside it.
+    static func name(of app: AppRuntime, scene: String?) -> String {
+        scene.map { AppName.scene(app.name, $0) } ?? app.name
     }
 
     /// Calls back when all that was asked for in the app's folder by now is done.
@@ -64,6 +69,7 @@ package final class SavedStates: Room, LifecycleObserver {
     /// Keeps an archive; `completion` is called when it is durable, with its bytes.
     package func saveState(
         of app: AppRuntime,
+        scene: String? = nil,
         data: String?,
         file: String?,
         by peer: Peer,
@@ -77,15 +83,16 @@ package final class SavedStates: Room, LifecycleObserver {
         let incarnation = coordinator.machine(app.id).incarnation
         folders.ask(
             .save(content, limit: app.specification.stateLimit, owner: archiveOwner(app)),
-            in: archives(of: app)
+            in: archives(of: app, scene: scene)
         ) { [weak self, weak app] outcome in
             if let self, let app, case .success(let bytes) = outcome {
                 // What was to be set aside was, before this was written.
-                if app.restoration == .failed {
+                if scene == nil, app.restoration == .failed {
                     app.restoration = nil
                     self.record(app)
                 }
-                self.note(app, .stateKept, text: "saved its state, \(bytes) byte\(bytes == 1 ? "" : "s")")
+                let whose = scene.map { "the state of its scene \($0)" } ?? "its state"
+                self.note(app, .stateKept, text: "saved \(whose), \(bytes) byte\(bytes == 1 ? "" : "s")")
             }
             completion(outcome)
             // Said once a run: a full disk stays full.
@@ -122,8 +129,34 @@ package final class SavedStates: Room, LifecycleObserver {
     func ownUsers(of app: AppRuntime) -> Set<UInt32> { host.userID(of: app).map { [$0] } ?? [] }
 
     /// Forgets the archive, as the app asks.
-    package func discardState(of app: AppRuntime, _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void) {
-        folders.ask(.discard, in: archives(of: app), completion)
+    package func discardState(
+        of app: AppRuntime,
+        scene: String? = nil,
+        _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void
+    ) {
+        folders.ask(.discard, in: archives(of: app, scene: scene), completion)
+    }
+
+    // MARK: What scenes inside apps get
+
+    /// What a scene that is connected now gets back; nil for nothing.
+    package func found(of app: AppRuntime, scene: String) -> ArchiveFolder.Found? {
+        let folder = archives(of: app, scene: scene)
+        return folders.takesAway(folder) ? nil : folder.found
+    }
+
+    /// Puts what a scene has saved where it is not given back any more.
+    package func setAside(of app: AppRuntime, scene: String, _ why: String) {
+        let folder = archives(of: app, scene: scene)
+        note(
+            app,
+            .stateSetAside,
+            text: "goes on without the saved state of its scene \(scene): \(why); it is kept as \(folder.aside)"
+        )
+        folders.ask(.setAside, in: folder) { [weak self, weak app] outcome in
+            guard let app, case .failure(let failure) = outcome else { return }
+            self?.log.warning("\(app.name): the state archive of its scene \(scene) cannot be set aside: \(failure)")
+        }
     }
 
     /// TORPOR_STATE_DIRECTORY.

@@ -43,8 +43,8 @@ package final class Snapshots: Room, LifecycleObserver {
     }
 
     /// Where an app's snapshot is.
-    package func snapshots(of app: AppRuntime) -> ArchiveFolder {
-        ArchiveFolder(path: host.stateFolder + "/snapshots/" + app.name)
+    package func snapshots(of app: AppRuntime, scene: String? = nil) -> ArchiveFolder {
+        ArchiveFolder(path: host.stateFolder + "/snapshots/" + SavedStates.name(of: app, scene: scene))
     }
 
     /// Calls back when all that was asked for in the app's folder by now is done.
@@ -127,18 +127,19 @@ package final class Snapshots: Room, LifecycleObserver {
     /// Keeps one that the app gives itself; `completion` is called when it is durable, with its bytes.
     package func saveSnapshot(
         of app: AppRuntime,
+        scene: String? = nil,
         data: String?,
         file: String?,
         by peer: Peer,
         _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void
     ) {
         let machine = coordinator.machine(app.id)
-        guard machine.isShownInBackground else {
+        guard scene != nil || machine.isShownInBackground else {
             let sentence = "a snapshot is of an app in the background, and \(app.name) is \(machine.state.rawValue)"
             return completion(.failure(.refused(sentence)))
         }
         switch savedStates.given(by: app, peer, data: data, file: file) {
-        case .success(let content): keepSnapshot(content, of: app, completion)
+        case .success(let content): keepSnapshot(content, of: app, scene: scene, completion)
         case .failure(let failure): completion(.failure(failure))
         }
     }
@@ -146,8 +147,10 @@ package final class Snapshots: Room, LifecycleObserver {
     /// The app shows what is nobody's business: what there is goes, and none is taken until it enters the background again.
     package func declineSnapshot(
         of app: AppRuntime,
+        scene: String? = nil,
         _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void = { _ in }
     ) {
+        guard scene == nil else { return removeSnapshot(of: app, scene: scene, completion) }
         deliver(.declinedSnapshot, to: app.id)
         checkSnapshot(app)
         removeSnapshot(of: app, completion)
@@ -161,19 +164,21 @@ package final class Snapshots: Room, LifecycleObserver {
     private func keepSnapshot(
         _ content: ArchiveContent,
         of app: AppRuntime,
+        scene: String? = nil,
         _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void = { _ in }
     ) {
         let incarnation = coordinator.machine(app.id).incarnation
-        folders.ask(.saveSnapshot(content, incarnation: incarnation), in: snapshots(of: app)) {
+        folders.ask(.saveSnapshot(content, incarnation: incarnation), in: snapshots(of: app, scene: scene)) {
             [weak self, weak app] outcome in
             if let self, let app {
                 switch outcome {
                 case .success(let bytes):
-                    self.noticePicture(of: app)
+                    if scene == nil { self.noticePicture(of: app) }
+                    let whose = scene.map { " of its scene \($0)" } ?? ""
                     self.note(
                         app,
                         .snapshotTaken,
-                        text: "gave a snapshot, \(bytes) byte\(bytes == 1 ? "" : "s")",
+                        text: "gave a snapshot\(whose), \(bytes) byte\(bytes == 1 ? "" : "s")",
                         reason: "snapshot"
                     )
                 case .failure(.tooLarge(let limit)):
@@ -189,13 +194,16 @@ package final class Snapshots: Room, LifecycleObserver {
     /// Removes what is kept of an app: it does not want it, or has left the configuration.
     func removeSnapshot(
         of app: AppRuntime,
+        scene: String? = nil,
         _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void = { _ in }
     ) {
-        let folder = snapshots(of: app)
+        let folder = snapshots(of: app, scene: scene)
         guard File.exists(folder.path) || folders.isBusy(folder) else { return completion(.success(0)) }
-        let name = app.name
-        app.pictureAt = nil
-        engine.touch(app.id)
+        let name = SavedStates.name(of: app, scene: scene)
+        if scene == nil {
+            app.pictureAt = nil
+            engine.touch(app.id)
+        }
         folders.ask(.remove, in: folder) { [weak self] outcome in
             if case .failure(let failure) = outcome {
                 self?.log.warning("the snapshot of \(name) cannot be removed: \(failure)")
@@ -205,8 +213,8 @@ package final class Snapshots: Room, LifecycleObserver {
     }
 
     /// What clients get of it, one part at a time.
-    package func sendSnapshot(of app: AppRuntime, at offset: Int64, _ reply: Reply) {
-        let folder = snapshots(of: app)
+    package func sendSnapshot(of app: AppRuntime, scene: String? = nil, at offset: Int64, _ reply: Reply) {
+        let folder = snapshots(of: app, scene: scene)
         guard !folders.takesAway(folder) else { return reply.send(SnapshotPart(nil).json) }
         reads.ask({ folder.snapshotPart(at: UInt64(clamping: offset)).json }) { reply.send($0) }
     }
@@ -230,7 +238,7 @@ package final class Snapshots: Room, LifecycleObserver {
             for name in names {
                 if let id = coordinator.id(of: name) {
                     noticePicture(of: apps[id])
-                } else {
+                } else if !host.isScene(named: name) {
                     folders.ask(.remove, in: ArchiveFolder(path: path + "/" + name)) { _ in }
                 }
             }

@@ -85,6 +85,9 @@ package struct StatusPage {
         add("memory", app.memoryBytes.map { Times.memory(bytes: $0) + limit })
         add("cpu", app.cpuSeconds.map { Times.duration(seconds: $0) })
         add("last exit", app.lastExit.map { $0.sentence + ($0.at.map { ", " + Times.timestamp($0) } ?? "") })
+        if let scenes = status.summary.scenesInside {
+            add("scenes", "\(scenes.sessions), \(scenes.live) connected")
+        }
         add("held by", app.holds.joined(separator: ", "))
         for deadline in status.deadlines where deadline.name != "restart" && !isShownOtherwise(deadline) {
             let left =

@@ -60,7 +60,16 @@ extension ControlService {
                 MetricSample([MetricLabel("template", template.name), MetricLabel("state", state)], Double(count))
             }
         }
-        return MetricFamily(.scenes, samples)
+        let inside = supervisor.innerScenes.owners.flatMap { app in
+            let found = supervisor.innerScenes.sessions(of: app).map { supervisor.innerScenes.stateText(of: $0, app) }
+            return (states.map(\.rawValue) + [SceneInfo.unattached]).map { state in
+                MetricSample(
+                    [MetricLabel("template", app.name), MetricLabel("state", state)],
+                    Double(found.count { $0 == state })
+                )
+            }
+        }
+        return MetricFamily(.scenes, samples + inside)
     }
 
     private var ofProcesses: [MetricFamily] {

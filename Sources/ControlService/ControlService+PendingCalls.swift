@@ -66,6 +66,7 @@ extension ControlService {
                     try open(target, for: peer, request.token, app)
                 }
                 if !waitsForPlace { try requireScene(request, app) }
+                if request.verb == .foreground { try requireScene(inside: app) }
                 if request.verb == .start { app.skipsAdmission = request.force && !before.isAlive ? true : nil }
                 if request.verb == .suspend, !request.force { try coordinator.requireSuspendable(app.id) }
                 if request.verb == .discard {
@@ -184,6 +185,15 @@ extension ControlService {
         if let refusal { throw RequestError(refusal) }
     }
 
+    /// An app with scenes inside comes to the foreground with the one that was used last, where none returns with it.
+    private func requireScene(inside app: AppRuntime) throws(RequestError) {
+        guard app.specification.innerScenes != nil, !machine(app).canComeToForeground else { return }
+        guard let last = supervisor.innerScenes.lastUsed(of: app) else {
+            throw RequestError("has no scenes to show: ‘torpor scene open \(app.name)@NAME’ opens one")
+        }
+        try supervisor.innerScenes.move(last, to: .active, app)
+    }
+
     private func request(for request: VerbRequest, _ machine: AppMachine) -> Request? {
         switch request.verb {
         case .start: .start(background: request.background)
@@ -208,6 +218,10 @@ extension ControlService {
     private func target(of request: VerbRequest, _ app: AppRuntime, _ before: AppMachine) -> PendingCall.Target {
         switch request.verb {
         case .start:
+            // With scenes inside it comes to the foreground only for one of them.
+            if app.specification.innerScenes != nil {
+                return .goal(coordinator.machine(app.id).goal == .active ? .active : .background)
+            }
             return request.background && before.isAlive && before.transition != .terminating
                 ? .goal(before.goal) : .goal(request.background ? .background : .active)
         case .foreground: return .goal(.active)
@@ -274,6 +288,7 @@ extension ControlService {
         let machine = coordinator.machine(app.id)
         switch item.target {
         case .done: return result(app, ok: true, "was reset")
+        case .scene(let scene, let goal, let name): return judge(scene, goal, name, app)
         case .gone:
             if !machine.isAlive, !coordinator.isHeld(app.id) {
                 if machine.isWaitingToLaunch { return overtaken(app, machine) }

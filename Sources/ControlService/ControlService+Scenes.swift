@@ -17,13 +17,14 @@ extension ControlService {
         guard supervisor.isStarted else {
             return supervisor.engine.whenStarted { [weak self] in self?.openScene(request, for: peer, reply) }
         }
-        if let template = supervisor.scenes.template(request.template), template.scenes?.openedBy == .operators,
-            supervisor.inForce.accounts.authority.isOnlyPoster(peer)
-        {
+        let owner = supervisor.innerScenes.owner(named: request.template)
+        let kind = owner?.specification.innerScenes ?? supervisor.scenes.template(request.template)?.scenes
+        if kind?.openedBy == .operators, supervisor.inForce.accounts.authority.isOnlyPoster(peer) {
             let sentence =
                 "user \(peer.uid) may not open scenes of \(request.template): write opened_by = \"posters\" into its scenes"
             return reply.fail(ManagerInterface.ErrorName.notPermitted, ["message": .string(sentence)])
         }
+        if let owner { return open(request, inside: owner, for: peer, reply) }
         supervisor.scenes.open(
             request.template,
             request.name,
@@ -65,7 +66,7 @@ extension ControlService {
         return isWoken ? nil : "has no socket at which a connection launches it"
     }
 
-    private func refuse(unknown template: String, _ reply: Reply) {
+    func refuse(unknown template: String, _ reply: Reply) {
         if let scene = coordinator.id(of: template).map({ apps[$0] }), scene.specification.scene != nil {
             return reply.fail("\(template) is a scene: ‘torpor scene list \(scene.specification.template)’ lists it")
         }
@@ -89,6 +90,14 @@ extension ControlService {
 
     /// What to do about a name that no app has, where it could be that of a scene.
     func sceneHint(_ name: String) -> String? {
+        if let (app, session) = supervisor.innerScenes.scene(named: name) {
+            return
+                "\(session.app) is a scene inside \(app.name), and no app: ‘torpor help scene’ has what can be done with it"
+        }
+        if let (template, _) = AppName.sceneParts(name), supervisor.innerScenes.owner(named: template) != nil {
+            return
+                "there is no scene \(name): ‘torpor scene open \(name)’ creates it, ‘torpor scene list’ has those there are"
+        }
         if supervisor.scenes.template(name) != nil {
             return "\(name) has no scenes: ‘torpor scene open \(name)@NAME’ opens one"
         }
@@ -127,12 +136,17 @@ extension ControlService {
     }
 
     func scenes(of template: String?, _ reply: Reply) throws(Selection.Unknown) {
-        let templates = templates.filter { template == nil || $0.name == template }
-        let scenes = supervisor.scenes.scenes(of: template)
+        let owners = supervisor.innerScenes.owners.filter { template == nil || $0.name == template }
+        let templates = (templates + owners.map(owner)).filter { template == nil || $0.name == template }
+        let scenes =
+            supervisor.scenes.scenes(of: template).compactMap(supervisor.scenes.info)
+            + owners.flatMap { app in
+                supervisor.innerScenes.sessions(of: app).map { supervisor.innerScenes.info(of: $0, app) }
+            }
         if let template, templates.isEmpty, scenes.isEmpty { return refuse(unknown: template, reply) }
         reply.send([
-            "templates": .array(templates.map(\.json)),
-            "scenes": .array(scenes.compactMap { supervisor.scenes.info(of: $0)?.json }),
+            "templates": .array(templates.sorted { $0.name < $1.name }.map(\.json)),
+            "scenes": .array(scenes.sorted { $0.app < $1.app }.map(\.json)),
         ])
     }
 }

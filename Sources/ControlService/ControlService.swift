@@ -113,6 +113,7 @@ package final class ControlService: ShellRoom, ClientService {
                     let names = AppState.allCases.map(\.rawValue).joined(separator: ", ")
                     return reply.fail("there is no state \(state): choose one of \(names)")
                 }
+                if carryOutInside(verb, for: peer, reply) { return }
                 let chosen = try selection.resolve(verb.apps)
                 if verb.verb == .discard { return discard(verb, chosen, for: peer, reply) }
                 carryOut(verb, chosen, for: peer, reply)
@@ -161,6 +162,9 @@ package final class ControlService: ShellRoom, ClientService {
                 let reports = (chosen ?? selection.apps).flatMap(\.reports)
                 reply.send(Replies.reports(reports.sorted { $0.at > $1.at }))
             case .snapshot(let name, let offset):
+                if let (app, session) = supervisor.innerScenes.scene(named: name) {
+                    return supervisor.snapshots.sendSnapshot(of: app, scene: session.name, at: offset, reply)
+                }
                 supervisor.snapshots.sendSnapshot(of: try selection.one(name), at: offset, reply)
             case .icon(let name): sendIcon(of: try selection.one(name), reply)
             case .doctor: reply.send(Replies.doctor(Doctor(supervisor).checks()))
@@ -314,6 +318,12 @@ package final class ControlService: ShellRoom, ClientService {
         summary.tags = app.specification.tags
         summary.scene = app.specification.scene
         summary.pictureAt = app.pictureAt
+        if app.specification.innerScenes != nil {
+            summary.scenesInside = SceneCount(
+                sessions: Int64(supervisor.innerScenes.count(of: app)),
+                live: Int64(supervisor.innerScenes.liveCount(of: app))
+            )
+        }
         if app.specification.scene != nil { summary.template = app.specification.template }
         return summary
     }

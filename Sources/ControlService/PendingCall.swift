@@ -38,6 +38,8 @@ final class PendingCall {
         case newIncarnation(after: UInt32)
         /// In that state, however it came there.
         case state(AppState)
+        /// A scene inside the app is where it was wanted.
+        case scene(SceneID, SceneGoal, name: String)
         /// Nothing: the answer is ready.
         case done
     }

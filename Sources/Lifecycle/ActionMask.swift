@@ -31,8 +31,9 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
         case .ended: self = .ended
         case .tell(let message): self.init(message)
         case .warn: self.init(.taskExpiring)
+        // What scenes are told waits with all else that the app is told.
         case .launch, .stopProcesses, .killProcesses, .entered, .report, .requestLaunch, .askForAdmission,
-            .askForMemory, .takeSnapshot:
+            .askForMemory, .takeSnapshot, .tellScene:
             self = []
         }
     }

@@ -35,6 +35,16 @@ extension AppMachine {
 
     /// Starts edges towards the goal until one has to wait, or the goal is reached.
     mutating func walk(into actions: inout [Action], now: Duration) {
+        guard rules.hasScenes else { return walkEdges(into: &actions, now: now) }
+        // It shows scenes, or nothing.
+        if goal == .active, !hasSceneInForeground { setGoal(.background) }
+        // What is on its way to the foreground is told so before scenes are connected.
+        walkEdges(into: &actions, now: now)
+        moveScenes(into: &actions, now: now)
+        walkEdges(into: &actions, now: now)
+    }
+
+    private mutating func walkEdges(into actions: inout [Action], now: Duration) {
         while case .running(let running) = phase {
             if let edge = running.edge {
                 // The app was not told that it is being suspended: any other goal abandons it.
@@ -70,7 +80,9 @@ extension AppMachine {
                 begin(.enteringForeground, Self.backgroundToInactive, into: &actions, now: now)
             case (.background, .suspended):
                 // It is suspended as soon as nothing keeps it from that.
-                if isKeptAwake || waitsForLocks || awaitsSnapshot || settlesIn && grant != nil { return }
+                if isKeptAwake || waitsForLocks || awaitsSnapshot || hasBusyScenes || settlesIn && grant != nil {
+                    return
+                }
                 beginSuspending(into: &actions, now: now)
             case (.suspended, .active), (.suspended, .inactive), (.suspended, .background):
                 beginResuming(into: &actions, now: now)
@@ -118,6 +130,15 @@ extension AppMachine {
                 actions.append(.entered(state))
             case .tell(let message, let kind):
                 if message == .didEnterBackground { declinesSnapshot = false }
+                if rules.hasScenes, Self.isForScenes(message) {
+                    edge.awaiting = message
+                    running.edge = edge
+                    phase = .running(running)
+                    if waitsForScenes(message, into: &actions, now: now) { return }
+                    if message == .didEnterBackground { isPrepared = areScenesPrepared }
+                    edge.awaiting = nil
+                    continue
+                }
                 actions.append(.tell(message))
                 guard isAwaited(message) else { continue }
                 edge.awaiting = message

@@ -109,6 +109,7 @@ extension AppMachine {
         grantIsOver = false
         forgetLocks()
         leakTasks()
+        leaveScenes()
         return (was.0, was.1, hasProcess)
     }
 
@@ -199,6 +200,7 @@ extension AppMachine {
         isDone = rules.isOneshot && reason == .exitSuccess
         phase = .notRunning(.resting)
         let next = whatFollows(reason, relaunch: terminating.relaunch, now: now)
+        endScenes(next)
         actions.append(.entered(.notRunning))
         actions.append(
             .ended(

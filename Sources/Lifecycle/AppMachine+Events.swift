@@ -40,6 +40,8 @@ extension AppMachine {
         case .showsNew: takeSnapshot(into: &actions, now: now)
         case .declinedSnapshot: declineSnapshot(into: &actions, now: now)
         case .snapshotOver: endSnapshot(into: &actions, now: now)
+        case .scene(let id, let event): handle(event, of: id, into: &actions, now: now)
+        case .scenesRestored: scenesChanged(into: &actions, now: now)
         }
         settleTasks(now: now)
         return actions
@@ -110,6 +112,8 @@ extension AppMachine {
         switch phase {
         case .running(let running):
             guard running.edge?.awaiting == message else { return }
+            // Nobody but its scenes was told.
+            if rules.hasScenes, Self.isForScenes(message) { return }
             if message == .didEnterBackground { isPrepared = true }
             advance(into: &actions, now: now)
             walk(into: &actions, now: now)
@@ -148,7 +152,9 @@ extension AppMachine {
             .willEnterForeground, .resumed, .willTerminate, .didReceiveMemoryWarning, .taskExpiring, .settingsDidChange,
             .identityDidChange, .significantTimeChange, .performFetch, .didReceiveEvent, .didReceiveNotification,
             .didReceiveRemoteNotification, .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable,
-            .handleEventsForBackgroundTransfer, .transferDidFinish, .transferNeedsLogin:
+            .handleEventsForBackgroundTransfer, .transferDidFinish, .transferNeedsLogin, .sceneWillConnect,
+            .sceneDidBecomeActive, .sceneWillResignActive, .sceneDidEnterBackground, .sceneWillEnterForeground,
+            .sceneDidDisconnect, .didDiscardScenes:
             nil
         }
     }
@@ -158,6 +164,7 @@ extension AppMachine {
         guard isAlive, hasDelegate != attached else { return }
         hasDelegate = attached
         guard !attached else { return }
+        releaseScenes(into: &actions, now: now)
         switch phase {
         case .running(let running):
             guard let message = running.edge?.awaiting, !isAwaited(message) else { return }
@@ -206,17 +213,24 @@ extension AppMachine {
 
     private mutating func extendTimeout(to time: Duration, now: Duration) {
         guard var deadline = edgeDeadline else { return }
-        let base: Duration?
         switch deadline.kind {
-        case .launch: base = rules.launchDeadline
-        case .transition: base = rules.transitionDeadline
-        case .background: base = rules.backgroundDeadline
-        case .willTerminate, .grace: base = rules.grace
+        case .launch, .transition, .background, .willTerminate, .grace: break
         case .suspend, .kill, .restart, .watchdog, .backgroundTime, .task: return
         }
-        guard let limit = rules.extensionLimit ?? base.map({ $0 * 10 }) else { return }
+        guard let limit = rules.extensionLimit ?? baseAllowance(of: deadline.kind).map({ $0 * 10 }) else { return }
         deadline.extend(to: time, limit: limit, now: now)
         edgeDeadline = deadline
+    }
+
+    /// What the rules give for what the app itself has to do; nil for no limit, and for all else.
+    func baseAllowance(of kind: DeadlineKind) -> Duration? {
+        switch kind {
+        case .launch: rules.launchDeadline
+        case .transition: rules.transitionDeadline
+        case .background: rules.backgroundDeadline
+        case .willTerminate, .grace: rules.grace
+        case .suspend, .kill, .restart, .watchdog, .backgroundTime, .task: nil
+        }
     }
 
     private mutating func setTraced(_ attached: Bool, now: Duration) {
@@ -228,6 +242,7 @@ extension AppMachine {
             edgeDeadline?.pause(from: since, to: now)
             watchdogDeadline?.pause(from: since, to: now)
             grant?.pause(from: since, to: now)
+            pauseScenes(from: since, to: now)
             if let clock = backgroundTime?.value.clock {
                 changeBackgroundTime { $0.clock = clock + (now - max(since, clock)) }
             }
@@ -276,6 +291,7 @@ extension AppMachine {
             }
         }
         if backgroundTime != nil { backgroundDeadline(into: &actions, now: now) }
+        if scenes != nil { sceneDeadlines(into: &actions, now: now) }
     }
 
     private mutating func missed(_ deadline: Deadline, into actions: inout [Action], now: Duration) {

@@ -67,7 +67,7 @@ extension AppMachine {
         record.put(wokenFor)
         record.put(modes.rawValue)
         // Who knows only of the first takes the other for it, which does the least harm there.
-        record.put(UInt8((declinesSnapshot ? 1 : 0) | (settlesIn ? 2 : 0)))
+        record.put(UInt8((declinesSnapshot ? 1 : 0) | (settlesIn ? 2 : 0) | (rules.hasScenes ? 4 : 0)))
         record.put(backgroundTime?.value.snapshotDue)
     }
 
@@ -80,6 +80,8 @@ extension AppMachine {
         let flags = record.take(UInt8.self)
         declinesSnapshot = flags & 1 != 0
         settlesIn = flags & 2 != 0
+        // A definition may be newer than the incarnation.
+        if isAlive { rules.hasScenes = flags & 4 != 0 }
         if let due = record.takeOptionalTime() { changeBackgroundTime { $0.snapshotDue = due } }
     }
 }
@@ -93,6 +95,8 @@ extension Coordinator {
     /// Takes it back.
     public func restoreWake(_ app: AppID, from record: inout RecordReader) {
         nodes[app].machine.restoreWake(from: &record)
+        let rules = nodes[app].definition.rules
+        if nodes[app].machine.rules.hasScenes != rules.hasScenes { nodes[app].nextRules = rules }
     }
 
     /// Writes what the machine's record got later.

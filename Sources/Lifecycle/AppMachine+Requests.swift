@@ -54,6 +54,8 @@ extension AppMachine {
             restarts = 0
             attempt = 0
             ledger = []
+        case .scene(let id, let goal):
+            try move(id, to: goal, into: &actions, now: now)
         }
         settleTasks(now: now)
         return actions
@@ -93,7 +95,8 @@ extension AppMachine {
 
     mutating func start(foreground: Bool, reason: LaunchReason, into actions: inout [Action], now: Duration) {
         // An app that opts out of the background would be ended as soon as it was there.
-        let foreground = foreground || rules.exitsOnSuspend
+        var foreground = foreground || rules.exitsOnSuspend
+        if foreground, rules.hasScenes { foreground = bringScenesBack() }
         switch phase {
         case .notRunning:
             if failed { ledger = [] }
@@ -131,6 +134,7 @@ extension AppMachine {
         switch phase {
         case .notRunning:
             edgeDeadline = nil
+            scenes = nil
             phase = .notRunning(.resting)
             if reason == .stopped { lastEnding = .stopped }
         case .launching, .running:
@@ -213,6 +217,7 @@ extension AppMachine {
         switch phase {
         case .notRunning:
             edgeDeadline = nil
+            scenes = nil
             phase = .notRunning(.resting)
             lastEnding = .forceQuit
         case .launching, .running:

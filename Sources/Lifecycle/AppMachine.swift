@@ -65,6 +65,8 @@ public struct AppMachine: Sendable {
     var grant: Deadline?
     /// What holds it in the background; nil for nothing.
     var backgroundTime: Shared<BackgroundTime>?
+    /// Its scenes that are connected or wanted; nil for none.
+    var scenes: Shared<[SceneMachine]>?
     /// The interval now in force; WATCHDOG_USEC can change it.
     @OptionallyPacked var watchdogInterval: Duration? = nil
     @OptionallyPacked var tracedSince: Duration? = nil
@@ -279,6 +281,7 @@ public struct AppMachine: Sendable {
         if let at = watchdogDeadline?.at { next = next.map { min($0, at) } ?? at }
         if let at = grant?.at { next = next.map { min($0, at) } ?? at }
         if backgroundTime != nil, let at = nextBackgroundDeadline { next = next.map { min($0, at) } ?? at }
+        if scenes != nil, let at = nextSceneDeadline { next = next.map { min($0, at) } ?? at }
         return next
     }
 
@@ -296,6 +299,7 @@ public struct AppMachine: Sendable {
     }
 
     mutating func setGoal(_ new: Goal) {
+        if new == .background || new == .suspended { parkScenes() }
         goal = new
         goalGeneration += 1
         isForced = false

@@ -232,9 +232,9 @@ extension Coordinator {
         }
         switch request {
         case .stop(let reason) where reason != .replaced: return
-        case .forceQuit, .release, .mode, .cover: return
+        case .forceQuit, .release, .mode, .cover, .scene(_, .unattached): return
         case .stop, .start, .restart, .foreground, .background, .suspend, .forceSuspend, .resume, .interrupt,
-            .evict, .wake, .reset, .hold:
+            .evict, .wake, .reset, .hold, .scene:
             throw RequestError("was removed from the configuration: put it back and apply that first")
         }
     }

@@ -212,7 +212,7 @@ public final class Coordinator {
     public func request(_ request: Request, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
         try requireDeclared(app, for: request)
         switch request {
-        case .start, .foreground, .restart, .wake:
+        case .start, .foreground, .restart, .wake, .scene(_, .active), .scene(_, .background):
             if isShuttingDown {
                 throw RequestError("is not started, since torpord is shutting down: start torpord again")
             }
@@ -220,10 +220,10 @@ public final class Coordinator {
             if isShuttingDown {
                 throw RequestError("is being ended, since torpord is shutting down: start torpord again")
             }
-        case .stop, .forceQuit, .evict, .reset, .hold, .release, .mode, .cover: break
+        case .stop, .forceQuit, .evict, .reset, .hold, .release, .mode, .cover, .scene(_, .unattached): break
         }
         switch request {
-        case .wake, .interrupt, .reset, .hold, .release, .mode, .cover: break
+        case .wake, .interrupt, .reset, .hold, .release, .mode, .cover, .scene: break
         case .start, .foreground, .restart, .background, .suspend, .forceSuspend, .resume, .stop, .forceQuit,
             .evict:
             nodes[app].machine.comesBack = false
@@ -237,7 +237,7 @@ public final class Coordinator {
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         case .stop, .restart:
             stop([app], request, now: now)
-        case .start, .foreground, .resume, .background, .wake:
+        case .start, .foreground, .resume, .background, .wake, .scene(_, .active), .scene(_, .background):
             try bring(app, request, now: now)
         case .suspend, .forceSuspend, .forceQuit, .evict:
             let actions = try nodes[app].machine.request(request, now: now)
@@ -249,7 +249,7 @@ public final class Coordinator {
             nodes[app].machine.comesBack = false
             let machine = nodes[app].machine
             if machine.isAlive || machine.isWaitingToLaunch, !isShuttingDown { try bring(app, .foreground, now: now) }
-        case .interrupt, .reset, .hold, .release, .mode:
+        case .interrupt, .reset, .hold, .release, .mode, .scene(_, .unattached):
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         }
         return finish(now: now)
@@ -443,9 +443,10 @@ public final class Coordinator {
     ) throws(RequestError) -> Bool {
         var startsAgain = Self.comesBack(after: stop)
         switch request {
-        case .start, .foreground: startsAgain = true
-        case .background, .suspend, .forceSuspend, .resume, .interrupt, .wake: break
-        case .stop, .restart, .forceQuit, .evict, .reset, .hold, .release, .mode, .cover: return false
+        case .start, .foreground, .scene(_, .active): startsAgain = true
+        case .background, .suspend, .forceSuspend, .resume, .interrupt, .wake, .scene(_, .background): break
+        case .stop, .restart, .forceQuit, .evict, .reset, .hold, .release, .mode, .cover, .scene(_, .unattached):
+            return false
         }
         guard startsAgain else { throw RequestError("is about to end and will not run: start it first") }
         absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)

@@ -48,6 +48,10 @@ public enum AppEvent: Sendable, Hashable {
     case declinedSnapshot
     /// The snapshot is taken, or will not be.
     case snapshotOver
+    /// Something has become of a message to a scene inside the app.
+    case scene(SceneID, SceneEvent)
+    /// Its scenes are again as an earlier supervisor knew them.
+    case scenesRestored
 }
 
 /// How a main process ended.
@@ -96,6 +100,8 @@ public enum Request: Sendable, Hashable {
     case wake(Wake)
     /// Forget restarts and the failed mark.
     case reset
+    /// Connect, move or disconnect a scene inside the app, and take the app where that scene can be.
+    case scene(SceneID, SceneGoal)
 }
 
 /// Why a request was refused; a sentence without the app's name in front.
@@ -113,6 +119,8 @@ public enum Action: Sendable, Hashable {
     case launch(LaunchOrder)
     /// Tell the app; when its answer counts, the machine waits for ``AppEvent/answered(_:)``.
     case tell(Message)
+    /// Tell the app something about one of its scenes, and wait for ``SceneEvent/answered(_:failed:)``.
+    case tellScene(SceneID, Message)
     /// Tell the app that the time of this task is nearly up.
     case warn(UInt32)
     /// Send `stop_signal` as `kill_mode` says.
@@ -226,6 +234,10 @@ public enum Notice: Sendable, Hashable {
     case killed
     /// No snapshot was there in time: the app goes on without.
     case snapshotMissed
+    /// The app has not answered in time what a scene was told, and the scene went on.
+    case sceneMissed(SceneID, Message)
+    /// A scene is not connected: the app refuses it, or did not say in time that it is there.
+    case sceneRefused(SceneID, missed: Bool)
 }
 
 /// The deadlines that an app can be under.

@@ -216,7 +216,8 @@ extension Message: RecordCoded {
         .settingsDidChange, .identityDidChange, .significantTimeChange, nil, .performFetch, .didReceiveEvent,
         .didReceiveNotification, .didReceiveRemoteNotification, nil,
         .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable, .handleEventsForBackgroundTransfer,
-        .transferDidFinish, .transferNeedsLogin,
+        .transferDidFinish, .transferNeedsLogin, .sceneWillConnect, .sceneDidBecomeActive, .sceneWillResignActive,
+        .sceneDidEnterBackground, .sceneWillEnterForeground, .sceneDidDisconnect, .didDiscardScenes,
     ]
 }
 

@@ -65,6 +65,8 @@ public struct AppRuleValues: Sendable, Hashable {
     public var restart: RestartPolicy = .onFailure
     /// How soon, and how often.
     public var backoff = RestartBackoff()
+    /// Whether it shows scenes, each with a lifecycle of its own, which hear in its place that they come and go.
+    public var hasScenes = false
     /// How an eviction treats the app.
     public var eviction: EvictionRule = .automatic
     /// Exit codes that count as success beside 0.

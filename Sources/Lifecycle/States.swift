@@ -64,6 +64,23 @@ public enum Message: String, Sendable, Hashable, CaseIterable {
     case handleEventsForBackgroundTransfer
     case transferDidFinish
     case transferNeedsLogin
+    case sceneWillConnect
+    case sceneDidBecomeActive
+    case sceneWillResignActive
+    case sceneDidEnterBackground
+    case sceneWillEnterForeground
+    case sceneDidDisconnect
+    case didDiscardScenes
+
+    /// Whether it is told of scenes inside the app.
+    public var isAboutScenes: Bool {
+        switch self {
+        case .sceneWillConnect, .sceneDidBecomeActive, .sceneWillResignActive, .sceneDidEnterBackground,
+            .sceneWillEnterForeground, .sceneDidDisconnect, .didDiscardScenes:
+            true
+        default: false
+        }
+    }
 
     /// Names that configurations may have and that nothing sends: `torpor check` warns of them.
     public static let unsentNames = ["refresh", "didReceiveLocalNotification"]

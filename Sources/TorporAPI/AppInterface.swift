@@ -50,6 +50,11 @@ public enum AppInterface {
         # that waited in the app's mailbox, have id (the number of the mail), topic, key, payload, sender, count, first_at and
         # last_at (microseconds since 1970); openURL has url too, source (the app that opened it, null for a person) and
         # type (the media type of a file, null for anything else).
+        # An app with scenes inside is told of each of them in its own place: sceneWillConnect, sceneDidBecomeActive,
+        # sceneWillResignActive, sceneDidEnterBackground, sceneWillEnterForeground and sceneDidDisconnect have scene (its
+        # name). sceneWillConnect has options too (session: the object that the scene was opened with, or null; foreground:
+        # whether it is about to be there; new: whether it was never connected before), and state (path and bytes of what was
+        # saved of it, or null). didDiscardScenes is mail; its payload has names, of scenes that are no more.
         type Message (id: int, name: string, deadline_ms: ?int, parameters: object)
 
         # What an answer can say. pending: the answer proper comes later. unhandled: the app has no use for what waited in its
@@ -58,6 +63,9 @@ public enum AppInterface {
 
         # A background task of the app.
         type Task (token: int, name: string)
+
+        # A scene inside the app that is connected. state: inactive, active or background.
+        type Scene (name: string, state: string)
 
         # A transfer. direction: download or upload. state: queued, running, waiting, done, failed or cancelled; of one that
         # waits, cause: retry, network, power, memory, load, space, window, metered, login or, of a subscription,
@@ -114,13 +122,15 @@ public enum AppInterface {
           state: ?string,
           transition: ?string,
           options: ?object,
-          tasks: ?[]Task
+          tasks: ?[]Task,
+          scenes: ?[]Scene
         )
 
         # Answers the message in flight. text: with failed, why, with pending, what it is doing, in a sentence. expected_ms:
         # with pending, how long it takes from now; the deadline is extended as far as extension_limit allows, that of
         # didEnterBackground never. declines: what the app does not want of what it was offered: "url" and "restoration"
-        # in an answer to a launch message, "snapshot" in one to didEnterBackground: none is taken, and the one there is goes.
+        # in an answer to a launch message, "snapshot" in one to didEnterBackground: none is taken, and the one there is goes;
+        # the same of a scene in answers to sceneWillConnect and sceneDidEnterBackground.
         # fetch, in the answer to performFetch: "new-data", "no-data" or "failed", by which the next time is chosen. In the
         # background "new-data", to any message, says that the app shows something new: another snapshot is taken.
         method Answer(id: int, result: Result, text: ?string, expected_ms: ?int, declines: ?[]string, fetch: ?string) -> ()
@@ -140,19 +150,20 @@ public enum AppInterface {
 
         # Keeps a state archive, to be given back at a launch after the app was evicted, crashed or the machine was booted
         # anew: data (Base64, at most 512 KiB of it), or file, the name of a file in TORPOR_STATE_DIRECTORY, which is
-        # copied. Replies when it is durable. An earlier archive is replaced.
-        method SaveState(data: ?string, file: ?string) -> (bytes: int)
+        # copied. Replies when it is durable. An earlier archive is replaced. With scene it is that scene's own, given back
+        # when that is connected again.
+        method SaveState(data: ?string, file: ?string, scene: ?string) -> (bytes: int)
 
-        # Forgets the archive, if there is one.
-        method DiscardState() -> ()
+        # Forgets the archive, if there is one; of the app, or of the scene.
+        method DiscardState(scene: ?string) -> ()
 
         # Keeps a snapshot, a picture (PNG, JPEG, GIF, WebP) or a text of what the app shows, in place of the one before:
         # data (Base64, at most 512 KiB of it), or file, the name of a file in TORPOR_STATE_DIRECTORY, at most 4 MiB. Only in
-        # the background, and while didEnterBackground is answered. Replies when it is durable.
-        method SaveSnapshot(data: ?string, file: ?string) -> (bytes: int)
+        # the background, and while didEnterBackground is answered. Replies when it is durable. With scene it shows that.
+        method SaveSnapshot(data: ?string, file: ?string, scene: ?string) -> (bytes: int)
 
         # Forgets the snapshot, if there is one, and has none taken before the app enters the background again.
-        method DiscardSnapshot() -> ()
+        method DiscardSnapshot(scene: ?string) -> ()
 
         # How the app is.
         method State() -> (
@@ -161,7 +172,8 @@ public enum AppInterface {
           state: string,
           transition: ?string,
           options: ?object,
-          tasks: []Task
+          tasks: []Task,
+          scenes: ?[]Scene
         )
 
         # Tells another app something that accepts it of this one (accepts_from), as Post of io.torpor.Manager does. Replies

@@ -171,6 +171,8 @@ public struct AppSituation: Hashable, Sendable {
     public var options: JSON = .emptyObject
     /// Its background tasks.
     public var tasks: [AppTask] = []
+    /// The scenes inside it that are connected; nil for an app that has none.
+    public var scenes: [AppScene]?
 
     /// Makes one from its parts.
     public init(app: String, incarnation: Int64, state: String, transition: String? = nil) {
@@ -189,6 +191,9 @@ public struct AppSituation: Hashable, Sendable {
         transition = try fields.optionalString("transition")
         options = fields["options"] ?? .emptyObject
         tasks = try fields.list("tasks") { json throws(FieldError) in try AppTask(json: json) }
+        if let scenes = fields["scenes"], !scenes.isNull {
+            self.scenes = try fields.list("scenes") { json throws(FieldError) in try AppScene(json: json) }
+        }
     }
 
     /// It as an object.
@@ -196,6 +201,28 @@ public struct AppSituation: Hashable, Sendable {
         [
             "app": .string(app), "incarnation": .int(incarnation), "state": .string(state),
             "transition": .optional(transition), "options": options, "tasks": .array(tasks.map(\.json)),
+            "scenes": scenes.map { JSON.array($0.map(\.json)) } ?? .null,
         ]
     }
+}
+
+/// A scene inside an app, as the app's delegate sees it.
+public struct AppScene: Hashable, Sendable {
+    /// Its name.
+    public var name: String
+    /// `inactive`, `active` or `background`.
+    public var state: String
+
+    /// Makes one from its parts.
+    public init(name: String, state: String) { (self.name, self.state) = (name, state) }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        name = try fields.string("name")
+        state = try fields.string("state")
+    }
+
+    /// It as an object.
+    public var json: JSON { ["name": .string(name), "state": .string(state)] }
 }

@@ -10,12 +10,12 @@ public enum AppRequest: Hashable, Sendable {
     case endTask(token: Int64)
     case claimTasks(tokens: [Int64])
     case backgroundTime
+    /// Bytes in Base64, or the name of a file in the app's state directory; of the app, or of a scene inside it.
+    case saveState(data: String?, file: String?, scene: String?)
+    case discardState(scene: String?)
     /// Bytes in Base64, or the name of a file in the app's state directory.
-    case saveState(data: String?, file: String?)
-    case discardState
-    /// Bytes in Base64, or the name of a file in the app's state directory.
-    case saveSnapshot(data: String?, file: String?)
-    case discardSnapshot
+    case saveSnapshot(data: String?, file: String?, scene: String?)
+    case discardSnapshot(scene: String?)
     case state
     /// Tell another app something.
     case post(PostRequest)
@@ -54,11 +54,19 @@ public enum AppRequest: Hashable, Sendable {
         case "ClaimTasks": self = .claimTasks(tokens: try AttachRequest.tokens(fields, "tokens"))
         case "BackgroundTime": self = .backgroundTime
         case "SaveState":
-            self = .saveState(data: try fields.optionalString("data"), file: try fields.optionalString("file"))
-        case "DiscardState": self = .discardState
+            self = .saveState(
+                data: try fields.optionalString("data"),
+                file: try fields.optionalString("file"),
+                scene: try fields.optionalString("scene")
+            )
+        case "DiscardState": self = .discardState(scene: try fields.optionalString("scene"))
         case "SaveSnapshot":
-            self = .saveSnapshot(data: try fields.optionalString("data"), file: try fields.optionalString("file"))
-        case "DiscardSnapshot": self = .discardSnapshot
+            self = .saveSnapshot(
+                data: try fields.optionalString("data"),
+                file: try fields.optionalString("file"),
+                scene: try fields.optionalString("scene")
+            )
+        case "DiscardSnapshot": self = .discardSnapshot(scene: try fields.optionalString("scene"))
         case "State": self = .state
         case "Post": self = .post(try PostRequest(fields: fields))
         case "OpenURL": self = .openURL(try fields.string("url"), token: try fields.optionalToken("token"))
@@ -85,12 +93,12 @@ public enum AppRequest: Hashable, Sendable {
             case .endTask(let token): ("EndTask", ["token": .int(token)])
             case .claimTasks(let tokens): ("ClaimTasks", ["tokens": .array(tokens.map { .int($0) })])
             case .backgroundTime: ("BackgroundTime", .emptyObject)
-            case .saveState(let data, let file):
-                ("SaveState", ["data": .optional(data), "file": .optional(file)])
-            case .discardState: ("DiscardState", .emptyObject)
-            case .saveSnapshot(let data, let file):
-                ("SaveSnapshot", ["data": .optional(data), "file": .optional(file)])
-            case .discardSnapshot: ("DiscardSnapshot", .emptyObject)
+            case .saveState(let data, let file, let scene):
+                ("SaveState", Self.parameters(scene, ["data": .optional(data), "file": .optional(file)]))
+            case .discardState(let scene): ("DiscardState", Self.parameters(scene))
+            case .saveSnapshot(let data, let file, let scene):
+                ("SaveSnapshot", Self.parameters(scene, ["data": .optional(data), "file": .optional(file)]))
+            case .discardSnapshot(let scene): ("DiscardSnapshot", Self.parameters(scene))
             case .state: ("State", .emptyObject)
             case .post(let request): ("Post", request.parameters)
             case .openURL(let url, let token):
@@ -110,6 +118,16 @@ public enum AppRequest: Hashable, Sendable {
             parameters: parameters,
             more: member == "Attach"
         )
+    }
+}
+
+extension AppRequest {
+    /// With the scene only where there is one: a supervisor of before there were scenes inside apps refuses what it does
+    /// not know.
+    private static func parameters(_ scene: String?, _ others: JSONObject = [:]) -> JSON {
+        var object = others
+        if let scene { object["scene"] = .string(scene) }
+        return .object(object)
     }
 }
 

@@ -97,6 +97,8 @@ public struct AppSummary: Hashable, Sendable {
     public var scene: String?
     /// When the picture was taken that is its snapshot, microseconds since 1970; nil where there is none, or a text.
     public var pictureAt: Int64?
+    /// How many scenes it has inside, and how many of them are connected; nil for an app that has none there.
+    public var scenesInside: SceneCount?
 
     /// Makes one from its parts.
     public init(
@@ -170,6 +172,7 @@ public struct AppSummary: Hashable, Sendable {
         template = try fields.optionalString("template")
         scene = try fields.optionalString("scene")
         pictureAt = try fields.optionalInt("picture_at")
+        if let count = fields["scenes"], !count.isNull { scenesInside = try SceneCount(json: count) }
     }
 
     /// It as an object.
@@ -203,6 +206,7 @@ public struct AppSummary: Hashable, Sendable {
             .init(name: "template", value: .optional(template)),
             .init(name: "scene", value: .optional(scene)),
             .init(name: "picture_at", value: .optional(pictureAt)),
+            .init(name: "scenes", value: scenesInside?.json ?? .null),
         ])
     }
 }

@@ -18,11 +18,15 @@ public enum ManagerInterface {
         # How an app's last run ended: reason as in the documentation, exit code or the name of the signal.
         type LastExit (reason: string, code: ?int, signal: ?string, at: ?int)
 
+        # How many scenes an app has inside, and how many of them are connected, or about to be.
+        type SceneCount (sessions: int, live: int)
+
         # One app, as "torpor list" shows it. One that is stranded is to run always, was evicted, and nothing launches it
         # again; one that is done is a oneshot that has done its work. socket_trouble says why a socket of it is not bound,
         # held_back why its launch waits. title is what people call it, titles the same by language (BCP 47, in lower
         # case), icon the file of its picture. Of a scene, template is what it is of, and scene its own name. picture_at is when the
         # picture was taken that is its snapshot, microseconds since 1970; null where there is none, or a text.
+        # scenes is null for an app that has none inside.
         type App (
           name: string,
           state: string,
@@ -49,7 +53,8 @@ public enum ManagerInterface {
           icon: ?string,
           template: ?string,
           scene: ?string,
-          picture_at: ?int
+          picture_at: ?int,
+          scenes: ?SceneCount
         )
 
         # One process of an app; state is the letter of /proc/PID/stat.
@@ -181,6 +186,7 @@ public enum ManagerInterface {
           template: ?string,
           scene: ?string,
           picture_at: ?int,
+          scenes: ?SceneCount,
           state_since: ?int,
           suspended_by: ?string,
           woken_by: []string,
@@ -320,7 +326,7 @@ public enum ManagerInterface {
           lacks_template: bool
         )
 
-        # A template: how many of its scenes have a process, how many may, how many sessions there are, and may be.
+        # A template, or an app with scenes inside: how many of them have a process or are connected, how many may, how many sessions there are, and may be.
         type SceneTemplate (name: string, live: int, max_live: ?int, sessions: int, max_sessions: int)
 
         # Something that happened, and why. "sequence" grows with every event, over instances and boots too.

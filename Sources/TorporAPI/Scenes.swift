@@ -61,13 +61,13 @@ public struct OpenSceneRequest: Hashable, Sendable {
 
 /// A scene: its session, and where it is.
 public struct SceneInfo: Hashable, Sendable {
-    /// Its name as an app.
+    /// Its full name; that of an app, except where the scene is inside one.
     public var app: String
-    /// The template that it is of.
+    /// The template that it is of, or the app that it is inside.
     public var template: String
     /// Its own name.
     public var name: String
-    /// The state of its app; `unattached` where it has no process.
+    /// The state of its app, or its own inside an app; `unattached` where it has no process, or is not connected.
     public var state: String
     /// When it was opened first, microseconds since 1970.
     public var openedAt: Int64
@@ -126,11 +126,32 @@ public struct SceneInfo: Hashable, Sendable {
     }
 }
 
-/// A template of scenes.
+/// How many scenes an app has inside.
+public struct SceneCount: Hashable, Sendable {
+    /// How many there are.
+    public var sessions: Int64
+    /// How many are connected, or about to be.
+    public var live: Int64
+
+    /// Makes one from its parts.
+    public init(sessions: Int64, live: Int64) { (self.sessions, self.live) = (sessions, live) }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        sessions = try fields.int("sessions")
+        live = try fields.int("live")
+    }
+
+    /// It as an object.
+    public var json: JSON { ["sessions": .int(sessions), "live": .int(live)] }
+}
+
+/// A template of scenes, or an app that has scenes inside.
 public struct SceneTemplateInfo: Hashable, Sendable {
     /// Its name.
     public var name: String
-    /// How many scenes have a process, or are about to.
+    /// How many scenes have a process or are connected, or are about to.
     public var live: Int64
     /// How many may have one at a time; nil for any number.
     public var maxLive: Int64?

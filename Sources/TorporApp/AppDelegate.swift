@@ -45,6 +45,37 @@ public protocol AppDelegate: Sendable {
     /// It comes back to the foreground.
     func willEnterForeground(_ app: TorporApp) async throws
 
+    /// A scene inside the app connects (`scenes = { inside = true }`). `state` is what the scene saved of itself with
+    /// ``TorporApp/saveState(_:scene:)``; declining ``Declined/restoration`` keeps it for the next time.
+    ///
+    /// If this throws, the scene is not connected, and the error is reported to the client that opened it. An app with
+    /// scenes inside gets launch, memory and termination messages for itself, and the messages of the foreground and the
+    /// background for each scene.
+    func sceneWillConnect(
+        _ app: TorporApp,
+        scene: String,
+        options: SceneConnectionOptions,
+        state: SavedState?
+    ) async throws
+
+    /// The scene is in the foreground and in use.
+    func sceneDidBecomeActive(_ app: TorporApp, scene: String) async throws
+
+    /// The scene is interrupted, or on its way to the background.
+    func sceneWillResignActive(_ app: TorporApp, scene: String) async throws
+
+    /// The scene is out of use: save its state here. ``Declined/snapshot`` can be declined.
+    func sceneDidEnterBackground(_ app: TorporApp, scene: String) async throws
+
+    /// The scene comes back to the foreground.
+    func sceneWillEnterForeground(_ app: TorporApp, scene: String) async throws
+
+    /// The scene is disconnected: free what it holds. It may connect again later, with its session and its state.
+    func sceneDidDisconnect(_ app: TorporApp, scene: String) async throws
+
+    /// These scenes no longer exist: remove what the app keeps of them.
+    func didDiscardScenes(_ app: TorporApp, scenes: [String]) async throws
+
     /// It was stopped for that long, and runs again: connections may be gone, and clocks have moved.
     func resumed(_ app: TorporApp, after gap: Duration) async throws
 
@@ -106,7 +137,7 @@ public protocol AppDelegate: Sendable {
     func didReceive(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
 
     /// A message that this version of the library has no method for, or the delegate none of its own: what waited in the
-    /// app's mailbox, and changes of settings, identity, time and protected data.
+    /// app's mailbox, discarded scenes, and changes of settings, identity, time and protected data.
     func received(_ app: TorporApp, message: OtherMessage) async throws
 
     /// The supervisor is not there; messages come again when it, or its successor, is. Nothing has to be done.
@@ -138,6 +169,27 @@ extension AppDelegate {
     public func didEnterBackground(_ app: TorporApp) async throws {}
     /// Does nothing.
     public func willEnterForeground(_ app: TorporApp) async throws {}
+    /// Does nothing.
+    public func sceneWillConnect(
+        _ app: TorporApp,
+        scene: String,
+        options: SceneConnectionOptions,
+        state: SavedState?
+    ) async throws {}
+    /// Does nothing.
+    public func sceneDidBecomeActive(_ app: TorporApp, scene: String) async throws {}
+    /// Does nothing.
+    public func sceneWillResignActive(_ app: TorporApp, scene: String) async throws {}
+    /// Does nothing.
+    public func sceneDidEnterBackground(_ app: TorporApp, scene: String) async throws {}
+    /// Does nothing.
+    public func sceneWillEnterForeground(_ app: TorporApp, scene: String) async throws {}
+    /// Does nothing.
+    public func sceneDidDisconnect(_ app: TorporApp, scene: String) async throws {}
+    /// Hands it on.
+    public func didDiscardScenes(_ app: TorporApp, scenes: [String]) async throws {
+        try await handOn(app, "didDiscardScenes", ["payload": ["names": .array(scenes.map { .string($0) })]])
+    }
     /// Does nothing.
     public func resumed(_ app: TorporApp, after gap: Duration) async throws {}
     /// Does nothing.

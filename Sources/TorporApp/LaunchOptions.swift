@@ -39,6 +39,10 @@ public struct LaunchOptions: Sendable {
     /// The version whose first launch was before this one's; nil where this is no first launch of a version. It is empty
     /// where the configuration named none then.
     public var updatedFrom: String? { json["updated_from"]?.stringValue }
+    /// The scene that this app is, such as `alice` of `code@alice`; nil for an app that is no scene.
+    public var scene: String? { json["scene"]?.stringValue }
+    /// The object that this scene was opened with; nil if it was opened without one.
+    public var session: JSON? { json["session"].flatMap { $0.isNull ? JSON?.none : $0 } }
 }
 
 /// What the app saved in an earlier run.
@@ -61,9 +65,9 @@ public struct Declined: Hashable, Sendable {
     let name: String
     /// The URL that it would be asked to open.
     public static let url = Declined(name: "url")
-    /// The state that it would be asked to restore; it is kept for the next launch.
+    /// The state that it, or one of its scenes, would be asked to restore; it is kept for the next time.
     public static let restoration = Declined(name: "restoration")
-    /// That a snapshot of it is kept: none is taken, and the one that there is goes.
+    /// That a snapshot of it, or of one of its scenes, is kept: none is taken, and the one that there is goes.
     public static let snapshot = Declined(name: "snapshot")
 }
 

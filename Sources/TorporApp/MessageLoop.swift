@@ -29,7 +29,7 @@ struct MessageLoop<Delegate: AppDelegate> {
                 if situation.transition != "launching", Self.statesAfterLaunch.contains(situation.state) {
                     launch = await launchHere(
                         LaunchOptions(situation.options),
-                        isActive: situation.state == "active"
+                        isActive: situation.state == "active" && situation.scenes == nil
                     )
                 } else {
                     app.engine.listen(for: Self.silence)
@@ -144,6 +144,21 @@ extension AppDelegate {
         case "willResignActive": try await willResignActive(app)
         case "didEnterBackground": try await didEnterBackground(app)
         case "willEnterForeground": try await willEnterForeground(app)
+        case "sceneWillConnect":
+            try await sceneWillConnect(
+                app,
+                scene: text("scene"),
+                options: SceneConnectionOptions(parameters["options"] ?? .emptyObject),
+                state: parameters["state"]?["path"]?.stringValue.map { SavedState(path: $0) }
+            )
+        case "sceneDidBecomeActive": try await sceneDidBecomeActive(app, scene: text("scene"))
+        case "sceneWillResignActive": try await sceneWillResignActive(app, scene: text("scene"))
+        case "sceneDidEnterBackground": try await sceneDidEnterBackground(app, scene: text("scene"))
+        case "sceneWillEnterForeground": try await sceneWillEnterForeground(app, scene: text("scene"))
+        case "sceneDidDisconnect": try await sceneDidDisconnect(app, scene: text("scene"))
+        case "didDiscardScenes":
+            let names = mail.payload["names"]?.arrayValue ?? []
+            try await didDiscardScenes(app, scenes: names.compactMap(\.stringValue))
         case "resumed":
             try await resumed(app, after: .seconds(parameters["gap_s"]?.doubleValue ?? 0))
         case "didReceiveMemoryWarning":

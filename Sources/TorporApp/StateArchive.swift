@@ -12,21 +12,23 @@ extension TorporApp {
     /// Saves the app's state, to be given back at the launch after it was evicted, crashed or the machine was booted
     /// anew. Returns when it is durable; what was saved before is replaced. Without a supervisor nothing is kept.
     ///
+    /// With `scene`, saves the state of this scene inside the app, which is given back when the scene connects.
+    ///
     /// - Throws: ``AppError/Code/tooLarge`` when it has more bytes than `state_limit`.
-    public func saveState(_ bytes: [UInt8]) async throws(AppError) {
-        try await save(bytes, as: "state") { .saveState(data: $0, file: $1) }
+    public func saveState(_ bytes: [UInt8], scene: String? = nil) async throws(AppError) {
+        try await save(bytes, as: "state") { .saveState(data: $0, file: $1, scene: scene) }
     }
 
     /// Saves a file in the app's state directory likewise; it is copied, and can be removed after this.
-    public func saveState(file name: String) async throws(AppError) {
+    public func saveState(file name: String, scene: String? = nil) async throws(AppError) {
         guard isSupervised else { return }
-        _ = try await call(.saveState(data: nil, file: name))
+        _ = try await call(.saveState(data: nil, file: name, scene: scene))
     }
 
-    /// Forgets what was saved.
-    public func discardState() async throws(AppError) {
+    /// Forgets what was saved, of the app or of a scene inside it.
+    public func discardState(scene: String? = nil) async throws(AppError) {
         guard isSupervised else { return }
-        _ = try await call(.discardState)
+        _ = try await call(.discardState(scene: scene))
     }
 
     /// Has the supervisor keep something: bytes as Base64, or, where they are many, a file for the moment of the call.

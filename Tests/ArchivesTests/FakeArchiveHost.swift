@@ -40,6 +40,7 @@ final class FakeArchiveHost: ArchiveHost {
     }
 
     let stateFolder: String
+    func isScene(named name: String) -> Bool { name.hasPrefix("scened@") }
     var owner: UInt32? = geteuid()
     /// The commands that were run, the first one first.
     private(set) var commands: [Command] = []

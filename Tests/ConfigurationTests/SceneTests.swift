@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Lifecycle
 import Linux
 import Testing
 
@@ -114,6 +115,31 @@ import Testing
         // Scenes that do the same, but for a variable.
         let same = try load("[apps.a]\nexec = [\"/bin/a\"]\nscenes = {}\n").get()
         #expect(same.warnings.contains { $0.message.contains("differ by $TORPOR_SCENE alone") })
+    }
+
+    @Test("An app with scenes inside is an app, launched when somebody wants it, and has a delegate")
+    func inside() throws {
+        let head = "[apps.a]\nexec = [\"/bin/a\"]\nready = \"delegate\"\n"
+        let configuration = try load(head + "scenes = { inside = true, max_live = 2 }\n").get()
+        let app = try #require(configuration.apps.first)
+        #expect(configuration.templates.isEmpty && app.scenes == nil && app.innerScenes?.maxLive == 2)
+        #expect(app.rules.hasScenes && app.launch == .onDemand && configuration.warnings.isEmpty)
+        let launched = try load(head + "launch = \"background\"\nscenes = { inside = true }\n").get()
+        #expect(launched.apps.first?.launch == .background)
+        let wrong: [(String, String)] = [
+            ("[apps.a]\nexec = [\"/bin/a\"]\n", "write ready = \"delegate\""),
+            (head + "exits_on_suspend = true\n", "stays when they leave the foreground"),
+            (head + "type = \"oneshot\"\n", "a oneshot app shows no scenes"),
+            (head + "instances = 2\n", "instances or scenes, not both"),
+            (head + "signals = { sceneDidDisconnect = \"SIGUSR1\" }\n", "no signal says which scene it is about"),
+        ]
+        for (text, complaint) in wrong {
+            guard case .failure(let problems) = load(text + "scenes = { inside = true }\n") else {
+                Issue.record("taken: \(text)")
+                continue
+            }
+            #expect(problems.description.contains(complaint), "\(problems)")
+        }
     }
 
     @Test("Names of scenes are those of apps, and short enough behind the template's")

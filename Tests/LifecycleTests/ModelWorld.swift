@@ -38,6 +38,7 @@ struct ModelApp {
         case launched, launchFailed, ready, stopConfirmed, allGone
         case snapshotOver
         case answer(Message)
+        case sceneAnswer(SceneID, Message, failed: Bool)
         case exit(ExitCause)
     }
 
@@ -51,6 +52,10 @@ struct ModelApp {
     /// Whether everything goes as it should.
     var isCooperative = false
     var mainGone = false
+    /// Where the app believes its scenes to be; one that is not here it does not know.
+    var scenes: [SceneID: SceneState] = [:]
+    /// Scenes that it was told to connect, and has not answered for.
+    var connecting: Set<SceneID> = []
 
     enum Tree { case none, beingLaunched, alive }
 
@@ -63,6 +68,8 @@ struct ModelApp {
             tree = .beingLaunched
             stopped = false
             mainGone = false
+            scenes = [:]
+            connecting = []
             news = []
             let fails = !isCooperative && dice.chance(10)
             plan(fails ? .launchFailed : .launched, 1...50, now, &dice)
@@ -71,6 +78,15 @@ struct ModelApp {
             if isCooperative || dice.chance(80) {
                 let late = !isCooperative && dice.chance(10)
                 plan(.answer(message), late ? 4_000...20_000 : 0...100, now, &dice)
+            }
+        case .tellScene(let id, let message):
+            try needProcess("tell \(message) of scene \(id)")
+            if stopped { throw Violation("told \(message) of scene \(id), and is stopped") }
+            try hear(message, of: id)
+            if isCooperative || dice.chance(80) {
+                let late = !isCooperative && dice.chance(10)
+                let failed = !isCooperative && dice.chance(15)
+                plan(.sceneAnswer(id, message, failed: failed), late ? 4_000...20_000 : 0...100, now, &dice)
             }
         case .warn: try needProcess("warn")
         case .signalStop, .signalWatchdog:
@@ -130,6 +146,7 @@ struct ModelApp {
         case .stopConfirmed: return .stopConfirmed
         case .snapshotOver: return .snapshotOver
         case .answer(let message): return .answered(message)
+        case .sceneAnswer(let id, let message, let failed): return .scene(id, .answered(message, failed: failed))
         case .exit(let cause):
             guard !mainGone else { return nil }
             mainGone = true
@@ -146,7 +163,7 @@ struct ModelApp {
         switch what {
         case .launched, .launchFailed: tree == .beingLaunched
         case .exit(.signaled(9, _)), .exit(.outOfMemory): tree == .alive
-        case .exit, .answer, .ready, .snapshotOver: tree == .alive && !stopped
+        case .exit, .answer, .sceneAnswer, .ready, .snapshotOver: tree == .alive && !stopped
         case .stopConfirmed: tree == .alive && stopped
         case .allGone: tree == .alive && mainGone
         }
@@ -189,6 +206,7 @@ struct ModelApp {
         if machine.awaitsSnapshot, machine.state != .background || stopped {
             throw Violation("waits for a snapshot and is \(machine.state)")
         }
+        try checkScenes(machine)
         if machine.failed, machine.isAlive { throw Violation("failed and alive") }
         if machine.transition == .terminating {
             let since = terminatingSince ?? now

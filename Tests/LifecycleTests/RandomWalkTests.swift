@@ -23,6 +23,31 @@ struct RandomWalkTests {
     }
 }
 
+@Suite("Random walks of an app with scenes")
+struct RandomSceneTests {
+    @Test(
+        "whatever happens, each scene hears its edges in order, one message at a time, and app and scenes come to rest",
+        arguments: 1...8
+    )
+    func scenes(seed: Int) throws {
+        var walk = Walk(seed: UInt64(seed) &+ 4_000)
+        walk.hasScenes = true
+        do {
+            for _ in 0..<25 {
+                walk.renew()
+                for _ in 0..<600 { try walk.step() }
+                try walk.quiesce()
+            }
+        } catch {
+            Issue.record(
+                "seed \(seed), step \(walk.steps): \(error)\n\(walk.recent.suffix(25).joined(separator: "\n"))"
+            )
+        }
+        #expect(walk.steps >= 15_000)
+        #expect(walk.connected >= 300, "scenes were connected")
+    }
+}
+
 /// One app, its machine and the model of its processes.
 struct Walk {
     var dice: Dice
@@ -32,11 +57,22 @@ struct Walk {
     var steps = 0
     var recent: [String] = []
     var traced = false
+    /// It shows scenes.
+    var hasScenes = false
+    /// How often one was connected.
+    var connected = 0
 
     init(seed: UInt64) { dice = Dice(seed: seed) }
 
     mutating func renew() {
-        machine = AppMachine(rules: Whim.rules(&dice), seed: dice.next())
+        var rules = Whim.rules(&dice)
+        if hasScenes {
+            rules.hasScenes = true
+            rules.readiness = .delegate
+            rules.exitsOnSuspend = false
+            rules.isOneshot = false
+        }
+        machine = AppMachine(rules: rules, seed: dice.next())
         app = ModelApp()
         traced = false
         recent = []
@@ -45,9 +81,12 @@ struct Walk {
     mutating func step() throws(Violation) {
         steps += 1
         if dice.chance(5) {
-            guard let again = Record.again(machine) else { throw Violation("its record is not the same again") }
+            guard var again = Record.again(machine) else { throw Violation("its record is not the same again") }
+            again.restore(machine.sceneMachines, now: now)
             machine = again
+            try handle(.scenesRestored)
         }
+        if hasScenes, dice.chance(15) { return try disturbScenes() }
         switch dice.below(10) {
         case 0, 1: try ask(Whim.request(&dice))
         case 2: try disturb()
@@ -65,6 +104,24 @@ struct Walk {
             return
         }
         try take(actions, for: "\(request)")
+    }
+
+    private mutating func disturbScenes() throws(Violation) {
+        let id = SceneID(dice.below(4) + 1)
+        if app.tree == .alive, !machine.hasDelegate, dice.chance(70) { return try handle(.delegate(attached: true)) }
+        switch dice.below(10) {
+        case 0, 1, 2, 3: try ask(.scene(id, .active))
+        case 4, 5: try ask(.scene(id, .background))
+        case 6, 7: try ask(.scene(id, .unattached))
+        case 8:
+            let message = Message.allCases[dice.below(Message.allCases.count)]
+            // Who has not been asked has nothing to say that counts.
+            if machine.sceneMachines.contains(where: { $0.id == id && $0.awaiting == message }) { return }
+            let before = machine.sceneMachines
+            try handle(.scene(id, .answered(message, failed: dice.chance(50))))
+            if machine.sceneMachines != before { throw Violation("an answer of nobody's counts") }
+        default: try handle(.scene(id, .extends(dice.milliseconds(0...3_000))))
+        }
     }
 
     /// Something that the app does by itself, or somebody does to it.
@@ -133,6 +190,7 @@ struct Walk {
         )
         if recent.count > 60 { recent.removeFirst(30) }
         for action in actions {
+            if case .tellScene(_, .sceneWillConnect) = action { connected += 1 }
             try app.carryOut(action, now: now, dice: &dice)
             if action == .requestLaunch { try take(machine.permitLaunch(now: now), for: "permit") }
         }
@@ -159,6 +217,10 @@ struct Walk {
         }
         // Answers that were withheld come now, if they still matter.
         for message in Message.allCases { try handle(.answered(message)) }
+        if hasScenes, app.tree == .alive { try handle(.delegate(attached: true)) }
+        for scene in machine.sceneMachines {
+            if let message = scene.awaiting { try handle(.scene(scene.id, .answered(message, failed: false))) }
+        }
         let end = now + .seconds(120)
         while now < end, !isQuiet {
             if machine.deadlines.contains(where: { $0.kind == .watchdog }) { try handle(.heartbeat) }
@@ -172,7 +234,7 @@ struct Walk {
     }
 
     private var isQuiet: Bool {
-        guard machine.transition == nil else { return false }
+        guard machine.transition == nil, app.areScenesQuiet(machine) else { return false }
         switch machine.state {
         case .notRunning: return machine.goal == .notRunning && !machine.isWaitingToLaunch
         case .inactive: return machine.goal == .active ? machine.interruptions > 0 : machine.goal == .inactive

@@ -242,8 +242,8 @@ final class FakeSupervisor: @unchecked Sendable {
         case .claimTasks(let tokens):
             send(socket.raw, ["tasks": .array(tasks.filter { tokens.contains($0.token) }.map(\.json))])
         case .backgroundTime: send(socket.raw, ["remaining_ms": 1500])
-        case .saveState(let data, _): send(socket.raw, ["bytes": .int(Int64(data?.utf8.count ?? 0))])
-        case .saveSnapshot(let data, _): send(socket.raw, ["bytes": .int(Int64(data?.utf8.count ?? 0))])
+        case .saveState(let data, _, _): send(socket.raw, ["bytes": .int(Int64(data?.utf8.count ?? 0))])
+        case .saveSnapshot(let data, _, _): send(socket.raw, ["bytes": .int(Int64(data?.utf8.count ?? 0))])
         case .discardState, .discardSnapshot: send(socket.raw, .emptyObject)
         case .state: send(socket.raw, AppSituation(app: "web", incarnation: 1, state: "background").json)
         }

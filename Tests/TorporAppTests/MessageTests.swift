@@ -90,7 +90,9 @@ private actor Typed: AppDelegate {
         let others = [
             "didBecomeActive", "didReceiveMemoryWarning", "settingsDidChange", "identityDidChange",
             "significantTimeChange", "protectedDataWillBecomeUnavailable", "protectedDataDidBecomeAvailable",
-            "handleEventsForBackgroundTransfer", "transferDidFinish", "transferNeedsLogin",
+            "handleEventsForBackgroundTransfer", "transferDidFinish", "transferNeedsLogin", "sceneWillConnect",
+            "sceneDidBecomeActive", "sceneWillResignActive", "sceneDidEnterBackground", "sceneWillEnterForeground",
+            "sceneDidDisconnect", "didDiscardScenes",
         ]
         #expect(try await answers(of: Silent(), to: others.map { ($0, [:]) }) == others.map { _ in .done })
     }

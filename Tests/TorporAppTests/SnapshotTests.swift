@@ -21,13 +21,13 @@ import Varlink
         try await app.saveSnapshot(file: "mine")
         try await app.discardSnapshot()
         let calls = supervisor.calls
-        #expect(calls.first == .saveSnapshot(data: "AQID", file: nil))
-        guard calls.count == 4, case .saveSnapshot(nil, let name?) = calls[1] else {
+        #expect(calls.first == .saveSnapshot(data: "AQID", file: nil, scene: nil))
+        guard calls.count == 4, case .saveSnapshot(nil, let name?, nil) = calls[1] else {
             Issue.record("\(calls)")
             return
         }
         #expect(name.hasPrefix(".snapshot-"))
         #expect(!FileManager.default.fileExists(atPath: supervisor.folder + "/" + name))
-        #expect(calls[2...] == [.saveSnapshot(data: nil, file: "mine"), .discardSnapshot])
+        #expect(calls[2...] == [.saveSnapshot(data: nil, file: "mine", scene: nil), .discardSnapshot(scene: nil)])
     }
 }

@@ -102,9 +102,9 @@ import Varlink
             supervisor.tell("didEnterBackground")
             try await supervisor.waitForAnswers(1)
             #expect(supervisor.answers[0].result == .done)
-            #expect(supervisor.calls.contains(.saveState(data: "bm90ZXM=", file: nil)))
+            #expect(supervisor.calls.contains(.saveState(data: "bm90ZXM=", file: nil, scene: nil)))
             let names = supervisor.calls.compactMap { call -> String? in
-                if case .saveState(nil, let file) = call { file } else { nil }
+                if case .saveState(nil, let file, nil) = call { file } else { nil }
             }
             #expect(names.count == 2)
             #expect(names.last == "db")

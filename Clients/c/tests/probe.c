@@ -4,7 +4,8 @@
  *
  * probe [--thread] [--worker] [--bare: without functions for messages]. Lines: "later NAME", "fails NAME", "leaves NAME", "declines NAME BITS" say how messages are answered from
  * now on, "fetched N" what performFetch found; "answer ID", "failed ID", "unhandled ID", "pending ID MS", "begin NAME", "end TOKEN", "time", "save TEXT", "save-size BYTES",
- * "save-file NAME", "open URL", "can-open SCHEME", "discard", "notify TEXT", "quit" call the function. */
+ * "save-file NAME", "open URL", "can-open SCHEME", "discard", "notify TEXT", "quit" call the function; "scene NAME" says whose
+ * state and snapshot it is from now on, "scene -" those of the app. */
 #define _POSIX_C_SOURCE 200809L
 #include "../torpor_app.h"
 
@@ -18,6 +19,7 @@
 
 static char later[64], fails[64], leaves[64], declines[64];
 static unsigned declined, fetched;
+static char scene_name[64];
 
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 {
@@ -72,6 +74,33 @@ static void tell_parts(const torpor_message *message)
     }
 }
 
+static void tell_scene(const torpor_message *message)
+{
+    torpor_scene scene = torpor_message_scene(message);
+    say("scene %s %lld %d %d %s %lld", shown(scene.name),
+        (long long)torpor_json_int(torpor_json_get(scene.session, "tab"), -1), scene.is_foreground, scene.is_new,
+        shown(scene.state_path), (long long)scene.state_bytes);
+    if (scene.state_path != NULL) {
+        size_t size = 0;
+        char *state = torpor_app_read_state(message, &size);
+        say("state %s", state != NULL ? state : strerror(errno));
+        free(state);
+    }
+}
+
+/* Of a scene that obey was told, or of the app. */
+static int save_state(torpor_app *app, const void *bytes, size_t size)
+{
+    return scene_name[0] != '\0' ? torpor_app_save_scene_state(app, scene_name, bytes, size)
+                                 : torpor_app_save_state(app, bytes, size);
+}
+
+static int save_snapshot(torpor_app *app, const void *bytes, size_t size)
+{
+    return scene_name[0] != '\0' ? torpor_app_save_scene_snapshot(app, scene_name, bytes, size)
+                                 : torpor_app_save_snapshot(app, bytes, size);
+}
+
 static torpor_result hear(torpor_app *app, torpor_message *message, void *context)
 {
     (void)app;
@@ -89,6 +118,10 @@ static torpor_result hear(torpor_app *app, torpor_message *message, void *contex
     if (strcmp(message->name, "resumed") == 0)
         say("gap %.2f", torpor_message_gap(message));
     tell_parts(message);
+    if (strncmp(message->name, "scene", 5) == 0 || strstr(message->name, "FinishLaunching") != NULL)
+        tell_scene(message);
+    for (size_t index = 0; torpor_message_discarded(message, index) != NULL; index++)
+        say("discarded scene %s", torpor_message_discarded(message, index));
     if (strcmp(message->name, leaves) == 0)
         return TORPOR_UNHANDLED;
     if (strcmp(message->name, later) == 0)
@@ -143,6 +176,8 @@ static bool obey(torpor_app *app, char *line)
         snprintf(leaves, sizeof leaves, "%s", rest);
     else if (strcmp(line, "declines") == 0)
         sscanf(rest, "%63s %u", declines, &declined);
+    else if (strcmp(line, "scene") == 0)
+        snprintf(scene_name, sizeof scene_name, "%s", strcmp(rest, "-") != 0 ? rest : "");
     else if (strcmp(line, "fetched") == 0)
         fetched = (unsigned)atoi(rest);
     else if (strcmp(line, "answer") == 0)
@@ -165,22 +200,25 @@ static bool obey(torpor_app *app, char *line)
         report(app, "asked", torpor_app_background_time(app, &left));
         say("remaining %lld", (long long)left);
     } else if (strcmp(line, "save") == 0)
-        report(app, "saved", torpor_app_save_state(app, rest, strlen(rest)));
+        report(app, "saved", save_state(app, rest, strlen(rest)));
     else if (strcmp(line, "save-size") == 0) {
         size_t size = (size_t)atoll(rest);
         char *bytes = malloc(size + 1);
         for (size_t index = 0; index < size; index++)
             bytes[index] = (char)(index % 251);
-        report(app, "saved", torpor_app_save_state(app, bytes, size));
+        report(app, "saved", save_state(app, bytes, size));
         free(bytes);
     } else if (strcmp(line, "save-file") == 0)
-        report(app, "saved", torpor_app_save_state_file(app, rest));
+        report(app, "saved", scene_name[0] != '\0' ? torpor_app_save_scene_state_file(app, scene_name, rest)
+                                                   : torpor_app_save_state_file(app, rest));
     else if (strcmp(line, "show") == 0)
-        report(app, "shown", torpor_app_save_snapshot(app, rest, strlen(rest)));
+        report(app, "shown", save_snapshot(app, rest, strlen(rest)));
     else if (strcmp(line, "show-file") == 0)
-        report(app, "shown", torpor_app_save_snapshot_file(app, rest));
+        report(app, "shown", scene_name[0] != '\0' ? torpor_app_save_scene_snapshot_file(app, scene_name, rest)
+                                                   : torpor_app_save_snapshot_file(app, rest));
     else if (strcmp(line, "hide") == 0)
-        report(app, "hidden", torpor_app_discard_snapshot(app));
+        report(app, "hidden", scene_name[0] != '\0' ? torpor_app_discard_scene_snapshot(app, scene_name)
+                                                    : torpor_app_discard_snapshot(app));
     else if (strcmp(line, "open") == 0)
         report(app, "opened", torpor_app_open_url(app, rest));
     else if (strcmp(line, "can-open") == 0)
@@ -208,7 +246,8 @@ static bool obey(torpor_app *app, char *line)
     else if (strcmp(line, "set-port") == 0)
         report(app, "set", torpor_app_set_setting(app, "port", rest));
     else if (strcmp(line, "discard") == 0)
-        report(app, "discarded", torpor_app_discard_state(app));
+        report(app, "discarded", scene_name[0] != '\0' ? torpor_app_discard_scene_state(app, scene_name)
+                                                       : torpor_app_discard_state(app));
     else if (strcmp(line, "notify") == 0)
         report(app, "notified", torpor_app_notify(rest));
     else if (strcmp(line, "quit") == 0)
@@ -250,6 +289,8 @@ int main(int count, char **arguments)
     }
     torpor_delegate delegate = {.open_url = hear, .other = hear, .attached = attached, .problem = problem};
     delegate.did_receive_event = delegate.settings_did_change = delegate.did_receive_memory_warning = hear;
+    delegate.scene_will_connect = delegate.scene_did_become_active = delegate.scene_will_resign_active = hear;
+    delegate.scene_did_enter_background = delegate.scene_will_enter_foreground = delegate.scene_did_disconnect = hear;
     delegate.transfer_did_finish = delegate.transfer_needs_login = hear;
     if (bare)
         delegate = (torpor_delegate){.attached = attached, .problem = problem};

@@ -41,6 +41,10 @@ class Delegate:
     and of what waited in the app's mailbox another app may be told. With torpor.aio.App they may be coroutines. SystemExit,
     as of sys.exit(), ends the program with that status, without an answer.
 
+    An app with scenes inside (``scenes = { inside = true }``) is told did_become_active, will_resign_active,
+    did_enter_background and will_enter_foreground for each scene, by the methods that begin with scene, and never for
+    itself. message.scene is the scene's name.
+
     The methods of what waited in the app's mailbox, from settings_did_change on, call ``other`` unless they are overridden,
     and that returns UNHANDLED.
 
@@ -103,6 +107,29 @@ class Delegate:
     def will_terminate(self, message: Message) -> Any:
         """The app is ended: SIGTERM follows."""
 
+    def scene_will_connect(self, message: Message) -> Any:
+        """A scene inside the app connects: message.scene_session, .options["foreground"] and .options["new"] say how.
+
+        If message.path is not None, message.read_state() is what the scene saved of itself; declining "restoration" keeps
+        it for the next time. If this raises, the scene is not connected, and the error is reported to the client that
+        opened it.
+        """
+
+    def scene_did_become_active(self, message: Message) -> Any:
+        """message.scene is in use."""
+
+    def scene_will_resign_active(self, message: Message) -> Any:
+        """message.scene is no longer in use, perhaps only for a moment."""
+
+    def scene_did_enter_background(self, message: Message) -> Any:
+        """message.scene is out of use: save its state, save_state(data, scene=message.scene). It may decline "snapshot"."""
+
+    def scene_will_enter_foreground(self, message: Message) -> Any:
+        """message.scene comes back."""
+
+    def scene_did_disconnect(self, message: Message) -> Any:
+        """message.scene is disconnected: free what it holds. It may connect again later, with its session and state."""
+
     def settings_did_change(self, message: Message) -> Any:
         """The app's settings changed: message.changed has their names, message.path the file, one of settings_files."""
         return self.other(message)
@@ -133,6 +160,10 @@ class Delegate:
 
     def transfer_needs_login(self, message: Message) -> Any:
         """A server asks who the app is: answer_login(message.transfer, user, password)."""
+        return self.other(message)
+
+    def did_discard_scenes(self, message: Message) -> Any:
+        """The scenes message.discarded no longer exist: remove what the app keeps of them."""
         return self.other(message)
 
     def did_receive_event(self, message: Message) -> Any:
@@ -170,6 +201,13 @@ _METHODS: Dict[str, str] = {
     "settingsDidChange": "settings_did_change",
     "performFetch": "perform_fetch",
     "willTerminate": "will_terminate",
+    "sceneWillConnect": "scene_will_connect",
+    "sceneDidBecomeActive": "scene_did_become_active",
+    "sceneWillResignActive": "scene_will_resign_active",
+    "sceneDidEnterBackground": "scene_did_enter_background",
+    "sceneWillEnterForeground": "scene_will_enter_foreground",
+    "sceneDidDisconnect": "scene_did_disconnect",
+    "didDiscardScenes": "did_discard_scenes",
     "didReceiveEvent": "did_receive_event",
     "didReceiveNotification": "did_receive_notification",
     "didReceiveRemoteNotification": "did_receive_remote_notification",

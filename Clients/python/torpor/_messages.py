@@ -12,8 +12,8 @@ from typing import Any, Dict, List, Literal, Mapping, Optional, get_args
 
 Json = Dict[str, Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-#: What an app may decline of what it is offered: "url" and "restoration" in answers to launch messages, "snapshot" in
-#: one to didEnterBackground.
+#: What an app may decline of what it is offered: "url" and "restoration" in answers to launch messages, "restoration" in
+#: one to sceneWillConnect, "snapshot" in one to didEnterBackground or sceneDidEnterBackground.
 Declinable = Literal["url", "restoration", "snapshot"]
 #: How short memory is: that of the machine ("warning", "critical"), or that of the app within its own limit.
 MemoryLevel = Literal["warning", "critical", "limit"]
@@ -30,6 +30,10 @@ def _need(word: str, words: Any, method: str) -> None:
 
 def _text(value: Any) -> Optional[str]:
     return value if isinstance(value, str) else None
+
+
+def _texts(value: Any) -> List[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
 def _integer(value: Any) -> int:
@@ -90,15 +94,34 @@ class Message:
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """Why the app was launched (willFinishLaunching, didFinishLaunching)."""
+        """Why the app was launched (willFinishLaunching, didFinishLaunching); how a scene connects (sceneWillConnect)."""
         options = self.parameters.get("options")
         return options if isinstance(options, dict) else {}
 
     @property
     def path(self) -> Optional[str]:
-        """Where the state archive is (restoreState); the file that changed (settingsDidChange, identityDidChange) or was
-        transferred (transferDidFinish)."""
-        return _text(self.parameters.get("path")) or _text(self._news.get("path"))
+        """Where the state archive is (restoreState, sceneWillConnect); the file that changed (settingsDidChange,
+        identityDidChange) or was transferred (transferDidFinish)."""
+        state = self.parameters.get("state")
+        of_scene = _text(state.get("path")) if isinstance(state, dict) else None
+        return _text(self.parameters.get("path")) or of_scene or _text(self._news.get("path"))
+
+    @property
+    def scene(self) -> Optional[str]:
+        """The name of the scene inside the app (sceneWillConnect and the like); of the scene that the app itself is
+        (willFinishLaunching, didFinishLaunching). None where there is none."""
+        return _text(self.parameters.get("scene")) or _text(self.options.get("scene"))
+
+    @property
+    def scene_session(self) -> Optional[Mapping[str, Any]]:
+        """The object that the scene was opened with (sceneWillConnect, willFinishLaunching, didFinishLaunching)."""
+        session = self.options.get("session")
+        return session if isinstance(session, dict) else None
+
+    @property
+    def discarded(self) -> List[str]:
+        """The names of the scenes that no longer exist (didDiscardScenes)."""
+        return _texts(self._news.get("names"))
 
     @property
     def url(self) -> Optional[str]:
@@ -165,8 +188,7 @@ class Message:
     @property
     def changed(self) -> List[str]:
         """The settings' names (settingsDidChange, identityDidChange); empty where a file changed: path."""
-        names = self._news.get("changed")
-        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+        return _texts(self._news.get("changed"))
 
     @property
     def clock_was_set(self) -> bool:
@@ -236,9 +258,11 @@ class Message:
         return _moment(self.parameters.get("last_at"))
 
     def read_state(self) -> bytes:
-        """The state archive's bytes (restoreState)."""
+        """The state archive's bytes (restoreState, sceneWillConnect)."""
         if self.path is None:
-            raise ValueError(f"{self.name} has no state archive: only restoreState does")
+            if self.name == "sceneWillConnect":
+                raise ValueError(f"the scene {self.scene} has no state archive: look whether message.path is None")
+            raise ValueError(f"{self.name} has no state archive: only restoreState and sceneWillConnect do")
         with open(self.path, "rb") as archive:
             return archive.read()
 
@@ -254,6 +278,8 @@ class Situation:
     options: Mapping[str, Any]
     #: The background tasks' names by their tokens.
     tasks: Mapping[int, str]
+    #: The states of the connected scenes inside the app ("inactive", "active", "background") by their names.
+    scenes: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, value: Mapping[str, Any]) -> Situation:
@@ -266,6 +292,7 @@ class Situation:
                 value.get("transition"),
                 value.get("options") or {},
                 {int(task["token"]): str(task["name"]) for task in value.get("tasks") or []},
+                {str(scene["name"]): str(scene["state"]) for scene in value.get("scenes") or []},
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"how the app is cannot be read: {error}") from None

@@ -243,21 +243,23 @@ class App:
 
     # State.
 
-    async def save_state(self, data: bytes) -> None:
-        """Keeps bytes for restore_state after an eviction, a crash or a boot; returns when they are durable."""
+    async def save_state(self, data: bytes, *, scene: Optional[str] = None) -> None:
+        """Keeps bytes for restore_state after an eviction, a crash or a boot; returns when they are durable.
+
+        With scene, keeps them as the state of this scene inside the app, for scene_will_connect."""
         self._session.need_supervisor()
         with state_parameters(data) as parameters:
-            await self._call("SaveState", parameters, SAVE_TIMEOUT)
+            await self._call("SaveState", {**parameters, "scene": scene}, SAVE_TIMEOUT)
 
-    async def save_state_file(self, name: str) -> None:
+    async def save_state_file(self, name: str, *, scene: Optional[str] = None) -> None:
         """The same with a file in TORPOR_STATE_DIRECTORY, by its name there, which is copied."""
         self._session.need_supervisor()
-        await self._call("SaveState", {"file": name}, SAVE_TIMEOUT)
+        await self._call("SaveState", {"file": name, "scene": scene}, SAVE_TIMEOUT)
 
-    async def discard_state(self) -> None:
-        """Forgets what was kept."""
+    async def discard_state(self, *, scene: Optional[str] = None) -> None:
+        """Forgets what was kept, of the app or of a scene inside it."""
         self._session.need_supervisor()
-        await self._call("DiscardState", {}, SAVE_TIMEOUT)
+        await self._call("DiscardState", {"scene": scene}, SAVE_TIMEOUT)
 
     # Other apps.
 
@@ -360,21 +362,24 @@ class App:
 
     # Snapshots.
 
-    async def save_snapshot(self, data: bytes) -> None:
-        """Keeps what the app shows, a picture (PNG, JPEG, GIF, WebP) or a text, while it is in the background."""
+    async def save_snapshot(self, data: bytes, *, scene: Optional[str] = None) -> None:
+        """Keeps what the app shows, a picture (PNG, JPEG, GIF, WebP) or a text, while it is in the background.
+
+        With scene, keeps what this scene inside the app shows."""
         self._session.need_supervisor()
         with state_parameters(data) as parameters:
-            await self._call("SaveSnapshot", parameters, SAVE_TIMEOUT)
+            await self._call("SaveSnapshot", {**parameters, "scene": scene}, SAVE_TIMEOUT)
 
-    async def save_snapshot_file(self, name: str) -> None:
+    async def save_snapshot_file(self, name: str, *, scene: Optional[str] = None) -> None:
         """The same with a file in TORPOR_STATE_DIRECTORY, by its name there, which is copied."""
         self._session.need_supervisor()
-        await self._call("SaveSnapshot", {"file": name}, SAVE_TIMEOUT)
+        await self._call("SaveSnapshot", {"file": name, "scene": scene}, SAVE_TIMEOUT)
 
-    async def discard_snapshot(self) -> None:
-        """Forgets the snapshot, and has none taken before the app enters the background again."""
+    async def discard_snapshot(self, *, scene: Optional[str] = None) -> None:
+        """Forgets the snapshot of the app or of a scene inside it, and has none taken before it enters the background
+        again."""
         self._session.need_supervisor()
-        await self._call("DiscardSnapshot", {}, SAVE_TIMEOUT)
+        await self._call("DiscardSnapshot", {"scene": scene}, SAVE_TIMEOUT)
 
     async def situation(self) -> Situation:
         """How the app is."""

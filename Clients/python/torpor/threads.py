@@ -258,21 +258,23 @@ class App:
 
     # State.
 
-    def save_state(self, data: bytes) -> None:
-        """Keeps bytes for restore_state after an eviction, a crash or a boot; returns when they are durable."""
+    def save_state(self, data: bytes, *, scene: Optional[str] = None) -> None:
+        """Keeps bytes for restore_state after an eviction, a crash or a boot; returns when they are durable.
+
+        With scene, keeps them as the state of this scene inside the app, for scene_will_connect."""
         self._session.need_supervisor()
         with state_parameters(data) as parameters:
-            self._call("SaveState", parameters, SAVE_TIMEOUT)
+            self._call("SaveState", {**parameters, "scene": scene}, SAVE_TIMEOUT)
 
-    def save_state_file(self, name: str) -> None:
+    def save_state_file(self, name: str, *, scene: Optional[str] = None) -> None:
         """The same with a file in TORPOR_STATE_DIRECTORY, by its name there, which is copied."""
         self._session.need_supervisor()
-        self._call("SaveState", {"file": name}, SAVE_TIMEOUT)
+        self._call("SaveState", {"file": name, "scene": scene}, SAVE_TIMEOUT)
 
-    def discard_state(self) -> None:
-        """Forgets what was kept."""
+    def discard_state(self, *, scene: Optional[str] = None) -> None:
+        """Forgets what was kept, of the app or of a scene inside it."""
         self._session.need_supervisor()
-        self._call("DiscardState", {}, SAVE_TIMEOUT)
+        self._call("DiscardState", {"scene": scene}, SAVE_TIMEOUT)
 
     # Other apps.
 
@@ -375,21 +377,24 @@ class App:
 
     # Snapshots.
 
-    def save_snapshot(self, data: bytes) -> None:
-        """Keeps what the app shows, a picture (PNG, JPEG, GIF, WebP) or a text, while it is in the background."""
+    def save_snapshot(self, data: bytes, *, scene: Optional[str] = None) -> None:
+        """Keeps what the app shows, a picture (PNG, JPEG, GIF, WebP) or a text, while it is in the background.
+
+        With scene, keeps what this scene inside the app shows."""
         self._session.need_supervisor()
         with state_parameters(data) as parameters:
-            self._call("SaveSnapshot", parameters, SAVE_TIMEOUT)
+            self._call("SaveSnapshot", {**parameters, "scene": scene}, SAVE_TIMEOUT)
 
-    def save_snapshot_file(self, name: str) -> None:
+    def save_snapshot_file(self, name: str, *, scene: Optional[str] = None) -> None:
         """The same with a file in TORPOR_STATE_DIRECTORY, by its name there, which is copied."""
         self._session.need_supervisor()
-        self._call("SaveSnapshot", {"file": name}, SAVE_TIMEOUT)
+        self._call("SaveSnapshot", {"file": name, "scene": scene}, SAVE_TIMEOUT)
 
-    def discard_snapshot(self) -> None:
-        """Forgets the snapshot, and has none taken before the app enters the background again."""
+    def discard_snapshot(self, *, scene: Optional[str] = None) -> None:
+        """Forgets the snapshot of the app or of a scene inside it, and has none taken before it enters the background
+        again."""
         self._session.need_supervisor()
-        self._call("DiscardSnapshot", {}, SAVE_TIMEOUT)
+        self._call("DiscardSnapshot", {"scene": scene}, SAVE_TIMEOUT)
 
     def situation(self) -> Situation:
         """How the app is."""

@@ -58,7 +58,18 @@ enum AppKeyEffects {
         .value("cover", \.presentation.cover.command, .live),
         .value("cover_after", \.presentation.cover.after, .live),
         .value("launch_image", \.presentation.launchImage, .live),
-        .table("scenes", \.scenes, .live) { $0.map(SceneReader.written) ?? [:] },
+        AppKey(
+            name: "scenes",
+            // A process learns at its launch whether it has scenes inside.
+            effect: { $0.rules.hasScenes == $1.rules.hasScenes ? .live : .restart },
+            isSame: { $0.scenes == $1.scenes && $0.innerScenes == $1.innerScenes },
+            written: { ($0.scenes ?? $0.innerScenes).map(SceneReader.written) ?? [:] },
+            copy: { specification, new in
+                specification.scenes = new.scenes
+                specification.innerScenes = new.innerScenes
+                specification.rules.hasScenes = new.rules.hasScenes
+            }
+        ),
         ofNames("instances"),
         ofNames("instance_first"),
     ]

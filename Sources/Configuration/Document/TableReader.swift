@@ -114,6 +114,13 @@ enum TableReader {
                 Read.unknown(inner, member, among: Message.allCases.map(\.rawValue))
                 continue
             }
+            if message.isAboutScenes {
+                inner.error(
+                    "is told to the app's delegate alone: no signal says which scene it is about",
+                    at: member.position
+                )
+                continue
+            }
             if let signal = read(inner, member.node) { signals.append((message, signal)) }
         }
         return signals

@@ -101,7 +101,7 @@ public enum ConfigurationLoader {
         guard let name = reader.supervisor.main, !apps.contains(where: { $0.name == name }) else { return }
         let instances = apps.filter { $0.template == name }.map(\.name)
         let problem =
-            if reader.drafts[name]?.scenes != nil {
+            if reader.drafts[name]?.specification.scenes != nil {
                 "\(quoted(name)) is a template of scenes, and runs never itself"
             } else if let first = instances.first {
                 "\(quoted(name)) has instances, and one of them is meant: write \(quoted(first))"

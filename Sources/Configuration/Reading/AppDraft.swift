@@ -10,8 +10,6 @@ struct AppDraft {
     var instances: Int?
     /// `instance_first`: the number of the first of them; 1 where it is not written.
     var firstInstance: Int?
-    /// `scenes`: it is a template, and no app itself.
-    var scenes: SceneSpecification?
     /// `answers`.
     var answers = false
     /// `ready`, read again for each instance, since `%i` may stand in it.
@@ -138,9 +136,11 @@ struct AppDraft {
 
     /// The apps that the draft stands for, without `requires` and `after`; of a template that it is.
     func expanded() -> [AppSpecification] {
-        guard let instances, scenes == nil else {
+        guard let instances, specification.scenes == nil else {
             var app = specification
-            if scenes != nil { app.launch = .onDemand }
+            if app.scenes != nil { app.launch = .onDemand }
+            // Whoever opens a scene launches it.
+            if app.innerScenes != nil, origins["launch"] == nil { app.launch = .onDemand }
             finish(&app)
             return [app]
         }

@@ -45,10 +45,11 @@ enum AppKeys {
         .optional("first_launch", \.specification.data.firstLaunch, Read.path),
         .optional("version", \.specification.data.version, DataFolderSpecification.version),
         AppKey("scenes") { context, node, draft in
-            var scenes = draft.scenes ?? SceneSpecification()
+            var scenes = draft.specification.scenes ?? draft.specification.innerScenes ?? SceneSpecification()
             Read.table(context, node, SceneReader.keys, into: &scenes)
-            draft.scenes = scenes
-            draft.specification.scenes = scenes
+            draft.specification.scenes = scenes.isInside ? nil : scenes
+            draft.specification.innerScenes = scenes.isInside ? scenes : nil
+            draft.specification.rules.hasScenes = scenes.isInside
         },
         .optional("instances", \.instances, Read.integer(1...1_000)),
         .optional("instance_first", \.firstInstance, Read.integer(0...1_000_000_000)),

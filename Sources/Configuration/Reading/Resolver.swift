@@ -24,7 +24,7 @@ struct Resolver {
             if let app = apps.first {
                 MachineHints.checkIcon(app, draft, system, &folders)
                 NeededFiles(app, draft, system)?.check()
-                if draft.scenes != nil { SceneReader.check(app, draft) }
+                if app.scenes != nil || app.innerScenes != nil { SceneReader.check(app, draft) }
             }
             expanded[name] = apps
         }
@@ -56,7 +56,7 @@ struct Resolver {
         var found: [String] = []
         for name in names {
             let template = Self.template(name)
-            if drafts[template]?.scenes != nil {
+            if drafts[template]?.specification.scenes != nil {
                 draft.error(key, "\(quoted(template)) is a template of scenes, and nothing can wait for those")
                 continue
             }

@@ -146,6 +146,8 @@ public struct AppSettings: Sendable, Hashable {
     public var declaredSettings: [SettingDeclaration] = []
     /// What is said of scenes, of a template and of each of them.
     public var scenes: SceneSpecification?
+    /// What is said of scenes inside the app; `nil` for one that has none there.
+    public var innerScenes: SceneSpecification?
     /// Which files have their values.
     public var settingsFormat: SettingsFormat = .json
     /// Where what it writes goes.

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Lifecycle
 import Linux
 
 /// `scenes`: an app that is a template. It runs never itself; each of its scenes is an app that is made when it is opened.
+/// With `inside` it is an app that shows all its scenes in its own process.
 public struct SceneSpecification: Sendable, Hashable {
-    /// How many scenes may have a process at a time; `nil` for any number.
+    /// Whether the app has its scenes inside, and is no template.
+    public var isInside = false
+    /// How many scenes may have a process at a time, or be connected; `nil` for any number.
     public var maxLive: Int?
     /// How many sessions there may be, with a process or without.
     public var maxSessions = 1_000
-    /// Time without a process after which a session is discarded; `nil` for never.
+    /// Time without a process, or unattached, after which a session is discarded; `nil` for never.
     public var discardAfter: Duration?
 
     /// Who may open scenes.
@@ -29,6 +33,7 @@ public enum SceneOpener: String, Sendable, Hashable, CaseIterable {
 /// Reads `scenes`, and checks what is said of a template.
 enum SceneReader {
     static let keys: [Key<SceneSpecification>] = [
+        .value("inside", \.isInside, Read.boolean),
         .optional("max_live", \.maxLive, Read.integer(1...10_000)),
         .value("max_sessions", \.maxSessions, Read.integer(1...10_000)),
         .value("discard_after", \.discardAfter, Read.deadline),
@@ -37,7 +42,7 @@ enum SceneReader {
 
     /// As a change of it is shown.
     @Sendable static func written(_ scenes: SceneSpecification) -> [String: String] {
-        var members = ["max_sessions": "\(scenes.maxSessions)"]
+        var members = ["inside": "\(scenes.isInside)", "max_sessions": "\(scenes.maxSessions)"]
         members["opened_by"] = scenes.openedBy.rawValue
         members["max_live"] = scenes.maxLive.written
         members["discard_after"] = scenes.discardAfter.written
@@ -46,7 +51,7 @@ enum SceneReader {
 
     /// What can only be seen when all keys are read.
     static func check(_ draft: AppDraft) {
-        guard let scenes = draft.scenes else { return }
+        guard let scenes = draft.specification.scenes ?? draft.specification.innerScenes else { return }
         let app = draft.specification
         if draft.instances != nil {
             draft.error("instances", "an app has instances or scenes, not both: scenes are made when they are opened")
@@ -54,18 +59,34 @@ enum SceneReader {
         if let most = scenes.maxLive, most > scenes.maxSessions {
             draft.error("scenes", "max_live must not be more than max_sessions (\(scenes.maxSessions))")
         }
-        if let origin = draft.origins["launch"], !origin.context.path.hasPrefix("defaults."), app.launch != .onDemand {
+        if scenes.isInside {
+            if app.rules.exitsOnSuspend {
+                draft.error(
+                    "exits_on_suspend",
+                    "an app with scenes inside stays when they leave the foreground: leave it out"
+                )
+            }
+            if app.rules.isOneshot { draft.error("type", "a oneshot app shows no scenes") }
+        } else if let origin = draft.origins["launch"], !origin.context.path.hasPrefix("defaults."),
+            app.launch != .onDemand
+        {
             draft.error("launch", "scenes are launched when they are opened: leave it out, or write \"on-demand\"")
         }
         if app.name.utf8.count > AppName.longestTemplate {
             draft.origin.error(
-                "the name of a template has at most \(AppName.longestTemplate) characters, since its scenes' follow it"
+                "the name of an app with scenes has at most \(AppName.longestTemplate) characters, since its scenes' follow it"
             )
         }
     }
 
     /// What can only be seen when the template is made.
     static func check(_ app: AppSpecification, _ draft: AppDraft) {
+        guard app.innerScenes == nil else {
+            if app.rules.readiness != .delegate {
+                draft.error("scenes", "scenes inside an app are told to its delegate: write ready = \"delegate\"")
+            }
+            return
+        }
         for socket in app.sockets {
             let text = socket.template?.text ?? "\(socket.plan.address)"
             if socket.plan.address.isInternet || !Placeholder.isForScene(text) {

@@ -240,7 +240,7 @@ package enum EventKind: String, CaseIterable {
     /// What is reported beside states and endings; nil for what is none of a person's business.
     package init?(_ notice: Notice) {
         switch notice {
-        case .missed: self = .lateAnswer
+        case .missed, .sceneMissed, .sceneRefused(_, missed: true): self = .lateAnswer
         case .suspendFailed: self = .notStopped
         case .stoppedAgain, .keepsRunning: self = .continuedByOthers
         case .killed: self = .outlivedGrace
@@ -249,7 +249,8 @@ package enum EventKind: String, CaseIterable {
         case .modeEnded: self = .modeEnded
         case .sleepsAgain: self = .sleepsAgain
         case .snapshotMissed: self = .snapshotNotTaken
-        case .backgroundTimeUsed: return nil
+        // That the app has answered so is told by itself.
+        case .backgroundTimeUsed, .sceneRefused(_, missed: false): return nil
         }
     }
 }

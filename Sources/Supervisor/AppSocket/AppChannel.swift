@@ -24,6 +24,8 @@ final class AppChannel {
         var url: String?
         /// What of its mailbox it is.
         var mail: Int64?
+        /// The scene inside the app that it is about.
+        var scene: SceneID?
         /// Others were to be answered first.
         var hasWaited = false
     }
@@ -66,12 +68,14 @@ final class AppChannel {
         _ message: Message,
         isAwaited: Bool,
         task: UInt32? = nil,
-        mail: Int64? = nil
+        mail: Int64? = nil,
+        scene: SceneID? = nil
     ) {
         lastID &+= 1
         var outgoing = Outgoing(id: lastID, message: message, isAwaited: isAwaited, hasWaited: !queue.isEmpty)
         outgoing.task = task
         outgoing.mail = mail
+        outgoing.scene = scene
         queue.append(outgoing)
     }
 

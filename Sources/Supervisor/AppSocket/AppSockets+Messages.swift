@@ -30,6 +30,10 @@ extension AppSockets {
                 channel(of: app).add(message, isAwaited: isAwaited)
                 // Before anything else that it is told on its way.
                 if message == .resumed { supervisor.mailboxes.enqueue(app) }
+            case .tellScene(let scene, let message):
+                let app = apps[output.app]
+                if message == .sceneDidBecomeActive { supervisor.mailboxes.enqueue(app, comesToForeground: true) }
+                channel(of: app).add(message, isAwaited: false, scene: scene)
             case .warn(let token):
                 if hearsByChannel(output.app) {
                     channel(of: apps[output.app]).add(.taskExpiring, isAwaited: false, task: token)
@@ -62,12 +66,19 @@ extension AppSockets {
             channel.queue.removeFirst()
             if channel.lastID == next.id { channel.lastID -= 1 } else { channel.answeredID = next.id }
             if next.isAwaited { deliver(.answered(next.message), to: app.id) }
+            if let scene = next.scene { deliver(.scene(scene, .answered(next.message, failed: false)), to: app.id) }
             return pump(app)
         }
         channel.delegate?.sent = next.id
         if next.hasWaited, next.isAwaited { deliver(.delivered(next.message), to: app.id) }
-        let deadline =
-            next.isAwaited ? edgeDeadline(of: app).map { max(0, ($0.at - loop.now).microseconds / 1000) } : nil
+        if next.hasWaited, let scene = next.scene { deliver(.scene(scene, .delivered(next.message)), to: app.id) }
+        let end =
+            if let scene = next.scene {
+                supervisor.innerScenes.machine(of: scene, app)?.answerBy
+            } else {
+                next.isAwaited ? edgeDeadline(of: app)?.at : nil
+            }
+        let deadline = end.map { max(0, ($0 - loop.now).microseconds / 1000) }
         let message = AppMessage(
             id: Int64(next.id),
             name: next.message.rawValue,
@@ -76,7 +87,9 @@ extension AppSockets {
         )
         trace(app, .told(next.message))
         if let mail = next.mail { supervisor.mailboxes.willSend(mail, to: app) }
-        let topic = next.mail.flatMap { supervisor.mailboxes.mail($0, of: app)?.draft.topic }.map { " (\($0))" } ?? ""
+        let topic =
+            (next.mail.flatMap { supervisor.mailboxes.mail($0, of: app)?.draft.topic }
+            ?? next.scene.flatMap(supervisor.innerScenes.name)).map { " (\($0))" } ?? ""
         note(app, .told, text: "told \(next.message.rawValue)\(topic)")
         delegate.reply.send(["message": message.json], continues: true)
     }
@@ -93,6 +106,7 @@ extension AppSockets {
     /// What a message says beside its name; nil when it is not told after all.
     private func parameters(of outgoing: AppChannel.Outgoing, _ app: AppRuntime) -> JSON? {
         if let mail = outgoing.mail { return supervisor.mailboxes.mail(mail, of: app)?.parameters }
+        if let scene = outgoing.scene { return supervisor.innerScenes.parameters(of: outgoing.message, scene, app) }
         let machine = coordinator.machine(app.id)
         switch outgoing.message {
         case .willFinishLaunching, .didFinishLaunching:
@@ -117,7 +131,9 @@ extension AppSockets {
         case .didBecomeActive, .willResignActive, .didEnterBackground, .willEnterForeground, .settingsDidChange,
             .identityDidChange, .significantTimeChange, .performFetch, .didReceiveEvent, .didReceiveNotification,
             .didReceiveRemoteNotification, .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable,
-            .handleEventsForBackgroundTransfer, .transferDidFinish, .transferNeedsLogin:
+            .handleEventsForBackgroundTransfer, .transferDidFinish, .transferNeedsLogin, .sceneWillConnect,
+            .sceneDidBecomeActive, .sceneWillResignActive, .sceneDidEnterBackground, .sceneWillEnterForeground,
+            .sceneDidDisconnect, .didDiscardScenes:
             return .emptyObject
         }
     }
@@ -139,6 +155,9 @@ extension AppSockets {
             if isAwaited, message != .didEnterBackground, let time = answer.expectedMilliseconds, time > 0 {
                 deliver(.extendTimeout(.milliseconds(time)), to: app.id)
             }
+            if let scene = first.scene, let time = answer.expectedMilliseconds, time > 0 {
+                deliver(.scene(scene, .extends(.milliseconds(time))), to: app.id)
+            }
             if first.mail != nil { reply.send() }
             return
         }
@@ -155,8 +174,10 @@ extension AppSockets {
                 text: "answered \(message.rawValue)" + (answer.result == .unhandled ? ": it does not handle it" : "")
             )
         }
-        if answer.declines.contains(.restoration) { supervisor.savedStates.restorationDeclined(app) }
-        if answer.declines.contains(.snapshot) { supervisor.snapshots.declineSnapshot(of: app) }
+        if answer.declines.contains(.restoration), first.scene == nil {
+            supervisor.savedStates.restorationDeclined(app)
+        }
+        if answer.declines.contains(.snapshot), first.scene == nil { supervisor.snapshots.declineSnapshot(of: app) }
         if answer.declines.contains(.url), first.mail == nil { supervisor.mailboxes.declineURLs(app) }
         if message == .performFetch {
             supervisor.wakes.timers.fetched(
@@ -181,7 +202,10 @@ extension AppSockets {
             }
             supervisor.mailboxes.enqueue(app)
         }
-        if isAwaited {
+        if let scene = first.scene {
+            supervisor.innerScenes.answered(message, scene, answer, app)
+            record(app)
+        } else if isAwaited {
             deliver(.answered(message), to: app.id)
             if message == .didEnterBackground, answer.result == .failed { deliver(.failedToPrepare, to: app.id) }
         } else {

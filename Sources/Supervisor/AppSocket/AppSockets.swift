@@ -122,15 +122,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
                 reply.send(["tasks": .array(mine.map(\.json))])
             case .backgroundTime:
                 reply.send(["remaining_ms": .optional(remainingMilliseconds(app))])
-            case .saveState(let data, let file): saveState(data, file, peer, reply, app)
-            case .discardState:
-                supervisor.savedStates.discardState(of: app) { outcome in Self.tell(outcome, reply, app) }
-            case .saveSnapshot(let data, let file):
-                supervisor.snapshots.saveSnapshot(of: app, data: data, file: file, by: peer) { outcome in
-                    Self.tell(saved: outcome, limit: "a snapshot may have", reply, app)
-                }
-            case .discardSnapshot:
-                supervisor.snapshots.declineSnapshot(of: app) { outcome in Self.tell(outcome, reply, app) }
+            case .saveState, .discardState, .saveSnapshot, .discardSnapshot: keep(request, peer, reply, app)
             case .state: reply.send(situation(of: app).json)
             case .post(let request): post(request, reply, app)
             case .openURL(let url, let token): open(url, token, reply, app)
@@ -198,9 +190,27 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         }
     }
 
-    private func saveState(_ data: String?, _ file: String?, _ peer: Peer, _ reply: Reply, _ app: AppRuntime) {
-        supervisor.savedStates.saveState(of: app, data: data, file: file, by: peer) { outcome in
-            Self.tell(saved: outcome, limit: "state_limit allows", reply, app)
+    /// Keeps something of the app, or of a scene inside it, or forgets it.
+    private func keep(_ request: AppRequest, _ peer: Peer, _ reply: Reply, _ app: AppRuntime) {
+        let (states, snapshots, scenes) = (supervisor.savedStates, supervisor.snapshots, supervisor.innerScenes)
+        switch request {
+        case .saveState(let data, let file, let scene):
+            if let refusal = scene.flatMap({ scenes.refusalToKeep(of: $0, app) }) { return refuse(reply, refusal) }
+            states.saveState(of: app, scene: scene, data: data, file: file, by: peer) { outcome in
+                Self.tell(saved: outcome, limit: "state_limit allows", reply, app)
+            }
+        case .discardState(let scene):
+            if let refusal = scene.flatMap({ scenes.refusalToKeep(of: $0, app) }) { return refuse(reply, refusal) }
+            states.discardState(of: app, scene: scene) { outcome in Self.tell(outcome, reply, app) }
+        case .saveSnapshot(let data, let file, let scene):
+            if let refusal = scene.flatMap({ scenes.refusalOfSnapshot(of: $0, app) }) { return refuse(reply, refusal) }
+            snapshots.saveSnapshot(of: app, scene: scene, data: data, file: file, by: peer) { outcome in
+                Self.tell(saved: outcome, limit: "a snapshot may have", reply, app)
+            }
+        case .discardSnapshot(let scene):
+            if let refusal = scene.flatMap({ scenes.refusalToKeep(of: $0, app) }) { return refuse(reply, refusal) }
+            snapshots.declineSnapshot(of: app, scene: scene) { outcome in Self.tell(outcome, reply, app) }
+        default: break
         }
     }
 
@@ -264,6 +274,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         )
         situation.options = launchOptions(of: app)
         situation.tasks = tasks(of: app)
+        situation.scenes = supervisor.innerScenes.scenes(of: app)
         return situation
     }
 

@@ -24,6 +24,8 @@ package struct ChannelLedger: Hashable {
         var url: String?
         /// What of its mailbox it is.
         var mail: Int64?
+        /// The scene inside the app that it is about.
+        var scene: SceneID?
     }
 
     /// Of which run of the app the tasks and messages are.
@@ -31,6 +33,8 @@ package struct ChannelLedger: Hashable {
     var tasks: [Task] = []
     package var holds: [Hold] = []
     var messages: [Told] = []
+    /// The scenes inside the app.
+    var scenes: [SceneEntry] = []
     /// What it is to open, as torpords before this version kept it: now it is mail.
     package var url: String?
 
@@ -67,9 +71,11 @@ package struct ChannelLedger: Hashable {
                 message: name,
                 task: message["task"]?.intValue.flatMap { UInt32(exactly: $0) },
                 url: message["url"]?.stringValue,
-                mail: message["mail"]?.intValue
+                mail: message["mail"]?.intValue,
+                scene: message["scene"]?.intValue.flatMap { SceneID(exactly: $0) }
             )
         }
+        scenes = (json["scenes"]?.arrayValue ?? []).compactMap { SceneEntry($0) }
     }
 
     /// The content of the file.
@@ -92,10 +98,11 @@ package struct ChannelLedger: Hashable {
                     [
                         "id": .int(Int64(message.id)), "name": .string(message.message.rawValue),
                         "task": .optional(message.task.map(Int64.init)), "url": .optional(message.url),
-                        "mail": .optional(message.mail),
+                        "mail": .optional(message.mail), "scene": .optional(message.scene.map(Int64.init)),
                     ]
                 }
             ),
+            "scenes": .array(scenes.map(\.json)),
             "url": .optional(url),
         ]
     }

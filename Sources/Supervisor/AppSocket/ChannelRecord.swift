@@ -46,7 +46,7 @@ extension AppSockets {
     func keepLedger(of app: AppRuntime) {
         let machine = coordinator.machine(app.id)
         let messages = app.channel?.queue.filter { !$0.isAwaited || $0.url != nil } ?? []
-        let isEmpty = !machine.isHeld && messages.isEmpty
+        let isEmpty = !machine.isHeld && messages.isEmpty && machine.sceneMachines.isEmpty
         guard !isEmpty || app.ledger != nil else { return }
         if isEmpty {
             app.ledger = nil
@@ -82,9 +82,11 @@ extension AppSockets {
                 message: message.message,
                 task: message.task,
                 url: message.url,
-                mail: message.mail
+                mail: message.mail,
+                scene: message.scene
             )
         }
+        ledger.scenes = supervisor.innerScenes.ledger(of: app)
         return ledger
     }
 
@@ -121,6 +123,9 @@ extension AppSockets {
         if let url = ledger?.url { _ = try? supervisor.mailboxes.open(.url(url), from: "", key: nil, app) }
         let tasks = isSame ? ledger?.tasks ?? [] : []
         coordinator.restore(app.id, tasks: tasks.map(\.task), holds: ledger?.holds ?? [])
+        if let ledger, ledger.incarnation == machine.incarnation, !ledger.scenes.isEmpty {
+            supervisor.innerScenes.restore(ledger.scenes, of: app)
+        }
         guard machine.isAlive, record.lastID > 0 || !tasks.isEmpty || machine.hasDelegate else { return }
         let channel = channel(of: app)
         channel.lastID = record.lastID
@@ -143,7 +148,8 @@ extension AppSockets {
                     isAwaited: false,
                     task: told.task,
                     url: told.url,
-                    mail: told.mail
+                    mail: told.mail,
+                    scene: told.scene
                 )
             )
             if let mail = told.mail { supervisor.mailboxes.isUnderWay(mail, to: app) }

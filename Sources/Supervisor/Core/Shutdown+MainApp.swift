@@ -25,7 +25,8 @@ extension Shutdown {
             case .ended(let ending):
                 supervisor.recovery.mainStatus = MainStatus.of(ending, apps[main].run.launchFailure)
                 supervisor.recovery.isMainCounted = true
-            case .tell, .warn, .signalStop, .signalWatchdog, .stopProcesses, .continueProcesses, .killProcesses,
+            case .tell, .tellScene, .warn, .signalStop, .signalWatchdog, .stopProcesses, .continueProcesses,
+                .killProcesses,
                 .endRemains,
                 .entered, .report, .requestLaunch, .askForAdmission, .askForMemory, .takeSnapshot:
                 break

@@ -63,6 +63,9 @@ extension Supervisor: ActionPerformer {
         case .tell(let message):
             if message == .willEnterForeground || message == .didBecomeActive { shares.raiseProfile(app) }
             tell(app, message)
+        case .tellScene(_, let message):
+            if message == .sceneWillEnterForeground || message == .sceneDidBecomeActive { shares.raiseProfile(app) }
+            appSockets.pump(app)
         case .warn: warn(app)
         case .signalStop:
             guard !reports.waitsForLook(app, action) else { break }
@@ -127,6 +130,11 @@ extension Supervisor: ActionPerformer {
         case .snapshotMissed:
             let deadline = app.specification.rules.snapshotDeadline.map { " of " + Quantity.text($0) } ?? ""
             text = "gave no snapshot: it was not there within its deadline\(deadline)"
+        case .sceneMissed(let scene, let message):
+            text =
+                "did not answer \(message.rawValue) of its scene \(innerScenes.name(of: scene) ?? "") in time; it goes on"
+        case .sceneRefused(let scene, let missed):
+            text = innerScenes.refused(scene, missed: missed, app)
         case .holdEnded: text = "is held no longer: the time of an operator's hold is over"
         case .modeBegan(let mode): text = "may stay in the background while it has use for it (mode \(mode.rawValue))"
         case .modeEnded(let mode): text = "has no use for the background any more (mode \(mode.rawValue))"

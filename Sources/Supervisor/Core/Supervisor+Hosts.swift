@@ -55,6 +55,7 @@ extension Supervisor: MemoryHost {
 
 extension Supervisor: ArchiveHost {
     var stateFolder: String { runtime.state }
+    func isScene(named name: String) -> Bool { innerScenes.scene(named: name) != nil }
     func userID(of app: AppRuntime) -> UInt32? { launcher.userID(of: app) }
     package func user(of app: AppRuntime) throws(LaunchError) -> User? { try launcher.identity(of: app) }
     func runCommand(

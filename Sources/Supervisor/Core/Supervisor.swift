@@ -94,6 +94,8 @@ package final class Supervisor: Room {
     package private(set) lazy var wakes = Wakes(engine, recorder, self)
     /// Apps that are made of templates.
     package private(set) lazy var scenes = Scenes(self)
+    /// Scenes that apps show in their own process.
+    package private(set) lazy var innerScenes = InnerScenes(self)
     /// Looks for file locks of apps that are suspended.
     private(set) lazy var lockWatch = LockWatch(engine, recorder)
     /// Nothing is carried out any more: all that is left is to end every process.
@@ -227,7 +229,7 @@ package final class Supervisor: Room {
             Announcements(engine, recorder), launcher, persistence, shares, snapshots, savedStates, memoryWatch,
             lockWatch, appSockets,
             service,
-            interruptions, mailboxes, settings, wakes, dataFolders, transfers, scenes, HoldingPages(self),
+            interruptions, mailboxes, settings, wakes, dataFolders, transfers, scenes, innerScenes, HoldingPages(self),
             Covers(self),
         ]
         for observer in observers { engine.add(observer) }
@@ -254,6 +256,7 @@ package final class Supervisor: Room {
         dataFolders.configure()
         wakes.begin()
         scenes.begin()
+        innerScenes.begin()
         inForce.keepForNextBoot()
         persistence.remember(fresh) { [weak self] in
             self?.takeover.whenLeftOverIsGone {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import Configuration
-import Lifecycle
+package import Lifecycle
 import Linux
 package import Varlink
 
 /// A session of a scene: that it was opened, and what it was opened with. It outlives the scene's processes, torpord and
 /// boots.
 package struct SceneSession: Sendable, Hashable {
-    /// The scene's name as an app: `TEMPLATE@NAME`.
+    /// The scene's full name, `TEMPLATE@NAME`; it is that of an app, except where the scene is inside one.
     package let app: String
+    /// The app that the scene is made of, or is inside.
     package let template: String
     package let name: String
     /// What it was opened with first; null for nothing.
@@ -20,6 +21,10 @@ package struct SceneSession: Sendable, Hashable {
     package var templateGoneAt: Int64?
     /// It is being removed, and comes back no more.
     package var isDiscarded = false
+    /// Where it is wanted inside its app; nil for unattached, and for a scene that is an app.
+    package var goal: SceneGoal?
+    /// It was connected inside its app at some time.
+    package var wasConnected = false
     /// When it had a process last, or was opened, microseconds since 1970. It is the time of the file.
     package var usedAt: Int64
 
@@ -34,7 +39,8 @@ package struct SceneSession: Sendable, Hashable {
     var document: JSON {
         [
             "options": options, "opened_at": .int(openedAt), "template_gone_at": .optional(templateGoneAt),
-            "discarded": .bool(isDiscarded),
+            "discarded": .bool(isDiscarded), "goal": .optional(goal.map { Int64($0.rawValue) }),
+            "connected": .bool(wasConnected),
         ]
     }
 }
@@ -82,6 +88,8 @@ struct SceneFolder: Sendable {
                 session.openedAt = json["opened_at"]?.intValue ?? time
                 session.templateGoneAt = json["template_gone_at"]?.intValue
                 session.isDiscarded = json["discarded"]?.boolValue ?? false
+                session.goal = json["goal"]?.intValue.flatMap { UInt8(exactly: $0) }.flatMap(SceneGoal.init)
+                session.wasConnected = json["connected"]?.boolValue ?? false
             } else {
                 troubles.append("\(name): its session cannot be read, and goes on without what it was opened with")
             }
@@ -139,15 +147,16 @@ package final class SceneRoster {
         }
     }
 
-    /// A configuration with the scenes of its templates among its apps. Those whose template it does not have are among them
+    /// A configuration with the scenes of its templates among its apps; those inside apps are none. Those whose template it does not have are among them
     /// too, as apps that nothing launches: their mail and their state wait for the template.
     package func complete(_ configuration: TorporConfiguration) -> TorporConfiguration {
         guard !sessions.isEmpty else { return configuration }
         let templates = Dictionary(configuration.templates.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         let taken = Set(configuration.apps.map(\.name))
+        let owners = Set(configuration.apps.filter { $0.innerScenes != nil }.map(\.name))
         var result = configuration
         for session in sessions.values.sorted(by: { $0.app < $1.app })
-        where !session.isDiscarded && !taken.contains(session.app) {
+        where !session.isDiscarded && !taken.contains(session.app) && !owners.contains(session.template) {
             result.apps.append(
                 templates[session.template]?.scene(named: session.name)
                     ?? AppSpecification(withoutTemplate: session.app, session.template, session.name)

@@ -41,13 +41,14 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     /// Who waits until nothing is left of scenes that were discarded.
     private var awaitingErasure: [(names: Set<String>, then: () -> Void)] = []
     /// Discards sessions that nobody has used for long.
-    private var timer: TimerSource?
+    var timer: TimerSource?
     /// `discard_after` of each template.
-    private var discardTimes: [String: Duration?]?
+    var discardTimes: [String: Duration?]?
     /// What the clocks said when it was set last.
-    private var lastLook: (boot: Duration, wallClock: Int64)?
+    var lastLook: (boot: Duration, wallClock: Int64)?
 
     var roster: SceneRoster { supervisor.inForce.roster }
+    var inner: InnerScenes { supervisor.innerScenes }
 
     init(_ supervisor: Supervisor) {
         self.supervisor = supervisor
@@ -98,18 +99,25 @@ package final class Scenes: ShellRoom, LifecycleObserver {
 
     /// Other templates are in force.
     package func configure() {
-        let times = Dictionary(templates.map { ($0.name, $0.scenes?.discardAfter) }, uniquingKeysWith: { $1 })
+        let inside = inner.owners.map { ($0.name, $0.specification.innerScenes?.discardAfter) }
+        let times = Dictionary(
+            templates.map { ($0.name, $0.scenes?.discardAfter) } + inside,
+            uniquingKeysWith: { $1 }
+        )
         if let before = discardTimes {
             // A new time begins now: an edit of the configuration discards nothing at once.
             let changed = Set(times.filter { name, time in before[name].map { $0 != time } ?? false }.keys)
             for app in scenes(of: nil) where changed.contains(app.specification.template) && !machine(app).isAlive {
                 used(app, isWritten: true)
             }
+            for entry in innerEnds where changed.contains(entry.session.template) {
+                used(entry.session.app, isWritten: true)
+            }
         }
         discardTimes = times
         for template in templates { disconnectSurplus(of: template) }
         for session in roster.sessions.values where !session.isDiscarded {
-            guard template(session.template) == nil else {
+            guard template(session.template) == nil, inner.owner(named: session.template) == nil else {
                 if session.templateGoneAt != nil { change(session.app) { $0.templateGoneAt = nil } }
                 continue
             }
@@ -124,7 +132,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         armTimer()
     }
 
-    private func change(_ app: String, _ body: (inout SceneSession) -> Void) {
+    /// Changes a session, also on the disk.
+    func change(_ app: String, _ body: (inout SceneSession) -> Void) {
         guard var session = roster[app] else { return }
         body(&session)
         roster[app] = session
@@ -135,6 +144,9 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             if let trouble { self?.log.warning("the session of \(app) cannot be written: \(trouble)") }
         }
     }
+
+    /// Calls back when all that was to be written by now is on the disk.
+    func whenWritten(_ then: @escaping () -> Void) { disk.ask({ true }) { _ in then() } }
 
     /// What clients are shown of a scene.
     package func info(of app: AppRuntime) -> SceneInfo? {
@@ -170,17 +182,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             return completion(.failure(.refused("\(quoted(name)) is no name of a scene: \(problem)")))
         }
         let app = found.scene(named: name)
-        if let session = roster[app.name] {
-            if session.isDiscarded {
-                return completion(.failure(.refused("\(app.name) is being discarded: open it again when that is done")))
-            }
-            if options != .null, options != session.options {
-                let hint = "open it without one, or discard it first (torpor scene discard \(app.name))"
-                return completion(
-                    .failure(.refused("\(app.name) was opened with another session, and keeps it: \(hint)"))
-                )
-            }
-        }
+        if let refusal = refusal(of: app.name, options) { return completion(.failure(.refused(refusal))) }
         // Whoever comes while it is written waits with the first.
         if opening[app.name] != nil {
             opening[app.name]?.append(completion)
@@ -191,34 +193,55 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         }
         if let refusal = refusal(of: app, found) { return completion(.failure(.refused(refusal))) }
         opening[app.name] = [completion]
-        var session = SceneSession(
-            app: app.name,
-            template: template,
-            name: name,
-            openedAt: Clock.realtimeMicroseconds()
-        )
-        session.options = options
-        roster[app.name] = session
-        let (folder, opened) = (roster.folder, session)
-        disk.ask {
-            let trouble = folder.trouble { () throws(Errno) in try folder.write(opened) }
-            // It may be there, and not for good.
-            if trouble != nil { try? folder.remove(opened.app) }
-            return trouble
-        } _: { [weak self] trouble in
-            self?.opened(opened, trouble, by: person)
+        make(app.name, of: template, name, options) { [weak self] session, trouble in
+            self?.opened(session, trouble, by: person)
         }
+    }
+
+    /// Makes a session, and calls back when it is on the disk, or could not be written.
+    func make(
+        _ full: String,
+        of template: String,
+        _ name: String,
+        _ options: JSON,
+        _ then: @escaping (SceneSession, _ trouble: String?) -> Void
+    ) {
+        var session = SceneSession(app: full, template: template, name: name, openedAt: Clock.realtimeMicroseconds())
+        session.options = options
+        roster[full] = session
+        let (folder, made) = (roster.folder, session)
+        disk.ask {
+            let trouble = folder.trouble { () throws(Errno) in try folder.write(made) }
+            // It may be there, and not for good.
+            if trouble != nil { try? folder.remove(made.app) }
+            return trouble
+        } _: { trouble in
+            then(made, trouble)
+        }
+    }
+
+    /// Why a scene cannot be opened with these options; nil where it can, or is not there yet.
+    func refusal(of full: String, _ options: JSON) -> String? {
+        guard let session = roster[full] else { return nil }
+        if session.isDiscarded { return "\(full) is being discarded: open it again when that is done" }
+        guard options != .null, options != session.options else { return nil }
+        return
+            "\(full) was opened with another session, and keeps it: open it without one, or discard it first (torpor "
+            + "scene discard \(full))"
+    }
+
+    /// Why there can be no more scenes of a template; nil where there can.
+    func refusalOfMore(of template: String, than most: Int) -> String? {
+        let count = roster.counts[template] ?? 0
+        guard count >= most else { return nil }
+        return
+            "\(template) has \(count) sessions, and may not have more (scenes.max_sessions): discard one that is not "
+            + "needed (torpor scene list \(template) shows when each was used)"
     }
 
     /// Why there can be no scene of that name.
     private func refusal(of app: AppSpecification, _ template: AppSpecification) -> String? {
-        let most = template.scenes?.maxSessions ?? 0
-        let count = roster.counts[template.name] ?? 0
-        if count >= most {
-            return
-                "\(template.name) has \(count) sessions, and may not have more (scenes.max_sessions): discard one that is "
-                + "not needed (torpor scene list \(template.name) shows when each was used)"
-        }
+        if let refusal = refusalOfMore(of: template.name, than: template.scenes?.maxSessions ?? 0) { return refusal }
         if coordinator.id(of: app.name) != nil { return "there is an app \(app.name) already" }
         return app.addressProblem ?? fullRefusal(template, for: nil).map { "\(app.name) cannot be launched: \($0)" }
     }
@@ -309,7 +332,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
 
     /// Removes everything of a scene that is discarded; its session last, so that a torpord that dies over it is followed by
     /// one that goes on.
-    private func erase(_ app: String) {
+    func erase(_ app: String) {
         let state = supervisor.runtime.state
         let places = ["apps", "archives", "snapshots"].map { DataPlace(root: state + "/" + $0, app: app) }
         let (folder, logs) = (roster.folder, supervisor.runtime.logs)
@@ -379,92 +402,20 @@ package final class Scenes: ShellRoom, LifecycleObserver {
 
     /// It is in use now. On the disk it is once a minute, unless it has to be.
     package func used(_ app: AppRuntime, isWritten: Bool = false) {
-        guard let session = session(of: app) else { return }
+        if session(of: app) != nil { used(app.name, isWritten: isWritten) }
+    }
+
+    /// As ``used(_:isWritten:)``, of any scene.
+    func used(_ name: String, isWritten: Bool) {
+        guard let session = roster[name] else { return }
         let time = Clock.realtimeMicroseconds()
-        roster[app.name]?.usedAt = time
+        roster[name]?.usedAt = time
         guard isWritten || abs(time - session.usedAt) >= Self.granularity.microseconds else { return }
-        let (folder, name) = (roster.folder, app.name)
+        let folder = roster.folder
         disk.ask({ folder.trouble { () throws(Errno) in try folder.touch(name) } }) { (_: String?) in }
     }
 
     private static let granularity = Duration.seconds(60)
-
-    // MARK: Sessions that nobody uses
-
-    /// How long a session is kept whose template is gone.
-    package static let keptWithoutTemplate = Duration.seconds(30 * 86_400)
-    private static let longestWait = Duration.seconds(86_400)
-
-    /// When a session is discarded by itself, microseconds since 1970.
-    func end(of session: SceneSession, _ app: AppRuntime) -> Int64? {
-        if let gone = session.templateGoneAt { return gone + Self.keptWithoutTemplate.microseconds }
-        guard let time = app.specification.scenes?.discardAfter, !isLive(app), !machine(app).isWaitingToLaunch else {
-            return nil
-        }
-        return session.usedAt + time.microseconds
-    }
-
-    private func armTimer() {
-        guard isStarted else { return }
-        followClock()
-        let mayEnd =
-            templates.contains { $0.scenes?.discardAfter != nil }
-            || roster.sessions.values.contains { $0.templateGoneAt != nil && !$0.isDiscarded }
-        guard mayEnd else {
-            timer = nil
-            return
-        }
-        let ends = scenes(of: nil).compactMap { app in
-            roster[app.name].flatMap { $0.isDiscarded ? nil : end(of: $0, app) }
-        }
-        timer = nil
-        if let next = ends.min() { armTimer(for: next) }
-    }
-
-    /// Looks at that time, microseconds since 1970, if not before.
-    private func armTimer(for end: Int64) {
-        // Not longer than a day: the clock may be set.
-        let wait = min(Self.longestWait, max(.milliseconds(1), .microseconds(end - Clock.realtimeMicroseconds())))
-        if let armed = timer?.deadline, armed <= now + wait { return }
-        if timer == nil { timer = try? loop.timer { [weak self] in self?.discardUnused() } }
-        timer?.arm(after: wait)
-    }
-
-    /// A clock that is set makes no session old: all that nobody uses begin anew.
-    private func followClock() {
-        let (boot, wallClock) = (Clock.boot(), Clock.realtimeMicroseconds())
-        defer { lastLook = (boot, wallClock) }
-        guard let last = lastLook else { return }
-        let step = wallClock - last.wallClock - (boot - last.boot).microseconds
-        guard abs(step) > Self.largestStep.microseconds else { return }
-        log.notice("the clock was set: sessions that nobody uses are kept from now on for as long as they may be")
-        for app in scenes(of: nil) where !machine(app).isAlive {
-            used(app, isWritten: true)
-            if roster[app.name]?.templateGoneAt != nil { change(app.name) { $0.templateGoneAt = wallClock } }
-        }
-    }
-
-    private static let largestStep = Duration.seconds(3600)
-
-    private func discardUnused() {
-        followClock()
-        let wallClock = Clock.realtimeMicroseconds()
-        let due = scenes(of: nil).filter { app in
-            guard let session = roster[app.name], !session.isDiscarded else { return false }
-            return end(of: session, app).map { $0 <= wallClock } ?? false
-        }
-        guard !due.isEmpty, isStarted else { return armTimer() }
-        discard(due) { [weak self] in
-            guard let self else { return }
-            for app in due where app.isListed {
-                let why =
-                    app.specification.lacksTemplate ? "its template is gone for 30 days" : "nobody has used it for long"
-                note(app, .sceneDiscarded, text: "is discarded: \(why)")
-                end(app)
-            }
-            armTimer()
-        }
-    }
 }
 
 /// Why a scene was not opened.

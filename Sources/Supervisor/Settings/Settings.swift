@@ -128,11 +128,20 @@ package final class Settings: ShellRoom, LifecycleObserver {
         }
     }
 
+    /// It works for somebody else now: what it and the scenes inside it showed before is nobody's business.
+    private func discardSnapshots(of app: AppRuntime) {
+        supervisor.snapshots.discardForIdentity(of: app)
+        guard app.specification.innerScenes != nil else { return }
+        for session in supervisor.innerScenes.sessions(of: app) {
+            supervisor.snapshots.declineSnapshot(of: app, scene: session.name)
+        }
+    }
+
     private func tell(_ app: AppRuntime, _ reverted: Set<String>) {
         let untold = values(of: app).untold(app.specification.declaredSettings).filter(\.isTold)
         for message in [Message.identityDidChange, .settingsDidChange] {
             let names = untold.filter { $0.identity == (message == .identityDidChange) }.map(\.name)
-            if message == .identityDidChange, !names.isEmpty { supervisor.snapshots.discardForIdentity(of: app) }
+            if message == .identityDidChange, !names.isEmpty { discardSnapshots(of: app) }
             if hears(app, message) {
                 supervisor.mailboxes.tellSettings(names, reverted: reverted, as: message, app)
             } else {

@@ -183,7 +183,8 @@ final class DelegateRun {
             .didEnterBackground, .willEnterForeground, .resumed, .willTerminate, .didReceiveMemoryWarning,
             .taskExpiring, .settingsDidChange, .identityDidChange, .significantTimeChange, .performFetch,
             .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable, .handleEventsForBackgroundTransfer,
-            .transferDidFinish, .transferNeedsLogin:
+            .transferDidFinish, .transferNeedsLogin, .sceneWillConnect, .sceneDidBecomeActive, .sceneWillResignActive,
+            .sceneDidEnterBackground, .sceneWillEnterForeground, .sceneDidDisconnect, .didDiscardScenes:
             false
         }
     }
@@ -198,6 +199,11 @@ final class DelegateRun {
             let path = payload?["path"]?.stringValue ?? ""
             variables["TORPOR_MESSAGE_CHANGED_PATH"] = path.utf8.contains(0) ? "" : path
         }
+        if message.name == Message.didDiscardScenes.rawValue {
+            let names = message.parameters["payload"]?["names"]?.arrayValue?.compactMap(\.stringValue) ?? []
+            variables["TORPOR_MESSAGE_SCENES"] = names.filter { !$0.utf8.contains(0) }.joined(separator: "\n")
+        }
+        variables.merge(sceneVariables(message)) { $1 }
         for member in message.parameters.objectValue?.members ?? [] where !member.value.isNull {
             let text = member.value.stringValue ?? "\(member.value)"
             let name = member.name.uppercased()
@@ -210,6 +216,22 @@ final class DelegateRun {
         variables["TORPOR_MESSAGE_ID"] = "\(message.id)"
         // There too where there is no bound: a script may name it under ‘set -u’.
         variables["TORPOR_MESSAGE_DEADLINE_MS"] = message.deadlineMilliseconds.map { "\($0)" } ?? ""
+        return variables
+    }
+
+    /// What a message to a scene inside the app says of it. An app that is a scene itself has TORPOR_SCENE and
+    /// TORPOR_SESSION of its own, which messages without `scene` leave as they are.
+    private static func sceneVariables(_ message: AppMessage) -> [String: String] {
+        func harmless(_ text: String) -> String { text.utf8.contains(0) ? "" : text }
+        guard let scene = message.parameters["scene"]?.stringValue else { return [:] }
+        var variables = ["TORPOR_SCENE": harmless(scene)]
+        guard message.name == Message.sceneWillConnect.rawValue else { return variables }
+        // Each is there, empty if there is nothing to say, for scripts under ‘set -u’.
+        let session = message.parameters["options"]?["session"] ?? .null
+        variables["TORPOR_SESSION"] = session.isNull ? "" : harmless("\(session)")
+        let state = message.parameters["state"]
+        variables["TORPOR_MESSAGE_PATH"] = harmless(state?["path"]?.stringValue ?? "")
+        variables["TORPOR_MESSAGE_BYTES"] = state?["bytes"]?.intValue.map { "\($0)" } ?? ""
         return variables
     }
 

@@ -117,6 +117,9 @@ struct PlainList {
 
     private static func reason(_ app: AppSummary) -> String {
         if let reason = app.heldBack { return "waits: \(reason)" }
+        if app.pid != nil, let scenes = app.scenesInside {
+            return "\(scenes.sessions == 1 ? "1 scene" : "\(scenes.sessions) scenes"), \(scenes.live) connected"
+        }
         var text = app.failed ? "failed" : ""
         // Why an app ended once is of no interest any more while it runs.
         if app.pid == nil, let exit = app.lastExit {

@@ -19,7 +19,8 @@ struct SnapshotVerb: ParsableCommand {
     .examples(
         "torpor snapshot kiosk -o kiosk.png",
         "torpor snapshot web",
-        "torpor snapshot --save screen.png"
+        "torpor snapshot --save screen.png",
+        "torpor snapshot --save alice.png --scene alice"
     )
     @Argument(
         help: ArgumentHelp("The app's name.", valueName: "app"),
@@ -33,6 +34,7 @@ struct SnapshotVerb: ParsableCommand {
         completion: .file()
     )
     var save: String?
+    @OptionGroup var scene: SceneOption
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
@@ -41,6 +43,9 @@ struct SnapshotVerb: ParsableCommand {
         }
         if save != nil, app != nil || output != nil {
             throw ValidationError("--save is for an app's own processes, and stands alone")
+        }
+        if scene.scene != nil, save == nil {
+            throw ValidationError("--scene says whose snapshot --save gives: add --save")
         }
         if save == nil, app == nil { throw ValidationError("Missing expected argument '<app>'") }
         if options.json, output != nil { throw ValidationError("--json tells of it, --output writes it: choose one") }
@@ -90,7 +95,9 @@ struct SnapshotVerb: ParsableCommand {
 
     private func give(_ file: String) throws(Failure) {
         let bytes = try AppSide.bytes(of: file)
-        let reply = try AppSide.save(bytes, as: "snapshot") { .saveSnapshot(data: $0, file: $1) }
+        let reply = try AppSide.save(bytes, as: "snapshot") {
+            .saveSnapshot(data: $0, file: $1, scene: scene.scene)
+        }
         if options.json { Output.document(reply) }
     }
 }

@@ -30,14 +30,21 @@ struct StateSave: ParsableCommand {
         commandName: "save",
         abstract: "Saves a file as the app's state; returns when it is durable."
     )
-    .examples("torpor app state save notes.db", "date | torpor app state save -")
+    .examples(
+        "torpor app state save notes.db",
+        "date | torpor app state save -",
+        "torpor app state save alice.db --scene alice"
+    )
 
     @Argument(help: "The file, or - for standard input.", completion: .file())
     var file: String
+    @OptionGroup var scene: SceneOption
     @OptionGroup var output: OutputOptions
 
     package func run() throws {
-        let reply = try AppSide.save(try AppSide.bytes(of: file), as: "state") { .saveState(data: $0, file: $1) }
+        let reply = try AppSide.save(try AppSide.bytes(of: file), as: "state") {
+            .saveState(data: $0, file: $1, scene: scene.scene)
+        }
         if output.json { Output.document(reply) }
     }
 }
@@ -77,12 +84,13 @@ struct StateDiscard: ParsableCommand {
         commandName: "discard",
         abstract: "Forgets what was saved."
     )
-    .examples("torpor app state discard")
+    .examples("torpor app state discard", "torpor app state discard --scene alice")
 
+    @OptionGroup var scene: SceneOption
     @OptionGroup var output: OutputOptions
 
     package func run() throws {
-        _ = try AppSide.call(.discardState)
+        _ = try AppSide.call(.discardState(scene: scene.scene))
         if output.json { Output.document(["ok": true]) }
     }
 }

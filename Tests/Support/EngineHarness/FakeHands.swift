@@ -71,7 +71,7 @@ package final class FakeHands: ActionPerformer, OutputOwner {
             app.run = Incarnation()
         case .launch, .stopProcesses, .signalStop, .killProcesses, .endRemains:
             if !isIdle.contains(app.id) { answer(action, app.id) }
-        case .tell, .warn, .signalWatchdog, .continueProcesses, .report, .requestLaunch, .askForAdmission,
+        case .tell, .tellScene, .warn, .signalWatchdog, .continueProcesses, .report, .requestLaunch, .askForAdmission,
             .takeSnapshot,
             .askForMemory:
             break

@@ -17,7 +17,7 @@ struct ClientLibraryTests {
             "-W", "error::ResourceWarning", "-m", "unittest", "discover", "-s", Language.sources + "/Clients/tests",
         ]
         process.environment = ProcessInfo.processInfo.environment.merging(
-            ["PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": folder]
+            ["PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": folder, "TORPOR_PROGRAM": Built.path("torpor")]
         ) { $1 }
         let pipe = Pipe()
         process.standardOutput = pipe

@@ -231,7 +231,8 @@ struct ConformanceTests {
         try step("The end", "willTerminate is answered, then SIGTERM follows.") { try daemon.done(.stop, "web") }
     }
 
-    private static func replaceTorpord(of daemon: Daemon) throws {
+    /// Kills torpord, and waits until another one answers.
+    static func replaceTorpord(of daemon: Daemon) throws {
         let before = try daemon.torpord()
         kill(before, SIGKILL)
         try daemon.eventually("torpord is there again") {

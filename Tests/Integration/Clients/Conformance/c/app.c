@@ -171,6 +171,58 @@ static torpor_result log_in(torpor_app *app, torpor_message *message, void *cont
     return torpor_app_answer_login(app, transfer.id, "me", "tulip") == 0 ? TORPOR_DONE : TORPOR_FAILED;
 }
 
+static torpor_result scene_connects(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)app;
+    (void)context;
+    torpor_scene scene = torpor_message_scene(message);
+    size_t size;
+    char *state = scene.state_path != NULL ? torpor_app_read_state(message, &size) : NULL;
+    const torpor_json *number = torpor_json_get(scene.session, "n");
+    char session[32] = "-", text[200];
+    if (number != NULL)
+        snprintf(session, sizeof session, "%lld", (long long)torpor_json_int(number, -1));
+    snprintf(text, sizeof text, "%s %s %s %s %s", scene.name, scene.is_foreground ? "foreground" : "background",
+             scene.is_new ? "new" : "known", session, state != NULL ? state : "-");
+    free(state);
+    record(message->name, text);
+    if (strcmp(scene.name, "nobody") != 0)
+        return TORPOR_DONE;
+    message->text = "there is no nobody";
+    return TORPOR_FAILED;
+}
+
+static torpor_result scene_enters_background(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)context;
+    const char *name = torpor_message_scene(message).name;
+    record(message->name, name);
+    char state[100];
+    int length = snprintf(state, sizeof state, "%s was here", name);
+    return torpor_app_save_scene_state(app, name, state, (size_t)length) == 0 ? TORPOR_DONE : TORPOR_FAILED;
+}
+
+static torpor_result of_scene(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)app;
+    (void)context;
+    record(message->name, torpor_message_scene(message).name);
+    return TORPOR_DONE;
+}
+
+static torpor_result discarded(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)app;
+    (void)context;
+    char text[200] = "";
+    size_t length = 0;
+    const char *name;
+    for (size_t index = 0; (name = torpor_message_discarded(message, index)) != NULL && length < sizeof text; index++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", index > 0 ? "," : "", name);
+    record(message->name, text);
+    return TORPOR_DONE;
+}
+
 static torpor_result terminate(torpor_app *app, torpor_message *message, void *context)
 {
     (void)app;
@@ -215,6 +267,13 @@ int main(void)
         .handle_events_for_background_transfer = session_over,
         .transfer_did_finish = transferred,
         .transfer_needs_login = log_in,
+        .scene_will_connect = scene_connects,
+        .scene_did_become_active = of_scene,
+        .scene_will_resign_active = of_scene,
+        .scene_did_enter_background = scene_enters_background,
+        .scene_will_enter_foreground = of_scene,
+        .scene_did_disconnect = of_scene,
+        .did_discard_scenes = discarded,
         .will_terminate = terminate,
         .other = other,
         .problem = problem,

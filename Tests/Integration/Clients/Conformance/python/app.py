@@ -78,6 +78,28 @@ class Recorder(torpor.Delegate):
     def fetch(self, message: torpor.Message) -> Any:
         raise NotImplementedError
 
+    def scene_will_connect(self, message: torpor.Message) -> None:
+        how = "foreground" if message.options["foreground"] else "background"
+        age = "new" if message.options["new"] else "known"
+        session = message.scene_session
+        state = message.read_state().decode() if message.path else "-"
+        record(message.name, message.scene or "", how, age, str(session["n"]) if session else "-", state)
+        if message.scene == "nobody":
+            raise LookupError("there is no nobody")
+
+    def scene_did_enter_background(self, message: torpor.Message) -> Any:
+        record(message.name, message.scene or "")
+        return message.app.save_state(f"{message.scene} was here".encode(), scene=message.scene)
+
+    def of_scene(self, message: torpor.Message) -> None:
+        record(message.name, message.scene or "")
+
+    scene_did_become_active = scene_will_resign_active = of_scene
+    scene_will_enter_foreground = scene_did_disconnect = of_scene
+
+    def did_discard_scenes(self, message: torpor.Message) -> None:
+        record(message.name, ",".join(message.discarded))
+
     def did_receive_notification(self, message: torpor.Message) -> None:
         record(message.name, message.topic or "")
 

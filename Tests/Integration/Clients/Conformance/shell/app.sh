@@ -68,6 +68,22 @@ transferNeedsLogin)
     record "$TORPOR_MESSAGE" "$TORPOR_MESSAGE_REALM"
     printf tulip | "$TORPOR" app transfer login --user me "$TORPOR_MESSAGE_TRANSFER"
     ;;
+sceneWillConnect)
+    case $TORPOR_MESSAGE_OPTIONS in *'"foreground":true'*) how=foreground ;; *) how=background ;; esac
+    case $TORPOR_MESSAGE_OPTIONS in *'"new":true'*) age=new ;; *) age=known ;; esac
+    session=$(printf %s "$TORPOR_SESSION" | sed -n 's/.*"n":\([0-9]*\).*/\1/p')
+    if [ -n "$TORPOR_MESSAGE_PATH" ]; then state=$(cat "$TORPOR_MESSAGE_PATH"); else state=-; fi
+    record "$TORPOR_MESSAGE" "$TORPOR_SCENE" $how $age "${session:--}" "$state"
+    [ "$TORPOR_SCENE" != nobody ] || echo "failed there is no nobody" >&3
+    ;;
+sceneDidBecomeActive | sceneWillResignActive | sceneWillEnterForeground | sceneDidDisconnect)
+    record "$TORPOR_MESSAGE" "$TORPOR_SCENE"
+    ;;
+sceneDidEnterBackground)
+    record "$TORPOR_MESSAGE" "$TORPOR_SCENE"
+    printf '%s was here' "$TORPOR_SCENE" | "$TORPOR" app state save - --scene "$TORPOR_SCENE" || exit 1
+    ;;
+didDiscardScenes) record "$TORPOR_MESSAGE" "$(echo "$TORPOR_MESSAGE_SCENES" | tr '\n' , | sed 's/,$//')" ;;
 didReceiveNotification) record "$TORPOR_MESSAGE" "$TORPOR_MESSAGE_TOPIC" ;;
 willTerminate) record "$TORPOR_MESSAGE" "$TORPOR_MESSAGE_REASON" ;;
 *) record "$TORPOR_MESSAGE" ;;

@@ -3,6 +3,11 @@
 import Linux
 import TorporApp
 
+/// Why a scene is not connected.
+struct Refusal: Error, CustomStringConvertible {
+    let description: String
+}
+
 /// The conformance scenario's app in Swift: README.md says what it does.
 actor Recorder: AppDelegate {
     private let folder = ThisProcess.environment("CONFORMANCE") ?? "."
@@ -116,6 +121,41 @@ actor Recorder: AppDelegate {
     func transferNeedsLogin(_ app: TorporApp, login: TransferLogin) async throws {
         record("transferNeedsLogin " + (login.realm ?? ""))
         try await app.answerLogin(login.id, user: "me", password: "tulip")
+    }
+
+    func sceneWillConnect(
+        _ app: TorporApp,
+        scene: String,
+        options: SceneConnectionOptions,
+        state: SavedState?
+    ) async throws {
+        let how = options.isForeground ? "foreground" : "background"
+        let age = options.isNew ? "new" : "known"
+        let session = options.session?["n"]?.intValue.map { "\($0)" } ?? "-"
+        let text = try state.map { String(decoding: try $0.read(), as: UTF8.self) } ?? "-"
+        record("sceneWillConnect \(scene) \(how) \(age) \(session) \(text)")
+        if scene == "nobody" { throw Refusal(description: "there is no nobody") }
+    }
+
+    func sceneDidBecomeActive(_ app: TorporApp, scene: String) async throws { record("sceneDidBecomeActive " + scene) }
+
+    func sceneWillResignActive(_ app: TorporApp, scene: String) async throws {
+        record("sceneWillResignActive " + scene)
+    }
+
+    func sceneDidEnterBackground(_ app: TorporApp, scene: String) async throws {
+        record("sceneDidEnterBackground " + scene)
+        try await app.saveState(Array("\(scene) was here".utf8), scene: scene)
+    }
+
+    func sceneWillEnterForeground(_ app: TorporApp, scene: String) async throws {
+        record("sceneWillEnterForeground " + scene)
+    }
+
+    func sceneDidDisconnect(_ app: TorporApp, scene: String) async throws { record("sceneDidDisconnect " + scene) }
+
+    func didDiscardScenes(_ app: TorporApp, scenes: [String]) async throws {
+        record("didDiscardScenes " + scenes.joined(separator: ","))
     }
 
     func willTerminate(_ app: TorporApp, reason: String) async throws { record("willTerminate " + reason) }

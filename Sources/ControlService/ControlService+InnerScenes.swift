@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import Lifecycle
+import Linux
+import Processes
+import Supervisor
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// Scenes inside apps: what clients ask of them.
+extension ControlService {
+    /// An app with scenes inside, as clients see it.
+    func owner(_ app: AppRuntime) -> SceneTemplateInfo {
+        SceneTemplateInfo(
+            name: app.name,
+            live: Int64(supervisor.innerScenes.liveCount(of: app)),
+            maxLive: app.specification.innerScenes?.maxLive.map(Int64.init),
+            sessions: Int64(supervisor.innerScenes.count(of: app)),
+            maxSessions: Int64(app.specification.innerScenes?.maxSessions ?? 0)
+        )
+    }
+
+    /// Makes a scene inside an app where there is none, and connects it.
+    func open(_ request: OpenSceneRequest, inside app: AppRuntime, for peer: Peer, _ reply: Reply) {
+        supervisor.innerScenes.open(app, request.name, options: request.session, by: Self.name(of: peer)) {
+            [weak self] result in
+            guard let self else { return }
+            switch result {
+            case .failure(.noTemplate(let name)): refuse(unknown: name, reply)
+            case .failure(.refused(let sentence)): reply.fail(sentence)
+            case .success(let session):
+                var verb = VerbRequest(verb: request.background || request.remote ? .start : .foreground, apps: [])
+                verb.background = request.background || request.remote
+                verb.wait = request.wait
+                verb.timeoutMilliseconds = request.timeoutMilliseconds
+                verb.token = request.token
+                carryOut(verb, [(app, session)], for: peer, reply)
+            }
+        }
+    }
+
+    /// Carries out a verb on scenes inside apps; false where it names none.
+    func carryOutInside(_ request: VerbRequest, for peer: Peer, _ reply: Reply) -> Bool {
+        let isForAll = request.verb == .disconnect || request.verb == .discard
+        var scenes: [(AppRuntime, SceneSession)] = []
+        var others: [String] = []
+        for name in request.apps {
+            if let scene = supervisor.innerScenes.scene(named: name) {
+                scenes.append(scene)
+            } else if isForAll, let app = supervisor.innerScenes.owner(named: name) {
+                scenes += supervisor.innerScenes.sessions(of: app).map { (app, $0) }
+            } else {
+                others.append(name)
+            }
+        }
+        if scenes.isEmpty { return false }
+        if let other = others.first {
+            reply.fail(
+                "\(scenes[0].1.app) is a scene inside an app, and \(other) is not: name them in requests of their own"
+            )
+        } else if let refusal = Self.refusal(of: request.verb) {
+            reply.fail("\(scenes[0].1.app) is a scene inside \(scenes[0].0.name): \(refusal)")
+        } else if request.verb == .discard {
+            supervisor.innerScenes.discard(scenes.map(\.1)) { [weak self] in
+                self?.carryOut(request, scenes, for: peer, reply)
+            }
+        } else {
+            carryOut(request, scenes, for: peer, reply)
+        }
+        return true
+    }
+
+    /// Why a verb is none for scenes inside apps; nil where it is one.
+    private static func refusal(of verb: Verb) -> String? {
+        switch verb {
+        case .start, .foreground, .background, .disconnect, .discard: nil
+        case .stop, .kill: "‘torpor scene disconnect’ and ‘torpor scene discard’ end scenes"
+        case .restart, .suspend, .resume, .interrupt, .reset, .hold, .wait:
+            "it has no process of its own, and \(verb.rawValue.lowercased()) is for apps"
+        }
+    }
+
+    private func carryOut(
+        _ request: VerbRequest,
+        _ scenes: [(app: AppRuntime, session: SceneSession)],
+        for peer: Peer,
+        _ reply: Reply
+    ) {
+        let items = scenes.map { app, session in
+            var item = PendingCall.Item(app: app.id, target: .done, incarnation: 0, generation: 0)
+            do throws(RequestError) {
+                let goal = try goal(of: request, session, app)
+                let isAgain = request.token != nil && app.tokens.standing(of: request.token) != .unknown
+                app.tokens.take(request.token)
+                if let goal, !isAgain, request.verb != .discard {
+                    note(
+                        app,
+                        .asked,
+                        text: "is asked to have its scene \(session.name) \(Self.text(goal))",
+                        reason: Self.name(of: peer)
+                    )
+                    try supervisor.innerScenes.move(session, to: goal, app)
+                }
+                // One that is discarded may be gone already.
+                let number = supervisor.innerScenes.knownNumber(of: session.app) ?? 0
+                item = PendingCall.Item(
+                    app: app.id,
+                    target: .scene(number, goal ?? .unattached, name: session.app),
+                    incarnation: 0,
+                    generation: 0
+                )
+            } catch {
+                app.tokens.giveBack(request.token)
+                item.result = result(session.app, app, ok: false, "\(error)", "refused")
+            }
+            if item.result == nil, !request.wait { item.result = result(session.app, app, ok: true, "is on its way") }
+            return item
+        }
+        let waiter = PendingCall(reply: reply, items: items)
+        if request.verb == .discard, request.wait {
+            let names = Set(scenes.map(\.session.app))
+            waiter.beforeReply = { [weak self] then in self?.supervisor.scenes.whenErased(names, then) }
+        }
+        start(waiter, timeoutMilliseconds: request.timeoutMilliseconds)
+    }
+
+    private static func text(_ goal: SceneGoal) -> String {
+        switch goal {
+        case .active: "in the foreground"
+        case .background: "in the background"
+        case .unattached: "disconnected"
+        }
+    }
+
+    /// Where the scene is to be; nil where it is already somewhere that is as good.
+    private func goal(
+        of request: VerbRequest,
+        _ session: SceneSession,
+        _ app: AppRuntime
+    ) throws(RequestError) -> SceneGoal? {
+        let scenes = supervisor.innerScenes
+        let scene = scenes.knownNumber(of: session.app).flatMap { scenes.machine(of: $0, app) }
+        switch request.verb {
+        case .start where request.background: return scene?.goal == .active ? .active : .background
+        case .background:
+            guard scene != nil else {
+                throw RequestError("is unattached: ‘torpor scene open \(session.app) --background’ connects it")
+            }
+            return .background
+        case .disconnect:
+            if let refusal = scenes.refusalToDisconnect(session, app) { throw RequestError(refusal) }
+            return .unattached
+        case .discard: return .unattached
+        default: return .active
+        }
+    }
+
+    /// How a scene has come to where it was wanted; nil while it is on its way.
+    func judge(_ scene: SceneID, _ goal: SceneGoal, _ name: String, _ app: AppRuntime) -> VerbResult? {
+        let machine = coordinator.machine(app.id)
+        let found = machine.sceneMachines.first { $0.id == scene }
+        if goal == .unattached {
+            guard found?.state ?? .unattached == .unattached else {
+                return found?.goal == .unattached ? nil : overtaken(name, app)
+            }
+            let isThere = supervisor.innerScenes.scene(named: name) != nil
+            return result(name, app, ok: true, isThere ? "is disconnected" : "was discarded")
+        }
+        if found?.goal != goal, let refusal = supervisor.innerScenes.refusal(of: scene) {
+            return result(name, app, ok: false, "is not connected: \(refusal)", "refused")
+        }
+        guard let found else {
+            guard machine.isAlive || coordinator.isHeld(app.id) else {
+                let why = machine.lastEnding.map { " (\($0.rawValue))" } ?? ""
+                return result(name, app, ok: false, "is not connected: \(app.name) has ended\(why)", "ended")
+            }
+            return coordinator.isHeld(app.id) ? nil : overtaken(name, app)
+        }
+        if found.goal != goal, !found.returns { return overtaken(name, app) }
+        if found.state == goal.state { return result(name, app, ok: true, "is \(Self.text(of: found, machine))") }
+        guard goal == .active, machine.transition == nil, found.awaiting == nil else { return nil }
+        if found.returns || machine.goal != .active, !coordinator.isHeld(app.id) { return overtaken(name, app) }
+        if machine.isCovered {
+            return result(name, app, ok: true, "comes to the foreground when the session is unlocked")
+        }
+        guard machine.interruptions > 0, found.state == .inactive else { return nil }
+        let text = "is inactive, since \(app.name) is interrupted: ‘torpor interrupt --end \(app.name)’ ends that"
+        return result(name, app, ok: false, text, "interrupted")
+    }
+
+    private static func text(of scene: SceneMachine, _ app: AppMachine) -> String {
+        scene.state == .background && app.state == .suspended ? AppState.suspended.rawValue : "\(scene.state)"
+    }
+
+    private func overtaken(_ name: String, _ app: AppRuntime) -> VerbResult {
+        result(name, app, ok: false, "was asked for something else meanwhile", "overtaken")
+    }
+
+    private func result(
+        _ name: String,
+        _ app: AppRuntime,
+        ok: Bool,
+        _ text: String,
+        _ error: String? = nil
+    ) -> VerbResult {
+        let state = supervisor.innerScenes.scene(named: name).map {
+            supervisor.innerScenes.stateText(of: $0.session, app)
+        }
+        return VerbResult(
+            app: name,
+            ok: ok,
+            state: state ?? SceneInfo.unattached,
+            pid: state ?? SceneInfo.unattached == SceneInfo.unattached ? nil : app.run.tree?.main.pid,
+            message: "\(name) \(text)",
+            error: error
+        )
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import EventLoop
+import Lifecycle
+import Linux
+
+/// Sessions that nobody uses: of templates that are gone, and where `discard_after` is said.
+extension Scenes {
+    /// How long a session is kept whose template is gone.
+    package static let keptWithoutTemplate = Duration.seconds(30 * 86_400)
+    private static let longestWait = Duration.seconds(86_400)
+
+    /// When a session is discarded by itself, microseconds since 1970.
+    func end(of session: SceneSession, _ app: AppRuntime) -> Int64? {
+        if let gone = session.templateGoneAt { return gone + Self.keptWithoutTemplate.microseconds }
+        guard let time = app.specification.scenes?.discardAfter, !isLive(app), !machine(app).isWaitingToLaunch else {
+            return nil
+        }
+        return session.usedAt + time.microseconds
+    }
+
+    func armTimer() {
+        guard isStarted else { return }
+        followClock()
+        let mayEnd =
+            templates.contains { $0.scenes?.discardAfter != nil } || inner.owners.contains(where: Self.discardsInner)
+            || roster.sessions.values.contains { $0.templateGoneAt != nil && !$0.isDiscarded }
+        guard mayEnd else {
+            timer = nil
+            return
+        }
+        let ends =
+            scenes(of: nil).compactMap { app in
+                roster[app.name].flatMap { $0.isDiscarded ? nil : end(of: $0, app) }
+            } + innerEnds.map(\.end)
+        timer = nil
+        if let next = ends.min() { armTimer(for: next) }
+    }
+
+    private static func discardsInner(_ app: AppRuntime) -> Bool { app.specification.innerScenes?.discardAfter != nil }
+
+    /// Sessions of scenes inside apps that are discarded by themselves, and when.
+    var innerEnds: [(session: SceneSession, end: Int64)] {
+        inner.owners.filter(Self.discardsInner).flatMap { app in
+            inner.sessions(of: app).compactMap { session in inner.end(of: session, app).map { (session, $0) } }
+        }
+    }
+
+    /// Looks at that time, microseconds since 1970, if not before.
+    func armTimer(for end: Int64) {
+        // Not longer than a day: the clock may be set.
+        let wait = min(Self.longestWait, max(.milliseconds(1), .microseconds(end - Clock.realtimeMicroseconds())))
+        if let armed = timer?.deadline, armed <= now + wait { return }
+        if timer == nil { timer = try? loop.timer { [weak self] in self?.discardUnused() } }
+        timer?.arm(after: wait)
+    }
+
+    /// A clock that is set makes no session old: all that nobody uses begin anew.
+    private func followClock() {
+        let (boot, wallClock) = (Clock.boot(), Clock.realtimeMicroseconds())
+        defer { lastLook = (boot, wallClock) }
+        guard let last = lastLook else { return }
+        let step = wallClock - last.wallClock - (boot - last.boot).microseconds
+        guard abs(step) > Self.largestStep.microseconds else { return }
+        log.notice("the clock was set: sessions that nobody uses are kept from now on for as long as they may be")
+        for app in scenes(of: nil) where !machine(app).isAlive {
+            used(app, isWritten: true)
+            if roster[app.name]?.templateGoneAt != nil { change(app.name) { $0.templateGoneAt = wallClock } }
+        }
+        for entry in innerEnds { used(entry.session.app, isWritten: true) }
+    }
+
+    private static let largestStep = Duration.seconds(3600)
+
+    private func discardUnused() {
+        followClock()
+        let wallClock = Clock.realtimeMicroseconds()
+        let due = scenes(of: nil).filter { app in
+            guard let session = roster[app.name], !session.isDiscarded else { return false }
+            return end(of: session, app).map { $0 <= wallClock } ?? false
+        }
+        let dueInside = innerEnds.filter { $0.end <= wallClock }.map(\.session)
+        if !dueInside.isEmpty, isStarted { inner.discard(dueInside) { [weak self] in self?.armTimer() } }
+        guard !due.isEmpty, isStarted else { return armTimer() }
+        discard(due) { [weak self] in
+            guard let self else { return }
+            for app in due where app.isListed {
+                let why =
+                    app.specification.lacksTemplate ? "its template is gone for 30 days" : "nobody has used it for long"
+                note(app, .sceneDiscarded, text: "is discarded: \(why)")
+                end(app)
+            }
+            armTimer()
+        }
+    }
+}
