@@ -14,6 +14,7 @@ public enum SceneState: UInt8, Sendable, Hashable, CaseIterable, Comparable {
     /// In the foreground and in use.
     case active
 
+    /// Whether one is farther away.
     public static func < (left: SceneState, right: SceneState) -> Bool { left.rawValue < right.rawValue }
 }
 

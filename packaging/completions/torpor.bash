@@ -390,7 +390,7 @@ _torpor_snapshot() {
     repeating_flags=()
     non_repeating_flags=(--json --verbose -v --version -h --help)
     repeating_options=()
-    non_repeating_options=(--output -o --save --socket)
+    non_repeating_options=(--output -o --save --scene --socket)
     __torpor_offer_flags_options 1
 
     # Offer option value completions
@@ -401,6 +401,9 @@ _torpor_snapshot() {
         ;;
     '--save')
         __torpor_add_completions -f
+        return
+        ;;
+    '--scene')
         return
         ;;
     '--socket')
@@ -1591,7 +1594,7 @@ _torpor_app_delegate() {
     # Offer option value completions
     case "${prev}" in
     '--on')
-        __torpor_add_completions -W 'willFinishLaunching='$'\n''restoreState='$'\n''didFinishLaunching='$'\n''openURL='$'\n''didBecomeActive='$'\n''willResignActive='$'\n''didEnterBackground='$'\n''willEnterForeground='$'\n''resumed='$'\n''willTerminate='$'\n''didReceiveMemoryWarning='$'\n''taskExpiring='$'\n''settingsDidChange='$'\n''identityDidChange='$'\n''significantTimeChange='$'\n''performFetch='$'\n''didReceiveEvent='$'\n''didReceiveNotification='$'\n''didReceiveRemoteNotification='$'\n''protectedDataWillBecomeUnavailable='$'\n''protectedDataDidBecomeAvailable='$'\n''handleEventsForBackgroundTransfer='$'\n''transferDidFinish='$'\n''transferNeedsLogin='
+        __torpor_add_completions -W 'willFinishLaunching='$'\n''restoreState='$'\n''didFinishLaunching='$'\n''openURL='$'\n''didBecomeActive='$'\n''willResignActive='$'\n''didEnterBackground='$'\n''willEnterForeground='$'\n''resumed='$'\n''willTerminate='$'\n''didReceiveMemoryWarning='$'\n''taskExpiring='$'\n''settingsDidChange='$'\n''identityDidChange='$'\n''significantTimeChange='$'\n''performFetch='$'\n''didReceiveEvent='$'\n''didReceiveNotification='$'\n''didReceiveRemoteNotification='$'\n''protectedDataWillBecomeUnavailable='$'\n''protectedDataDidBecomeAvailable='$'\n''handleEventsForBackgroundTransfer='$'\n''transferDidFinish='$'\n''transferNeedsLogin='$'\n''sceneWillConnect='$'\n''sceneDidBecomeActive='$'\n''sceneWillResignActive='$'\n''sceneDidEnterBackground='$'\n''sceneWillEnterForeground='$'\n''sceneDidDisconnect='$'\n''didDiscardScenes='
         return
         ;;
     esac
@@ -1697,8 +1700,15 @@ _torpor_app_state_save() {
     repeating_flags=()
     non_repeating_flags=(--json --version -h --help)
     repeating_options=()
-    non_repeating_options=()
+    non_repeating_options=(--scene)
     __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--scene')
+        return
+        ;;
+    esac
 
     # Offer positional completions
     case "${positional_number}" in
@@ -1729,8 +1739,15 @@ _torpor_app_state_discard() {
     repeating_flags=()
     non_repeating_flags=(--json --version -h --help)
     repeating_options=()
-    non_repeating_options=()
+    non_repeating_options=(--scene)
     __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--scene')
+        return
+        ;;
+    esac
 }
 
 _torpor_app_subscribe() {

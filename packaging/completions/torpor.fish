@@ -37,7 +37,7 @@ function __torpor_parse_tokens -S
         case 'report'
             __torpor_parse_subcommand 1 'n/lines=' 'utc' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'snapshot'
-            __torpor_parse_subcommand 1 'o/output=' 'save=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
+            __torpor_parse_subcommand 1 'o/output=' 'save=' 'scene=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'graph'
             __torpor_parse_subcommand -r 1 'dot' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'memory'
@@ -155,11 +155,11 @@ function __torpor_parse_tokens -S
                 __torpor_parse_subcommand 0 'version' 'h/help'
                 switch $unparsed_tokens[1]
                 case 'save'
-                    __torpor_parse_subcommand 1 'json' 'version' 'h/help'
+                    __torpor_parse_subcommand 1 'scene=' 'json' 'version' 'h/help'
                 case 'restore'
                     __torpor_parse_subcommand 1 'json' 'version' 'h/help'
                 case 'discard'
-                    __torpor_parse_subcommand 0 'json' 'version' 'h/help'
+                    __torpor_parse_subcommand 0 'scene=' 'json' 'version' 'h/help'
                 end
             case 'subscribe'
                 __torpor_parse_subcommand 1 'coalesce=' 'urgent' 'wake=' 'keep' 'end' 'json' 'version' 'h/help'
@@ -350,6 +350,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor snapshot" -eq 1' -fka '(__torpor_custom_completion ---completion snapshot -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor snapshot" o output' -l 'output' -s 'o' -d 'Write it to this file.' -rF
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor snapshot" save' -l 'save' -d 'For a process of an app: its snapshot, or - for standard input.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor snapshot" scene' -l 'scene' -d 'Scene inside the app, instead of the app itself.' -rfka ''
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor snapshot" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor snapshot" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor snapshot" v verbose' -l 'verbose' -s 'v' -d 'Say on standard error what goes on with the supervisor, such as its replacement.'
@@ -705,7 +706,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpo
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor app" -eq 1' -fa 'subscribe' -d 'Has an app take what is posted to it of a topic, for the scripts of an app.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor app" -eq 1' -fa 'can-open' -d 'Tells whether another app opens URLs of a scheme.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor app" -eq 1' -fa 'transfer' -d 'Downloads and uploads that go on while the app sleeps, for the scripts of an app.'
-complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor app delegate"' -l 'on' -d 'A command for a message; * for those that have none.' -rfka 'willFinishLaunching= restoreState= didFinishLaunching= openURL= didBecomeActive= willResignActive= didEnterBackground= willEnterForeground= resumed= willTerminate= didReceiveMemoryWarning= taskExpiring= settingsDidChange= identityDidChange= significantTimeChange= performFetch= didReceiveEvent= didReceiveNotification= didReceiveRemoteNotification= protectedDataWillBecomeUnavailable= protectedDataDidBecomeAvailable= handleEventsForBackgroundTransfer= transferDidFinish= transferNeedsLogin='
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor app delegate"' -l 'on' -d 'A command for a message; * for those that have none.' -rfka 'willFinishLaunching= restoreState= didFinishLaunching= openURL= didBecomeActive= willResignActive= didEnterBackground= willEnterForeground= resumed= willTerminate= didReceiveMemoryWarning= taskExpiring= settingsDidChange= identityDidChange= significantTimeChange= performFetch= didReceiveEvent= didReceiveNotification= didReceiveRemoteNotification= protectedDataWillBecomeUnavailable= protectedDataDidBecomeAvailable= handleEventsForBackgroundTransfer= transferDidFinish= transferNeedsLogin= sceneWillConnect= sceneDidBecomeActive= sceneWillResignActive= sceneDidEnterBackground= sceneWillEnterForeground= sceneDidDisconnect= didDiscardScenes='
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor app delegate" answers' -l 'answers' -d 'Read the answers from standard input.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor app delegate" json' -l 'json' -d 'One JSON object a line for each message.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor app delegate" version' -l 'version' -d 'Show the version.'
@@ -740,6 +741,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpo
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor app state" -eq 1' -fa 'restore' -d 'Writes what was saved to a file; 3 if there is nothing to restore at this launch.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor app state" -eq 1' -fa 'discard' -d 'Forgets what was saved.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor app state save" -eq 1' -F
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor app state save" scene' -l 'scene' -d 'Scene inside the app, instead of the app itself.' -rfka ''
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor app state save" json' -l 'json' -d 'One JSON document on standard output.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor app state save" version' -l 'version' -d 'Show the version.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor app state save" h help' -s 'h' -l 'help' -d 'Show help information.'
@@ -747,6 +749,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpo
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor app state restore" json' -l 'json' -d 'One JSON document on standard output.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor app state restore" version' -l 'version' -d 'Show the version.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor app state restore" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor app state discard" scene' -l 'scene' -d 'Scene inside the app, instead of the app itself.' -rfka ''
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor app state discard" json' -l 'json' -d 'One JSON document on standard output.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor app state discard" version' -l 'version' -d 'Show the version.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor app state discard" h help' -s 'h' -l 'help' -d 'Show help information.'

@@ -242,6 +242,7 @@ _torpor_snapshot() {
         ':app:{__torpor_custom_complete ---completion snapshot -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '(--output -o)'{--output,-o}'[Write it to this file.]:file:_files'
         '--save[For a process of an app\: its snapshot, or - for standard input.]:file:_files'
+        '--scene[Scene inside the app, instead of the app itself.]:name:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
@@ -1086,7 +1087,7 @@ _torpor_app() {
 
 _torpor_app_delegate() {
     local -i ret=1
-    local -ar ___on=('willFinishLaunching=' 'restoreState=' 'didFinishLaunching=' 'openURL=' 'didBecomeActive=' 'willResignActive=' 'didEnterBackground=' 'willEnterForeground=' 'resumed=' 'willTerminate=' 'didReceiveMemoryWarning=' 'taskExpiring=' 'settingsDidChange=' 'identityDidChange=' 'significantTimeChange=' 'performFetch=' 'didReceiveEvent=' 'didReceiveNotification=' 'didReceiveRemoteNotification=' 'protectedDataWillBecomeUnavailable=' 'protectedDataDidBecomeAvailable=' 'handleEventsForBackgroundTransfer=' 'transferDidFinish=' 'transferNeedsLogin=')
+    local -ar ___on=('willFinishLaunching=' 'restoreState=' 'didFinishLaunching=' 'openURL=' 'didBecomeActive=' 'willResignActive=' 'didEnterBackground=' 'willEnterForeground=' 'resumed=' 'willTerminate=' 'didReceiveMemoryWarning=' 'taskExpiring=' 'settingsDidChange=' 'identityDidChange=' 'significantTimeChange=' 'performFetch=' 'didReceiveEvent=' 'didReceiveNotification=' 'didReceiveRemoteNotification=' 'protectedDataWillBecomeUnavailable=' 'protectedDataDidBecomeAvailable=' 'handleEventsForBackgroundTransfer=' 'transferDidFinish=' 'transferNeedsLogin=' 'sceneWillConnect=' 'sceneDidBecomeActive=' 'sceneWillResignActive=' 'sceneDidEnterBackground=' 'sceneWillEnterForeground=' 'sceneDidDisconnect=' 'didDiscardScenes=')
     local -ar arg_specs=(
         '*--on[A command for a message; * for those that have none.]:message=command:{__torpor_complete "${___on[@]}"}'
         '--answers[Read the answers from standard input.]'
@@ -1231,6 +1232,7 @@ _torpor_app_state_save() {
     local -i ret=1
     local -ar arg_specs=(
         ':file:_files'
+        '--scene[Scene inside the app, instead of the app itself.]:name:'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
@@ -1256,6 +1258,7 @@ _torpor_app_state_restore() {
 _torpor_app_state_discard() {
     local -i ret=1
     local -ar arg_specs=(
+        '--scene[Scene inside the app, instead of the app itself.]:name:'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'

@@ -95,7 +95,7 @@ package final class Supervisor: Room {
     /// Apps that are made of templates.
     package private(set) lazy var scenes = Scenes(self)
     /// Scenes that apps show in their own process.
-    package private(set) lazy var innerScenes = InnerScenes(self)
+    package var innerScenes: InnerScenes { scenes.inner }
     /// Looks for file locks of apps that are suspended.
     private(set) lazy var lockWatch = LockWatch(engine, recorder)
     /// Nothing is carried out any more: all that is left is to end every process.

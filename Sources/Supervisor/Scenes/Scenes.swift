@@ -21,6 +21,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     /// Writes sessions, one after the other.
     private let disk: BackgroundWorker
+    /// Those that apps show in their own process.
+    package private(set) lazy var inner = InnerScenes(supervisor)
     /// Who waits until a session is on the disk, by the names of the apps.
     private var opening: [String: [(Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) -> Void]] = [:]
     /// Launches that wait for a place, in the order in which they came.
@@ -48,7 +50,6 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     var lastLook: (boot: Duration, wallClock: Int64)?
 
     var roster: SceneRoster { supervisor.inForce.roster }
-    var inner: InnerScenes { supervisor.innerScenes }
 
     init(_ supervisor: Supervisor) {
         self.supervisor = supervisor

@@ -280,6 +280,7 @@ import Varlink
             try daemon.done(.disconnect, "desk@ann")
             try daemon.stop()
             try daemon.startAgain()
+            try daemon.waitUntilItAnswers()
             try Self.wait(daemon, ["ann": SceneInfo.unattached, "bob": "active", "cid": "background"])
             try daemon.done(.suspend, "desk")
             let pid = try #require(try daemon.summary("desk").pid)
