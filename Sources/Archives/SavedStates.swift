@@ -39,6 +39,8 @@ package final class SavedStates: Room, LifecycleObserver {
     }
 
     package func forget(_ app: AppRuntime) {
+        // It goes on as a scene inside another one.
+        if host.isScene(named: app.name) { return }
         let folder = archives(of: app)
         guard File.exists(folder.path) || folders.isBusy(folder) else { return }
         let name = app.name
@@ -60,8 +62,8 @@ package final class SavedStates: Room, LifecycleObserver {
     }
 
     /// Calls back when all that was asked for in the app's folder by now is done.
-    func whenDone(_ app: AppRuntime, _ completion: @escaping () -> Void) {
-        folders.whenDone(archives(of: app), completion)
+    package func whenDone(_ app: AppRuntime, scene: String? = nil, _ completion: @escaping () -> Void) {
+        folders.whenDone(archives(of: app, scene: scene), completion)
     }
 
     // MARK: What apps ask

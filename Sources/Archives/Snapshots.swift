@@ -39,7 +39,7 @@ package final class Snapshots: Room, LifecycleObserver {
 
     package func forget(_ app: AppRuntime) {
         app.snapshotRun = nil
-        removeSnapshot(of: app)
+        if !host.isScene(named: app.name) { removeSnapshot(of: app) }
     }
 
     /// Where an app's snapshot is.
@@ -48,8 +48,8 @@ package final class Snapshots: Room, LifecycleObserver {
     }
 
     /// Calls back when all that was asked for in the app's folder by now is done.
-    func whenDone(_ app: AppRuntime, _ completion: @escaping () -> Void) {
-        folders.whenDone(snapshots(of: app), completion)
+    package func whenDone(_ app: AppRuntime, scene: String? = nil, _ completion: @escaping () -> Void) {
+        folders.whenDone(snapshots(of: app, scene: scene), completion)
     }
 
     /// What there is of an app; nil for none.

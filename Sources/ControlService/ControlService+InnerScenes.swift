@@ -14,13 +14,15 @@ import VarlinkServer
 extension ControlService {
     /// An app with scenes inside, as clients see it.
     func owner(_ app: AppRuntime) -> SceneTemplateInfo {
-        SceneTemplateInfo(
+        var info = SceneTemplateInfo(
             name: app.name,
             live: Int64(supervisor.innerScenes.liveCount(of: app)),
             maxLive: app.specification.innerScenes?.maxLive.map(Int64.init),
             sessions: Int64(supervisor.innerScenes.count(of: app)),
             maxSessions: Int64(app.specification.innerScenes?.maxSessions ?? 0)
         )
+        info.inside = true
+        return info
     }
 
     /// Makes a scene inside an app where there is none, and connects it.
@@ -44,20 +46,11 @@ extension ControlService {
 
     /// Carries out a verb on scenes inside apps; false where it names none.
     func carryOutInside(_ request: VerbRequest, for peer: Peer, _ reply: Reply) -> Bool {
-        let isForAll = request.verb == .disconnect || request.verb == .discard
-        var scenes: [(AppRuntime, SceneSession)] = []
-        var others: [String] = []
-        for name in request.apps {
-            if let scene = supervisor.innerScenes.scene(named: name) {
-                scenes.append(scene)
-            } else if isForAll, let app = supervisor.innerScenes.owner(named: name) {
-                scenes += supervisor.innerScenes.sessions(of: app).map { (app, $0) }
-            } else {
-                others.append(name)
-            }
-        }
+        let (scenes, others) = scenesInside(request)
         if scenes.isEmpty { return false }
         if let other = others.first {
+            // A name that nobody has is told as that.
+            if (try? selection.resolve([other])) == nil { return false }
             reply.fail(
                 "\(scenes[0].1.app) is a scene inside an app, and \(other) is not: name them in requests of their own"
             )
@@ -72,6 +65,37 @@ extension ControlService {
         }
         return true
     }
+
+    /// The scenes inside apps that a verb names, each once, and the names that stand for none.
+    private func scenesInside(_ request: VerbRequest) -> (scenes: [(AppRuntime, SceneSession)], others: [String]) {
+        let owners = supervisor.innerScenes.owners
+        guard !owners.isEmpty, request.apps.count(where: Self.isGlob) <= Selection.mostSearches else {
+            return ([], request.apps)
+        }
+        let isForAll = request.verb == .disconnect || request.verb == .discard
+        var scenes: [(AppRuntime, SceneSession)] = []
+        var others: [String] = []
+        var seen: Set<String> = []
+        for name in request.apps {
+            var found: [(AppRuntime, SceneSession)] = []
+            if let scene = supervisor.innerScenes.scene(named: name) {
+                found = [scene]
+            } else if isForAll, let app = supervisor.innerScenes.owner(named: name) {
+                found = supervisor.innerScenes.sessions(of: app).map { (app, $0) }
+            } else if name.contains("@"), name.utf8.count <= 128, Self.isGlob(name) {
+                for app in owners {
+                    found += supervisor.innerScenes.sessions(of: app).filter {
+                        Selection.matches(Array($0.app.utf8)[...], Array(name.utf8)[...])
+                    }.map { (app, $0) }
+                }
+            }
+            if found.isEmpty { others.append(name) }
+            scenes += found.filter { seen.insert($0.1.app).inserted }
+        }
+        return (scenes, others)
+    }
+
+    private static func isGlob(_ name: String) -> Bool { name.utf8.contains { $0 == 0x2a || $0 == 0x3f } }
 
     /// Why a verb is none for scenes inside apps; nil where it is one.
     private static func refusal(of verb: Verb) -> String? {
@@ -89,35 +113,39 @@ extension ControlService {
         for peer: Peer,
         _ reply: Reply
     ) {
+        // Asked again after torpord was lost, it is only waited for.
+        let asked = scenes.filter { $0.app.tokens.standing(of: request.token) != .unknown }.map(\.app.id)
+        for (app, _) in scenes where !asked.contains(app.id) { app.tokens.take(request.token) }
+        var carriedOut: Set<AppID> = []
         let items = scenes.map { app, session in
             var item = PendingCall.Item(app: app.id, target: .done, incarnation: 0, generation: 0)
             do throws(RequestError) {
                 let goal = try goal(of: request, session, app)
-                let isAgain = request.token != nil && app.tokens.standing(of: request.token) != .unknown
-                app.tokens.take(request.token)
-                if let goal, !isAgain, request.verb != .discard {
-                    note(
-                        app,
-                        .asked,
-                        text: "is asked to have its scene \(session.name) \(Self.text(goal))",
-                        reason: Self.name(of: peer)
-                    )
+                let machine = machine(app)
+                // What comes of a run that ends meanwhile is not what was asked for.
+                let incarnation = machine.isAlive ? machine.incarnation : machine.incarnation + 1
+                if !asked.contains(app.id), request.verb != .discard {
+                    let text = "is asked to have its scene \(session.name) \(Self.text(goal))"
+                    note(app, .asked, text: text, reason: Self.name(of: peer))
                     try supervisor.innerScenes.move(session, to: goal, app)
                 }
+                carriedOut.insert(app.id)
                 // One that is discarded may be gone already.
                 let number = supervisor.innerScenes.knownNumber(of: session.app) ?? 0
                 item = PendingCall.Item(
                     app: app.id,
-                    target: .scene(number, goal ?? .unattached, name: session.app),
-                    incarnation: 0,
+                    target: .scene(number, goal, name: session.app),
+                    incarnation: incarnation,
                     generation: 0
                 )
             } catch {
-                app.tokens.giveBack(request.token)
                 item.result = result(session.app, app, ok: false, "\(error)", "refused")
             }
             if item.result == nil, !request.wait { item.result = result(session.app, app, ok: true, "is on its way") }
             return item
+        }
+        for (app, _) in scenes where !asked.contains(app.id) && !carriedOut.contains(app.id) {
+            app.tokens.giveBack(request.token)
         }
         let waiter = PendingCall(reply: reply, items: items)
         if request.verb == .discard, request.wait {
@@ -135,12 +163,12 @@ extension ControlService {
         }
     }
 
-    /// Where the scene is to be; nil where it is already somewhere that is as good.
+    /// Where the scene is to be.
     private func goal(
         of request: VerbRequest,
         _ session: SceneSession,
         _ app: AppRuntime
-    ) throws(RequestError) -> SceneGoal? {
+    ) throws(RequestError) -> SceneGoal {
         let scenes = supervisor.innerScenes
         let scene = scenes.knownNumber(of: session.app).flatMap { scenes.machine(of: $0, app) }
         switch request.verb {
@@ -159,12 +187,19 @@ extension ControlService {
     }
 
     /// How a scene has come to where it was wanted; nil while it is on its way.
-    func judge(_ scene: SceneID, _ goal: SceneGoal, _ name: String, _ app: AppRuntime) -> VerbResult? {
+    func judge(
+        _ item: PendingCall.Item,
+        _ scene: SceneID,
+        _ goal: SceneGoal,
+        _ name: String,
+        _ app: AppRuntime
+    ) -> VerbResult? {
         let machine = coordinator.machine(app.id)
         let found = machine.sceneMachines.first { $0.id == scene }
+        let isOnItsWay = machine.isAlive || machine.isWaitingToLaunch || coordinator.isHeld(app.id)
         if goal == .unattached {
-            guard found?.state ?? .unattached == .unattached else {
-                return found?.goal == .unattached ? nil : overtaken(name, app)
+            guard found?.state ?? .unattached == .unattached, found?.awaiting == nil else {
+                return found?.goal == .unattached ? nil : overtaken(name, found, app)
             }
             let isThere = supervisor.innerScenes.scene(named: name) != nil
             return result(name, app, ok: true, isThere ? "is disconnected" : "was discarded")
@@ -172,17 +207,15 @@ extension ControlService {
         if found?.goal != goal, let refusal = supervisor.innerScenes.refusal(of: scene) {
             return result(name, app, ok: false, "is not connected: \(refusal)", "refused")
         }
-        guard let found else {
-            guard machine.isAlive || coordinator.isHeld(app.id) else {
-                let why = machine.lastEnding.map { " (\($0.rawValue))" } ?? ""
-                return result(name, app, ok: false, "is not connected: \(app.name) has ended\(why)", "ended")
-            }
-            return coordinator.isHeld(app.id) ? nil : overtaken(name, app)
+        if item.incarnation != 0, machine.incarnation > item.incarnation || !isOnItsWay {
+            let why = machine.lastEnding.map { " (\($0.rawValue))" } ?? ""
+            return result(name, app, ok: false, "is not \(Self.text(goal)): \(app.name) has ended\(why)", "ended")
         }
-        if found.goal != goal, !found.returns { return overtaken(name, app) }
+        guard let found, found.goal == goal else { return overtaken(name, found, app) }
         if found.state == goal.state { return result(name, app, ok: true, "is \(Self.text(of: found, machine))") }
-        guard goal == .active, machine.transition == nil, found.awaiting == nil else { return nil }
-        if found.returns || machine.goal != .active, !coordinator.isHeld(app.id) { return overtaken(name, app) }
+        guard goal == .active, machine.transition == nil, found.awaiting == nil, !coordinator.isHeld(app.id) else {
+            return nil
+        }
         if machine.isCovered {
             return result(name, app, ok: true, "comes to the foreground when the session is unlocked")
         }
@@ -195,8 +228,9 @@ extension ControlService {
         scene.state == .background && app.state == .suspended ? AppState.suspended.rawValue : "\(scene.state)"
     }
 
-    private func overtaken(_ name: String, _ app: AppRuntime) -> VerbResult {
-        result(name, app, ok: false, "was asked for something else meanwhile", "overtaken")
+    private func overtaken(_ name: String, _ scene: SceneMachine?, _ app: AppRuntime) -> VerbResult {
+        let wanted = Self.text(scene?.goal ?? .unattached)
+        return result(name, app, ok: false, "was asked for something else meanwhile: to be \(wanted)", "overtaken")
     }
 
     private func result(

@@ -188,10 +188,12 @@ extension ControlService {
     /// An app with scenes inside comes to the foreground with the one that was used last, where none returns with it.
     private func requireScene(inside app: AppRuntime) throws(RequestError) {
         guard app.specification.innerScenes != nil, !machine(app).canComeToForeground else { return }
-        guard let last = supervisor.innerScenes.lastUsed(of: app) else {
+        let last = supervisor.innerScenes.toComeBack(with: app)
+        guard let first = last.first else {
             throw RequestError("has no scenes to show: ‘torpor scene open \(app.name)@NAME’ opens one")
         }
-        try supervisor.innerScenes.move(last, to: .active, app)
+        try supervisor.innerScenes.move(first, to: .active, app)
+        for other in last.dropFirst() { try? supervisor.innerScenes.move(other, to: .active, app) }
     }
 
     private func request(for request: VerbRequest, _ machine: AppMachine) -> Request? {
@@ -288,7 +290,7 @@ extension ControlService {
         let machine = coordinator.machine(app.id)
         switch item.target {
         case .done: return result(app, ok: true, "was reset")
-        case .scene(let scene, let goal, let name): return judge(scene, goal, name, app)
+        case .scene(let scene, let goal, let name): return judge(item, scene, goal, name, app)
         case .gone:
             if !machine.isAlive, !coordinator.isHeld(app.id) {
                 if machine.isWaitingToLaunch { return overtaken(app, machine) }

@@ -92,7 +92,7 @@ extension ControlService {
     func sceneHint(_ name: String) -> String? {
         if let (app, session) = supervisor.innerScenes.scene(named: name) {
             return
-                "\(session.app) is a scene inside \(app.name), and no app: ‘torpor help scene’ has what can be done with it"
+                "\(session.app) is a scene inside \(app.name), and no app: ‘torpor scene list’ shows it, ‘torpor history \(app.name)’ what it went through"
         }
         if let (template, _) = AppName.sceneParts(name), supervisor.innerScenes.owner(named: template) != nil {
             return

@@ -44,6 +44,11 @@ final class History {
         do throws(Selection.Unknown) {
             apps = try supervisor.selection.resolve([app]).map(\.name)
         } catch {
+            // Of a scene inside an app the app's events tell.
+            if let (owner, _) = supervisor.innerScenes.scene(named: app) {
+                apps = [owner.name]
+                return
+            }
             apps = [app]
             unknown = error
         }

@@ -257,6 +257,7 @@ extension AppMachine {
         phase = .notRunning(.resting)
         lastEnding = reason
         goal = .notRunning
+        scenes = nil
         let ending = Ending(
             incarnation: incarnation,
             reason: reason,

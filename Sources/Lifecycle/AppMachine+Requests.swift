@@ -95,8 +95,8 @@ extension AppMachine {
 
     mutating func start(foreground: Bool, reason: LaunchReason, into actions: inout [Action], now: Duration) {
         // An app that opts out of the background would be ended as soon as it was there.
-        var foreground = foreground || rules.exitsOnSuspend
-        if foreground, rules.hasScenes { foreground = bringScenesBack() }
+        let isWanted = foreground || rules.exitsOnSuspend
+        let foreground = isWanted && (!rules.hasScenes || bringScenesBack())
         switch phase {
         case .notRunning:
             if failed { ledger = [] }
@@ -107,6 +107,8 @@ extension AppMachine {
         case .launching, .running:
             // Asked to start what runs already: only a foreground start moves it.
             if foreground { setGoal(.active) }
+            // It has nothing to show, and runs all the same.
+            if isWanted, !foreground, goal == .suspended { setGoal(.background) }
             walk(into: &actions, now: now)
         case .terminating(var terminating):
             terminating.relaunch = Relaunch(foreground: foreground, reason: reason)
@@ -131,6 +133,7 @@ extension AppMachine {
         }
         setGoal(.notRunning)
         interruptions = 0
+        letScenesGo()
         switch phase {
         case .notRunning:
             edgeDeadline = nil
@@ -214,6 +217,7 @@ extension AppMachine {
     private mutating func forceQuit(into actions: inout [Action], now: Duration) {
         setGoal(.notRunning)
         interruptions = 0
+        letScenesGo()
         switch phase {
         case .notRunning:
             edgeDeadline = nil
@@ -244,6 +248,7 @@ extension AppMachine {
         } else {
             terminate(.evicted, politely: running.state != .suspended, isHurried: true, into: &actions, now: now)
         }
+        letScenesGo()
         setGoal(.notRunning)
     }
 }

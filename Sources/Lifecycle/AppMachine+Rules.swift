@@ -9,6 +9,7 @@ extension AppMachine {
         if !isAlive || watchdogInterval == rules.watchdog { watchdogInterval = new.watchdog }
         if watchdogInterval == nil { watchdogDeadline = nil }
         rules = new
+        if !new.hasScenes { scenes = nil }
     }
 
     /// Whether it is ending only to be launched again with its new definition: nobody else has to see to that.

@@ -56,7 +56,7 @@ extension AppMachine {
         guard let ceiling = sceneCeiling else { return true }
         switch message {
         case .willResignActive, .didEnterBackground:
-            return sceneMachines.allSatisfy { $0.state <= ceiling && $0.awaiting != .sceneWillConnect }
+            return sceneMachines.allSatisfy { $0.state <= ceiling && !$0.comesNearer }
         default: return areScenesSettled(under: ceiling)
         }
     }
@@ -88,10 +88,15 @@ extension AppMachine {
     private func nextOfScenes(under ceiling: SceneState) -> (index: Int, message: Message)? {
         let all = sceneMachines
         guard !all.contains(where: { $0.awaiting != nil }) else { return nil }
+        // Whoever is wanted in the foreground connects there, if the app is on its way.
+        let waitsForApp = ceiling == .background && (effectiveGoal == .active || effectiveGoal == .inactive)
         // Those in use first: none is still active while others are in the background already.
         let goAway = all.indices.filter { all[$0].state > min(all[$0].goal.state, ceiling) }
         let goesAway = goAway.max { (all[$0].state, $1) < (all[$1].state, $0) }
-        guard let index = goesAway ?? all.firstIndex(where: { $0.next(under: ceiling) != nil }),
+        func mayCome(_ scene: SceneMachine) -> Bool {
+            scene.next(under: ceiling) != nil && !(waitsForApp && scene.state == .unattached && scene.goal == .active)
+        }
+        guard let index = goesAway ?? all.firstIndex(where: mayCome),
             let message = all[index].next(under: ceiling)
         else { return nil }
         return (index, message)
@@ -145,17 +150,15 @@ extension AppMachine {
         now: Duration
     ) throws(RequestError) {
         guard rules.hasScenes else { throw RequestError("has no scenes inside: write scenes = { inside = true }") }
-        if wanted == .unattached, !sceneMachines.contains(where: { $0.id == id }) { return }
-        if scenes == nil { scenes = Shared([]) }
-        if !sceneMachines.contains(where: { $0.id == id }) { scenes?.value.append(SceneMachine(id: id)) }
-        let index = sceneMachines.firstIndex { $0.id == id } ?? 0
-        scenes?.value[index].goal = wanted
-        scenes?.value[index].returns = false
+        guard want(id, wanted) else { return }
         goalGeneration += 1
-        let isAttached = sceneMachines[index].state != .unattached
+        let isAttached = sceneMachines.contains { $0.id == id && $0.state != .unattached }
         switch phase {
         case .notRunning, .terminating:
-            if wanted != .unattached { start(foreground: wanted == .active, reason: .user, into: &actions, now: now) }
+            if wanted != .unattached {
+                // Another one may wait for the same launch, and be wanted nearer.
+                start(foreground: hasSceneInForeground, reason: .user, into: &actions, now: now)
+            }
         case .launching, .running:
             if wanted == .active {
                 start(foreground: true, reason: .user, into: &actions, now: now)
@@ -166,6 +169,25 @@ extension AppMachine {
         }
         scenesChanged(into: &actions, now: now)
         dropScenes()
+    }
+
+    /// Notes where a scene is wanted; false where nothing is to be noted.
+    mutating func want(_ id: SceneID, _ wanted: SceneGoal) -> Bool {
+        var index = sceneMachines.firstIndex { $0.id == id }
+        if index == nil {
+            guard wanted != .unattached else { return false }
+            index = sceneMachines.count
+            scenes = Shared(sceneMachines + [SceneMachine(id: id)])
+        }
+        guard let index else { return false }
+        scenes?.value[index].goal = wanted
+        scenes?.value[index].returns = false
+        return true
+    }
+
+    /// Somebody wants the app ended: none of its scenes comes back with it.
+    mutating func letScenesGo() {
+        for index in sceneMachines.indices { _ = want(sceneMachines[index].id, .unattached) }
     }
 
     /// The app is to come to the foreground: with the scenes that were there last, unless others are wanted there. Whether
@@ -243,6 +265,11 @@ extension AppMachine {
 
     /// When the first of them is late.
     var nextSceneDeadline: Duration? { sceneMachines.compactMap(\.deadline?.at).min() }
+
+    /// One that has not answered in time.
+    public func lateScene(now: Duration) -> SceneMachine? {
+        sceneMachines.first { $0.deadline.map { $0.at <= now } ?? false }
+    }
 
     /// Judges those that are late.
     mutating func sceneDeadlines(into actions: inout [Action], now: Duration) {

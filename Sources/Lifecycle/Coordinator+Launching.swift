@@ -132,7 +132,13 @@ extension Coordinator {
         var trial = machine
         _ = try trial.request(request, now: now)
         forgetPending(app)
-        nodes[app].pendingGoal = request
+        if case .scene(let id, let goal) = request {
+            // It is known from now on; what waits is that its app goes where it can be.
+            _ = nodes[app].machine.want(id, goal)
+            nodes[app].pendingGoal = goal == .active ? .foreground : .wake(Wake())
+        } else {
+            nodes[app].pendingGoal = request
+        }
         touch(app)
         for other in graph.requires[app] where !isUp(other) { wake(other, now: now) }
         bringWhenAwake(app, now: now)

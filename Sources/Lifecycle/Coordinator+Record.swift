@@ -86,8 +86,8 @@ extension Coordinator {
         case .wake(let wake): record.put(UInt8(wake.foreground ? 17 : 13))
         case .reset: record.put(UInt8(14))
         case .forceSuspend: record.put(UInt8(16))
-        // Where a scene is wanted is written down with its session.
-        case .scene(_, let goal): record.put(UInt8(goal == .active ? 5 : goal == .background ? 13 : 0))
+        // The app's part of it is what waits.
+        case .scene: record.put(UInt8(0))
         // Those never wait for other apps.
         case .hold, .release, .mode, .cover: record.put(UInt8(0))
         }

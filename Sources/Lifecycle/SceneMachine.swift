@@ -59,10 +59,19 @@ public struct SceneMachine: Sendable, Hashable {
     public internal(set) var returns = false
     /// It could prepare for the end of its app, and has not been in the foreground since.
     public internal(set) var isPrepared = false
-    var deadline: Deadline?
+    /// When its answer is late; nil where it owes none, or has all the time.
+    public internal(set) var deadline: Deadline?
 
     /// One that nobody wants anywhere.
     public init(id: SceneID) { self.id = id }
+
+    /// One that is not connected, and wanted somewhere.
+    public init(id: SceneID, goal: SceneGoal, returns: Bool) {
+        (self.id, self.goal, self.returns) = (id, goal, returns)
+    }
+
+    /// One that is wanted where another one of its number was, in a run of its app that has ended.
+    public init(wanting scene: SceneMachine) { self.init(id: scene.id, goal: scene.goal, returns: scene.returns) }
 
     /// One as an earlier supervisor knew it.
     public init(
@@ -78,11 +87,16 @@ public struct SceneMachine: Sendable, Hashable {
         (self.connectsInForeground, self.returns, self.isPrepared) = (connectsInForeground, returns, isPrepared)
     }
 
-    /// When its answer is late; nil where it owes none, or has all the time.
-    public var answerBy: Duration? { deadline?.at }
-
     /// Whether nothing is to be said of it any more.
     var isOver: Bool { state == .unattached && goal == .unattached && awaiting == nil }
+
+    /// Whether it is told something that brings it nearer.
+    var comesNearer: Bool {
+        switch awaiting {
+        case .sceneWillConnect, .sceneWillEnterForeground, .sceneDidBecomeActive: true
+        default: false
+        }
+    }
 
     /// What it is told next on its way; nil when it is where it can be, or owes an answer.
     func next(under ceiling: SceneState) -> Message? {

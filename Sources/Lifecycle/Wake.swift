@@ -19,7 +19,10 @@ public struct Wake: Sendable, Hashable {
 
 extension AppMachine {
     /// Something happened that the app should be awake for.
-    mutating func wake(_ wake: Wake, into actions: inout [Action], now: Duration) throws(RequestError) {
+    mutating func wake(_ order: Wake, into actions: inout [Action], now: Duration) throws(RequestError) {
+        var wake = order
+        // It comes there with a scene, or not at all.
+        if wake.foreground, !canComeToForeground { wake.foreground = false }
         switch phase {
         case .notRunning(.resting):
             let isAllowed = allowsLaunchByEvent || (wake.overridesForceQuit && lastEnding == .forceQuit && !failed)

@@ -327,7 +327,14 @@ public enum ManagerInterface {
         )
 
         # A template, or an app with scenes inside: how many of them have a process or are connected, how many may, how many sessions there are, and may be.
-        type SceneTemplate (name: string, live: int, max_live: ?int, sessions: int, max_sessions: int)
+        type SceneTemplate (
+          name: string,
+          live: int,
+          max_live: ?int,
+          sessions: int,
+          max_sessions: int,
+          inside: ?bool
+        )
 
         # Something that happened, and why. "sequence" grows with every event, over instances and boots too.
         type Event (

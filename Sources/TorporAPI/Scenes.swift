@@ -159,6 +159,8 @@ public struct SceneTemplateInfo: Hashable, Sendable {
     public var sessions: Int64
     /// How many there may be.
     public var maxSessions: Int64
+    /// Whether it is an app that has them inside.
+    public var inside = false
 
     /// Makes one from its parts.
     public init(name: String, live: Int64, maxLive: Int64?, sessions: Int64, maxSessions: Int64) {
@@ -176,13 +178,15 @@ public struct SceneTemplateInfo: Hashable, Sendable {
             sessions: try fields.int("sessions"),
             maxSessions: try fields.int("max_sessions")
         )
+        // One of before there were scenes inside apps has none.
+        inside = try fields.optionalBool("inside") ?? false
     }
 
     /// It as an object.
     public var json: JSON {
         [
             "name": .string(name), "live": .int(live), "max_live": .optional(maxLive), "sessions": .int(sessions),
-            "max_sessions": .int(maxSessions),
+            "max_sessions": .int(maxSessions), "inside": .bool(inside),
         ]
     }
 }

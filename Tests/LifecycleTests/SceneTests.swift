@@ -358,6 +358,103 @@ struct SceneTests {
         #expect(other.machine.state == .background)
     }
 
+    @Test("one that is opened for a suspended app connects in the foreground, where it is wanted")
+    func opensSuspended() throws {
+        var stage = try stage(foreground: [1])
+        try stage.ask(.suspend)
+        stage.answerAll()
+        stage.tell(.stopConfirmed)
+        _ = stage.heard()
+        try stage.ask(.scene(2, .active))
+        stage.answerAll()
+        #expect(stage.heard() == ["resumed", "2 sceneWillConnect", "2 sceneDidBecomeActive"])
+        #expect(stage.state(1) == .background)
+    }
+
+    @Test("an open in the background takes the foreground from nobody who waits for the same launch")
+    func opensBeside() throws {
+        var stage = try stage(foreground: [1])
+        stage.tell(.mainExited(.exited(code: 1)))
+        stage.tell(.allGone)
+        try stage.ask(.scene(2, .background))
+        stage.comeUp()
+        #expect(stage.state(1) == .active && stage.state(2) == .background && stage.machine.state == .active)
+    }
+
+    @Test("who is opened while the app is being stopped comes back alone")
+    func opensWhileStopping() throws {
+        var stage = try stage(foreground: [1, 2])
+        try stage.ask(.stop(.stopped))
+        try stage.ask(.scene(3, .active))
+        stage.tell(.mainExited(.exited(code: 0)))
+        stage.tell(.allGone)
+        stage.comeUp()
+        #expect(stage.machine.sceneMachines.map(\.id) == [3] && stage.state(3) == .active)
+    }
+
+    @Test("without a scene to show an event for the foreground, and a start, wake a suspended app all the same")
+    func wakesWithoutScene() throws {
+        for request in [Request.wake(Wake(foreground: true)), .start(background: false)] {
+            var stage = Stage()
+            try stage.ask(.scene(1, .background))
+            stage.comeUp()
+            try stage.ask(.suspend)
+            stage.tell(.stopConfirmed)
+            try stage.ask(request)
+            stage.answerAll()
+            #expect(stage.machine.state == .background && stage.machine.goal == .background)
+        }
+    }
+
+    @Test("what it requires that cannot be had leaves no scene behind")
+    func dependencyFails() throws {
+        var bench = Bench { rules in
+            rules.readiness = .delegate
+            rules.hasScenes = true
+        }
+        _ = try bench.ask(.scene(1, .background))
+        _ = bench.tell(.dependencyFailed)
+        #expect(bench.machine.sceneMachines.isEmpty && bench.machine.state == .notRunning)
+    }
+
+    @Test("opens that wait for what the app requires are all carried out, but those that were taken back")
+    func opensWhileHeld() throws {
+        var rules = AppRules()
+        rules.readiness = .delegate
+        rules.hasScenes = true
+        let coordinator = try Coordinator([
+            AppDefinition(name: "db", rules: AppRules(), requires: [], after: [], launchesIntoForeground: true),
+            AppDefinition(name: "desk", rules: rules, requires: ["db"], after: [], launchesIntoForeground: true),
+        ])
+        let (db, desk, now) = (0, 1, Duration.seconds(100))
+        _ = try coordinator.request(.scene(1, .active), of: desk, now: now)
+        _ = coordinator.handle(.launched, of: db, now: now)
+        _ = coordinator.handle(.launched, of: desk, now: now)
+        _ = coordinator.handle(.delegate(attached: true), of: desk, now: now)
+        func answer() {
+            for _ in 0..<40 {
+                let machine = coordinator.machine(desk)
+                if let scene = machine.sceneMachines.first(where: { $0.awaiting != nil }), let message = scene.awaiting
+                {
+                    _ = coordinator.handle(.scene(scene.id, .answered(message, failed: false)), of: desk, now: now)
+                } else if let message = machine.awaitedMessage {
+                    _ = coordinator.handle(.answered(message), of: desk, now: now)
+                }
+            }
+        }
+        answer()
+        #expect(coordinator.machine(desk).state == .active)
+        _ = coordinator.handle(.mainExited(.exited(code: 1)), of: db, now: now)
+        _ = coordinator.handle(.allGone, of: db, now: now)
+        for id in [2, 3, 4] as [SceneID] { _ = try coordinator.request(.scene(id, .active), of: desk, now: now) }
+        _ = try coordinator.request(.scene(4, .unattached), of: desk, now: now)
+        _ = coordinator.handle(.deadline, of: db, now: now + .seconds(1))
+        _ = coordinator.handle(.launched, of: db, now: now + .seconds(1))
+        answer()
+        let states = coordinator.machine(desk).sceneMachines.map { "\($0.id) \($0.state)" }
+        #expect(states == ["1 active", "2 active", "3 active"])
+    }
+
     @Test("an app without scenes refuses them")
     func without() throws {
         var bench = Bench()

@@ -39,13 +39,17 @@ struct Apply {
             diff.apps[index].changes = []
         }
         self.diff = diff
-        templates = Self.templates(old.templates, new.templates)
+        templates = Self.templates(old.templates, new.templates, inside: new.apps.filter { $0.innerScenes != nil })
     }
 
     /// What happens to templates themselves; what it means for their scenes is told of each of these.
     private let templates: [AppliedApp]
 
-    private static func templates(_ old: [AppSpecification], _ new: [AppSpecification]) -> [AppliedApp] {
+    private static func templates(
+        _ old: [AppSpecification],
+        _ new: [AppSpecification],
+        inside: [AppSpecification]
+    ) -> [AppliedApp] {
         let before = Set(old.map(\.name))
         let after = Set(new.map(\.name))
         return new.filter { !before.contains($0.name) }.map {
@@ -55,11 +59,13 @@ struct Apply {
                 message: "is a template: ‘torpor scene open \($0.name)@NAME’ makes scenes"
             )
         }
-            + old.filter { !after.contains($0.name) }.map {
+            + old.filter { !after.contains($0.name) }.map { template in
                 AppliedApp(
-                    app: $0.name,
+                    app: template.name,
                     kind: "removed",
-                    message: "is no template any more: sessions of its scenes are kept for 30 days"
+                    message: inside.contains { $0.name == template.name }
+                        ? "is no template any more, and has its scenes inside"
+                        : "is no template any more: sessions of its scenes are kept for 30 days"
                 )
             }
     }

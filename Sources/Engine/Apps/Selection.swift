@@ -41,7 +41,7 @@ package struct Selection {
     }
 
     /// Patterns, tags and templates that one request may have: each is compared with every app, on the loop.
-    static let mostSearches = 64
+    package static let mostSearches = 64
     /// Bytes of a glob. A name has fewer; a longer glob is mostly stars.
     private static let longestGlob = 128
 

@@ -66,15 +66,19 @@ extension AppSockets {
             channel.queue.removeFirst()
             if channel.lastID == next.id { channel.lastID -= 1 } else { channel.answeredID = next.id }
             if next.isAwaited { deliver(.answered(next.message), to: app.id) }
-            if let scene = next.scene { deliver(.scene(scene, .answered(next.message, failed: false)), to: app.id) }
+            if let scene = next.scene, !isLate(next, channel) {
+                deliver(.scene(scene, .answered(next.message, failed: false)), to: app.id)
+            }
             return pump(app)
         }
         channel.delegate?.sent = next.id
         if next.hasWaited, next.isAwaited { deliver(.delivered(next.message), to: app.id) }
-        if next.hasWaited, let scene = next.scene { deliver(.scene(scene, .delivered(next.message)), to: app.id) }
+        if next.hasWaited, let scene = next.scene, !isLate(next, channel) {
+            deliver(.scene(scene, .delivered(next.message)), to: app.id)
+        }
         let end =
             if let scene = next.scene {
-                supervisor.innerScenes.machine(of: scene, app)?.answerBy
+                supervisor.innerScenes.machine(of: scene, app)?.deadline?.at
             } else {
                 next.isAwaited ? edgeDeadline(of: app)?.at : nil
             }
@@ -92,6 +96,11 @@ extension AppSockets {
             ?? next.scene.flatMap(supervisor.innerScenes.name)).map { " (\($0))" } ?? ""
         note(app, .told, text: "told \(next.message.rawValue)\(topic)")
         delegate.reply.send(["message": message.json], continues: true)
+    }
+
+    /// Whether the scene that it is about has gone on without its answer, and is told something else next.
+    private func isLate(_ outgoing: AppChannel.Outgoing, _ channel: AppChannel) -> Bool {
+        channel.queue.contains { $0.scene == outgoing.scene && $0.id > outgoing.id }
     }
 
     private func edgeDeadline(of app: AppRuntime) -> Deadline? {
@@ -145,17 +154,18 @@ extension AppSockets {
         // That of mail is confirmed when it is recorded: whoever has heard it does not answer again.
         if first.mail == nil { reply.send() }
         let message = first.message
+        let whose = first.scene.flatMap(supervisor.innerScenes.name).map { " (\($0))" } ?? ""
         // An edge that went on without this answer may wait for another one to the same message by now.
         let isAwaited = first.isAwaited && channel.awaitedID == first.id
         if answer.result == .pending {
             let words = answer.text.map { ": \($0)" } ?? ""
             recorder.traceAnswer(app, message, .pending)
-            note(app, .answered, text: "answered \(message.rawValue): pending\(words)")
+            note(app, .answered, text: "answered \(message.rawValue)\(whose): pending\(words)")
             // The time of didEnterBackground is what it is.
             if isAwaited, message != .didEnterBackground, let time = answer.expectedMilliseconds, time > 0 {
                 deliver(.extendTimeout(.milliseconds(time)), to: app.id)
             }
-            if let scene = first.scene, let time = answer.expectedMilliseconds, time > 0 {
+            if let scene = first.scene, !isLate(first, channel), let time = answer.expectedMilliseconds, time > 0 {
                 deliver(.scene(scene, .extends(.milliseconds(time))), to: app.id)
             }
             if first.mail != nil { reply.send() }
@@ -166,12 +176,13 @@ extension AppSockets {
         channel.answeredID = first.id
         if answer.result == .failed {
             let why = answer.text.map { ": \($0)" } ?? ""
-            note(app, .answerFailed, text: "could not do what \(message.rawValue) asks\(why)")
+            note(app, .answerFailed, text: "could not do what \(message.rawValue)\(whose) asks\(why)")
         } else {
             note(
                 app,
                 .answered,
-                text: "answered \(message.rawValue)" + (answer.result == .unhandled ? ": it does not handle it" : "")
+                text: "answered \(message.rawValue)\(whose)"
+                    + (answer.result == .unhandled ? ": it does not handle it" : "")
             )
         }
         if answer.declines.contains(.restoration), first.scene == nil {
@@ -203,7 +214,10 @@ extension AppSockets {
             supervisor.mailboxes.enqueue(app)
         }
         if let scene = first.scene {
-            supervisor.innerScenes.answered(message, scene, answer, app)
+            // What it says of a message that was missed says nothing of a later one.
+            if !isLate(first, channel) {
+                supervisor.innerScenes.answered(message, scene, answer, app)
+            }
             record(app)
         } else if isAwaited {
             deliver(.answered(message), to: app.id)

@@ -194,6 +194,10 @@ final class AppSockets: ShellRoom, LifecycleObserver {
     private func keep(_ request: AppRequest, _ peer: Peer, _ reply: Reply, _ app: AppRuntime) {
         let (states, snapshots, scenes) = (supervisor.savedStates, supervisor.snapshots, supervisor.innerScenes)
         switch request {
+        case .saveState(_, _, let scene?) where scenes.isDiscarded(scene, of: app),
+            .saveSnapshot(_, _, let scene?) where scenes.isDiscarded(scene, of: app):
+            // It hears its last messages, and does as always.
+            reply.send(["bytes": 0])
         case .saveState(let data, let file, let scene):
             if let refusal = scene.flatMap({ scenes.refusalToKeep(of: $0, app) }) { return refuse(reply, refusal) }
             states.saveState(of: app, scene: scene, data: data, file: file, by: peer) { outcome in

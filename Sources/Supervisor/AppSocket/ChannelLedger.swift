@@ -26,6 +26,8 @@ package struct ChannelLedger: Hashable {
         var mail: Int64?
         /// The scene inside the app that it is about.
         var scene: SceneID?
+        /// Its full name.
+        var sceneName: String?
     }
 
     /// Of which run of the app the tasks and messages are.
@@ -72,7 +74,8 @@ package struct ChannelLedger: Hashable {
                 task: message["task"]?.intValue.flatMap { UInt32(exactly: $0) },
                 url: message["url"]?.stringValue,
                 mail: message["mail"]?.intValue,
-                scene: message["scene"]?.intValue.flatMap { SceneID(exactly: $0) }
+                scene: message["scene"]?.intValue.flatMap { SceneID(exactly: $0) },
+                sceneName: message["scene_name"]?.stringValue
             )
         }
         scenes = (json["scenes"]?.arrayValue ?? []).compactMap { SceneEntry($0) }
@@ -99,6 +102,7 @@ package struct ChannelLedger: Hashable {
                         "id": .int(Int64(message.id)), "name": .string(message.message.rawValue),
                         "task": .optional(message.task.map(Int64.init)), "url": .optional(message.url),
                         "mail": .optional(message.mail), "scene": .optional(message.scene.map(Int64.init)),
+                        "scene_name": .optional(message.sceneName),
                     ]
                 }
             ),

@@ -83,7 +83,8 @@ extension AppSockets {
                 task: message.task,
                 url: message.url,
                 mail: message.mail,
-                scene: message.scene
+                scene: message.scene,
+                sceneName: message.scene.flatMap(supervisor.innerScenes.fullName)
             )
         }
         ledger.scenes = supervisor.innerScenes.ledger(of: app)
@@ -123,8 +124,10 @@ extension AppSockets {
         if let url = ledger?.url { _ = try? supervisor.mailboxes.open(.url(url), from: "", key: nil, app) }
         let tasks = isSame ? ledger?.tasks ?? [] : []
         coordinator.restore(app.id, tasks: tasks.map(\.task), holds: ledger?.holds ?? [])
-        if let ledger, ledger.incarnation == machine.incarnation, !ledger.scenes.isEmpty {
-            supervisor.innerScenes.restore(ledger.scenes, of: app)
+        // It may be newer than the record, whose run has ended then.
+        if let ledger, ledger.incarnation >= machine.incarnation, !ledger.scenes.isEmpty {
+            let isOver = ledger.incarnation > machine.incarnation
+            supervisor.innerScenes.restore(ledger.scenes, isOver: isOver, of: app)
         }
         guard machine.isAlive, record.lastID > 0 || !tasks.isEmpty || machine.hasDelegate else { return }
         let channel = channel(of: app)
@@ -140,6 +143,11 @@ extension AppSockets {
             if told.id == record.awaitedID {
                 urlOfAwaited = told.url
                 continue
+            }
+            if let scene = told.scene {
+                // Whose it was is not to be another one's.
+                guard let name = told.sceneName else { continue }
+                supervisor.innerScenes.take(scene, for: name)
             }
             channel.queue.append(
                 AppChannel.Outgoing(

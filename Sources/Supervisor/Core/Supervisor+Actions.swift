@@ -38,6 +38,9 @@ extension Supervisor: ActionPerformer {
     package func willHandle(_ event: AppEvent, of app: AppRuntime) {
         guard event == .deadline else { return }
         let machine = coordinator.machine(app.id)
+        if let scene = machine.lateScene(now: loop.now), let deadline = scene.deadline {
+            return reports.missedDeadline(deadline, app, awaiting: scene.awaiting)
+        }
         guard let missed = machine.deadlines.first(where: { $0.at <= loop.now }) else { return }
         reports.missedDeadline(missed, app, awaiting: machine.awaitedMessage)
     }

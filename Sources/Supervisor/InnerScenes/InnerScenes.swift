@@ -16,21 +16,21 @@ package import Varlink
 package final class InnerScenes: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     /// By the full names of scenes, `APP@NAME`.
-    private var numbers: [String: SceneID] = [:]
-    private var names: [SceneID: String] = [:]
+    var numbers: [String: SceneID] = [:]
+    var names: [SceneID: String] = [:]
     private var lastNumber: SceneID = 0
     /// Who waits until a session is on the disk, by full names.
     private var opening: [String: [(Result<SceneSession, SceneRefusal>) -> Void]] = [:]
-    /// Which scenes of an app were connected when it was looked at last.
-    private var attached: [AppID: Set<SceneID>] = [:]
+    /// The scenes of an app as they were when it was looked at last.
+    var seen: [AppID: [SceneMachine]] = [:]
     /// What apps said of scenes that they did not want.
-    private var refusals: [SceneID: String] = [:]
+    var refusals: [SceneID: String] = [:]
     /// Scenes that are being connected with a state that was saved of them.
-    private var restoring: [AppID: SceneID] = [:]
+    var restoring: [AppID: SceneID] = [:]
     /// Scenes that are discarded, and that their apps still show.
-    private var leaving: Set<String> = []
+    var leaving: Set<String> = []
 
-    private var roster: SceneRoster { supervisor.inForce.roster }
+    var roster: SceneRoster { supervisor.inForce.roster }
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
@@ -70,7 +70,8 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     /// As ``number(of:)``, where it has been given one.
     package func knownNumber(of name: String) -> SceneID? { numbers[name] }
 
-    private func take(_ number: SceneID, for name: String) {
+    /// Takes over a number that an earlier torpord has given.
+    func take(_ number: SceneID, for name: String) {
         numbers[name] = number
         names[number] = name
         lastNumber = max(lastNumber, number)
@@ -157,8 +158,10 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             return completion(.failure(.refused(refusal)))
         }
         if coordinator.id(of: full) != nil { return completion(.failure(.refused("there is an app \(full) already"))) }
+        if let refusal = refusalToConnect(nil, app) { return completion(.failure(.refused("\(full) \(refusal)"))) }
         opening[full] = [completion]
-        supervisor.scenes.make(full, of: app.name, name, options) { [weak self, weak app] session, trouble in
+        supervisor.scenes.make(full, of: app.name, name, options, isInside: true) {
+            [weak self, weak app] session, trouble in
             guard let self else { return }
             let waiters = opening.removeValue(forKey: full) ?? []
             let result: Result<SceneSession, SceneRefusal>
@@ -177,46 +180,104 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
 
     // MARK: Moving
 
-    /// Wants a scene somewhere. Another one is disconnected for it where as many are connected as may be.
+    /// Wants a scene somewhere. Others are disconnected for it where as many are connected as may be.
     package func move(_ session: SceneSession, to goal: SceneGoal, _ app: AppRuntime) throws(RequestError) {
         let number = number(of: session.app)
-        if goal != .unattached { try makePlace(for: number, app) }
         refusals[number] = nil
-        try request(.scene(number, goal), of: app.id)
-        remember(goal, of: session.app)
-        let machine = machine(app)
-        if goal != .unattached || app.kept.goalOfPerson != nil { app.kept.goalOfPerson = machine.goal }
+        do throws(RequestError) {
+            if goal != .unattached {
+                if let refusal = refusalToConnect(number, app) { throw RequestError(refusal) }
+                try makePlace(for: number, app)
+            }
+            try request(.scene(number, goal), of: app.id)
+        } catch {
+            forgetNew(session.app)
+            throw error
+        }
+        if goal == .active {
+            // What was in the foreground before the app ended comes back together, or not at all.
+            for other in sessions(of: app) where other.returns && other.app != session.app {
+                supervisor.scenes.change(other.app) { $0.returns = false }
+            }
+        }
+        supervisor.scenes.used(session.app, isWritten: false)
+        keepGoal(goal, app)
         record(app)
     }
 
-    /// Where it is wanted outlives torpord and the boot.
-    private func remember(_ goal: SceneGoal, of name: String) {
-        let goal = goal == .unattached ? nil : goal
-        if roster[name]?.goal != goal { supervisor.scenes.change(name) { $0.goal = goal } }
+    /// Where the next start takes the app.
+    private func keepGoal(_ goal: SceneGoal, _ app: AppRuntime) {
+        let kept = app.kept.goalOfPerson
+        switch goal {
+        case .active: app.kept.goalOfPerson = .active
+        case .background where kept == nil || kept == .notRunning: app.kept.goalOfPerson = .background
+        case .background, .unattached:
+            if kept == .active, machine(app).goal == .background { app.kept.goalOfPerson = .background }
+        }
+    }
+
+    /// A session that was never connected is none.
+    private func forgetNew(_ name: String) {
+        guard let session = roster[name], !session.wasConnected, !session.isDiscarded else { return }
+        discard([session]) {}
+    }
+
+    /// Why no other scene can be connected; nil where one can, if another one is disconnected for it.
+    private func refusalToConnect(_ scene: SceneID?, _ app: AppRuntime) -> String? {
+        if coordinator.isShuttingDown { return "is not connected, since torpord is shutting down: start torpord again" }
+        let machine = machine(app)
+        if machine.isAlive, !machine.rules.hasScenes {
+            return "cannot be connected: \(app.name) runs without scenes inside until it is launched again"
+        }
+        let others = rivals(of: scene, app)
+        guard let most = app.specification.innerScenes?.maxLive, others.count >= most else { return nil }
+        guard others.count(where: { $0.goal == .background }) <= others.count - most else { return nil }
+        let count = most == 1 ? "a scene of \(app.name) is connected" : "\(most) scenes of \(app.name) are connected"
+        return
+            "cannot be connected: \(count) (scenes.max_live), and all are in the foreground: send one to the background "
+            + "(torpor background)"
+    }
+
+    /// Those that have a place which a scene needs that has none.
+    private func rivals(of scene: SceneID?, _ app: AppRuntime) -> [SceneMachine] {
+        let all = machine(app).sceneMachines.filter { $0.goal != .unattached }
+        return all.contains { $0.id == scene } ? [] : all
     }
 
     private func makePlace(for scene: SceneID, _ app: AppRuntime) throws(RequestError) {
         guard let most = app.specification.innerScenes?.maxLive else { return }
-        let others = machine(app).sceneMachines.filter { $0.id != scene && $0.goal != .unattached }
-        guard others.count >= most else { return }
-        let last = others.filter { $0.goal == .background }.min { usedAt($0.id) < usedAt($1.id) }
-        guard let last, let name = names[last.id] else {
-            let count =
-                most == 1 ? "a scene of \(app.name) is connected" : "\(most) scenes of \(app.name) are connected"
-            throw RequestError(
-                "cannot be connected: \(count) (scenes.max_live), and all are in the foreground: send one to the background "
-                    + "(torpor background)"
-            )
+        try disconnect(rivals(of: scene, app).count - most + 1, of: app)
+    }
+
+    /// Disconnects so many of those in the background, who were used longest ago first.
+    private func disconnect(_ count: Int, of app: AppRuntime) throws(RequestError) {
+        guard count > 0 else { return }
+        let away = machine(app).sceneMachines.filter { $0.goal == .background }
+        for scene in away.sorted(by: { usedAt($0.id) < usedAt($1.id) }).prefix(count) {
+            let most = app.specification.innerScenes?.maxLive ?? 0
+            let name = name(of: scene.id) ?? ""
+            note(app, .sceneDisconnected, text: "has its scene \(name) disconnected: only \(most) may be connected")
+            try request(.scene(scene.id, .unattached), of: app.id)
         }
-        note(app, .sceneDisconnected, text: "its scene \(name) is disconnected for another: \(most) may be connected")
-        try request(.scene(last.id, .unattached), of: app.id)
-        remember(.unattached, of: name)
+    }
+
+    /// Another configuration is in force: fewer may be connected than are.
+    func configure() {
+        for app in owners {
+            guard let most = app.specification.innerScenes?.maxLive else { continue }
+            try? disconnect(machine(app).sceneMachines.count { $0.goal != .unattached } - most, of: app)
+        }
     }
 
     private func usedAt(_ scene: SceneID) -> Int64 { names[scene].flatMap { roster[$0]?.usedAt } ?? 0 }
 
-    /// The scene that somebody used last; nil where the app has none.
-    package func lastUsed(of app: AppRuntime) -> SceneSession? { sessions(of: app).max { $0.usedAt < $1.usedAt } }
+    /// Those that an app comes to the foreground with which has ended since: the ones that were there last, else the one that
+    /// somebody used last; none where it has no scenes.
+    package func toComeBack(with app: AppRuntime) -> [SceneSession] {
+        let all = sessions(of: app)
+        let last = all.filter(\.returns)
+        return last.isEmpty ? all.max { $0.usedAt < $1.usedAt }.map { [$0] } ?? [] : last
+    }
 
     /// Why a scene may not be disconnected; nil where it may.
     package func refusalToDisconnect(_ session: SceneSession, _ app: AppRuntime) -> String? {
@@ -229,100 +290,68 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     /// What the app said when it did not want the scene; nil where it said nothing, or wanted it.
     package func refusal(of scene: SceneID) -> String? { refusals[scene] }
 
-    // MARK: Discarding
-
-    /// Has scenes go for good. Calls back when it is on the disk that they do.
-    package func discard(_ sessions: [SceneSession], _ completion: @escaping () -> Void) {
-        for session in sessions {
-            leaving.insert(session.app)
-            supervisor.scenes.change(session.app) { $0.isDiscarded = true }
-        }
-        supervisor.scenes.whenWritten { [weak self] in
-            self?.discardNow(sessions.map(\.app))
-            completion()
-        }
-    }
-
-    private func discardNow(_ names: [String]) {
-        for name in names {
-            if let number = numbers[name], let app = app(of: name), machine(of: number, app) != nil {
-                try? request(.scene(number, .unattached), of: app.id)
-            }
-        }
-        letGo()
-    }
-
-    private func app(of scene: String) -> AppRuntime? {
-        roster[scene].flatMap { coordinator.id(of: $0.template) }.map { apps[$0] }
-    }
-
-    /// Removes everything of those scenes that nobody shows any more, and has their apps told.
-    private func letGo() {
-        /// Of which the apps have heard before.
-        var gone: [AppID: [String]] = [:]
-        for name in leaving.sorted() {
-            let app = app(of: name)
-            if let app, let number = numbers[name], machine(of: number, app)?.state ?? .unattached != .unattached {
-                continue
-            }
-            leaving.remove(name)
-            if let app, let own = AppName.sceneParts(name)?.scene, roster[name]?.wasConnected == true {
-                gone[app.id, default: []].append(own)
-            }
-            if let number = numbers.removeValue(forKey: name) {
-                names[number] = nil
-                refusals[number] = nil
-            }
-            supervisor.scenes.erase(name)
-        }
-        for (app, names) in gone {
-            let which = names.count == 1 ? "scene \(names[0]) is" : "scenes \(names.joined(separator: ", ")) are"
-            note(apps[app], .sceneDiscarded, text: "its \(which) discarded")
-            supervisor.mailboxes.tellDiscarded(names, apps[app])
-        }
-    }
-
     // MARK: What apps go through
 
     package func ended(_ app: AppRuntime, _ ending: Ending) {
-        guard app.specification.innerScenes != nil || attached[app.id] != nil else { return }
+        guard app.specification.innerScenes != nil || seen[app.id] != nil else { return }
         if let scene = restoring.removeValue(forKey: app.id), let name = name(of: scene), !ending.reason.wasAskedFor,
             ending.reason != .replaced
         {
             setStateAside(of: scene, name, app, "\(app.name) ended while it restored it")
         }
         look(at: app)
-        switch ending.next {
-        case .relaunch, .restart: break
-        case .rest, .gaveUp:
-            // The next start of the supervisor goes on where this one was.
-            guard ending.reason != .shutdown else { break }
-            for session in sessions(of: app) { remember(.unattached, of: session.app) }
-        }
-        if !leaving.isEmpty { loop.later { [weak self] in self?.letGo() } }
     }
 
     package func touched(_ touched: [AppRuntime]) {
-        for app in touched where app.specification.innerScenes != nil || attached[app.id] != nil { look(at: app) }
-        if !leaving.isEmpty { loop.later { [weak self] in self?.letGo() } }
+        for app in touched where app.specification.innerScenes != nil || seen[app.id] != nil { look(at: app) }
     }
 
-    /// Notes which scenes came and went.
-    private func look(at app: AppRuntime) {
-        let now = Set(machine(app).sceneMachines.filter { $0.state != .unattached }.map(\.id))
-        let before = attached[app.id] ?? []
+    /// Notes which scenes came, went and moved, and where they are wanted: that outlives torpord and the boot.
+    func look(at app: AppRuntime) {
+        let now = machine(app).sceneMachines
+        let before = seen[app.id] ?? []
         guard now != before else { return }
-        attached[app.id] = now.isEmpty ? nil : now
-        for scene in now.symmetricDifference(before) {
-            guard let name = names[scene] else { continue }
-            if roster[name]?.wasConnected == false { supervisor.scenes.change(name) { $0.wasConnected = true } }
-            supervisor.scenes.used(name, isWritten: now.contains(scene) == false)
+        seen[app.id] = now.isEmpty ? nil : now
+        if let scene = restoring[app.id], machine(of: scene, app)?.awaiting != .sceneWillConnect {
+            restoring[app.id] = nil
         }
+        for id in Set(now.map(\.id)).union(before.map(\.id)) {
+            guard let name = names[id], roster[name] != nil else { continue }
+            let (new, old) = (now.first { $0.id == id }, before.first { $0.id == id })
+            follow(name, old, new, app)
+        }
+        if !leaving.isEmpty { loop.later { [weak self] in self?.letGo() } }
         supervisor.scenes.armTimer()
     }
 
+    private func follow(_ name: String, _ old: SceneMachine?, _ new: SceneMachine?, _ app: AppRuntime) {
+        let (was, state) = (old?.state ?? .unattached, new?.state ?? .unattached)
+        if was != state { supervisor.scenes.used(name, isWritten: state == .unattached) }
+        guard let session = roster[name], !session.isDiscarded else {
+            if state > .unattached, roster[name]?.wasConnected == false {
+                supervisor.scenes.change(name) { $0.wasConnected = true }
+            }
+            return
+        }
+        var changed = session
+        if state > .unattached { changed.wasConnected = true }
+        // The next start of the supervisor goes on where this one was.
+        if !coordinator.isShuttingDown {
+            let goal = new.flatMap { $0.goal == .unattached ? nil : $0.goal }
+            if let new, goal != nil {
+                changed.returns = new.returns
+            } else if session.goal != nil {
+                let isOver = !machine(app).isAlive || machine(app).transition == .terminating
+                changed.returns = isOver && (session.goal == .active || session.returns)
+            }
+            changed.goal = goal
+        }
+        guard changed != session else { return }
+        supervisor.scenes.change(name) { $0 = changed }
+    }
+
     package func forget(_ app: AppRuntime) {
-        attached[app.id] = nil
+        seen[app.id] = nil
         restoring[app.id] = nil
     }
 
@@ -330,9 +359,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     func refused(_ scene: SceneID, missed: Bool, _ app: AppRuntime) -> String {
         guard let name = names[scene] else { return "did not connect a scene" }
         if missed { refusals[scene] = "\(app.name) did not answer sceneWillConnect in time (launch_deadline)" }
-        remember(.unattached, of: name)
-        // One that the app never wanted leaves nothing behind.
-        if !missed, let session = roster[name], !session.wasConnected { discard([session]) {} }
+        forgetNew(name)
         return "did not connect its scene \(name)" + (refusals[scene].map { ": \($0)" } ?? "")
     }
 
@@ -378,6 +405,10 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         if message == .sceneDidEnterBackground, answer.declines.contains(.snapshot), let name {
             supervisor.snapshots.declineSnapshot(of: app, scene: name)
         }
+        // Nobody shows a secret on a picture of the whole app.
+        if message == .sceneDidEnterBackground, answer.declines.contains(.snapshot), app.specification.snapshot != nil {
+            supervisor.snapshots.declineSnapshot(of: app)
+        }
         deliver(.scene(scene, .answered(message, failed: failed)), to: app.id)
     }
 
@@ -390,10 +421,15 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         guard app.specification.innerScenes != nil || machine(app).rules.hasScenes else {
             return "\(app.name) has no scenes inside (scenes = { inside = true })"
         }
-        guard AppName.problem(scene: scene, of: app.name) == nil, let session = roster[AppName.scene(app.name, scene)],
-            !session.isDiscarded
-        else { return "\(app.name) has no scene of that name" }
+        guard AppName.problem(scene: scene, of: app.name) == nil, roster[AppName.scene(app.name, scene)] != nil else {
+            return "\(app.name) has no scene of that name"
+        }
         return nil
+    }
+
+    /// Whether a scene is on its way out for good: what it saves is nobody's any more.
+    func isDiscarded(_ scene: String, of app: AppRuntime) -> Bool {
+        roster[AppName.scene(app.name, scene)]?.isDiscarded ?? false
     }
 
     /// Whether what a scene shows may be kept now; a sentence where it may not.
@@ -402,54 +438,5 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         let found = numbers[AppName.scene(app.name, scene)].flatMap { machine(of: $0, app) }
         if found?.awaiting == .sceneDidEnterBackground || found?.state == .background { return nil }
         return "a snapshot is of a scene in the background, and \(scene) is \(Self.text(found?.state ?? .unattached))"
-    }
-
-    // MARK: Over torpords and boots
-
-    /// What the next torpord has to know of the scenes of an app.
-    func ledger(of app: AppRuntime) -> [SceneEntry] {
-        var entries: [SceneEntry] = []
-        for scene in machine(app).sceneMachines {
-            if let name = names[scene.id] { entries.append(SceneEntry(name: name, scene: scene)) }
-        }
-        return entries
-    }
-
-    /// Goes on with what an earlier torpord knew.
-    func restore(_ entries: [SceneEntry], of app: AppRuntime) {
-        for entry in entries { take(entry.scene.id, for: entry.name) }
-        coordinator.restore(app.id, scenes: entries.map(\.scene), now: now)
-    }
-
-    /// Takes scenes where they were wanted before this start.
-    func begin() {
-        for app in owners {
-            let known = Set(machine(app).sceneMachines.map(\.id))
-            let isAlive = machine(app).isAlive
-            var scenes = machine(app).sceneMachines
-            for session in roster.sessions.values.sorted(by: { $0.app < $1.app }) where session.template == app.name {
-                if session.isDiscarded {
-                    if let number = numbers[session.app], known.contains(number) { leaving.insert(session.app) }
-                    continue
-                }
-                guard !isAlive, let goal = session.goal, !known.contains(number(of: session.app)) else { continue }
-                let scene = SceneMachine(
-                    id: number(of: session.app),
-                    state: .unattached,
-                    goal: goal,
-                    awaiting: nil,
-                    connectsInForeground: false,
-                    returns: false,
-                    isPrepared: false
-                )
-                scenes.append(scene)
-            }
-            if scenes.count > known.count { coordinator.restore(app.id, scenes: scenes, now: now) }
-            attached[app.id] = Set(scenes.filter { $0.state != .unattached }.map(\.id))
-        }
-        for app in apps where machine(app).isAlive && machine(app).rules.hasScenes {
-            deliver(.scenesRestored, to: app.id)
-        }
-        discardNow(leaving.sorted())
     }
 }

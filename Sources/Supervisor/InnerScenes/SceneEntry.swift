@@ -8,6 +8,8 @@ struct SceneEntry: Hashable {
     /// Its full name, `APP@NAME`.
     var name: String
     var scene: SceneMachine
+    /// It is being connected with a state that was saved of it.
+    var isRestoring = false
 
     init(name: String, scene: SceneMachine) { (self.name, self.scene) = (name, scene) }
 
@@ -29,6 +31,7 @@ struct SceneEntry: Hashable {
             returns: json["returns"]?.boolValue ?? false,
             isPrepared: json["prepared"]?.boolValue ?? false
         )
+        isRestoring = json["restoring"]?.boolValue ?? false
     }
 
     var json: JSON {
@@ -36,7 +39,7 @@ struct SceneEntry: Hashable {
             "name": .string(name), "id": .int(Int64(scene.id)), "state": .int(Int64(scene.state.rawValue)),
             "goal": .int(Int64(scene.goal.rawValue)), "awaiting": .optional(scene.awaiting?.rawValue),
             "foreground": .bool(scene.connectsInForeground), "returns": .bool(scene.returns),
-            "prepared": .bool(scene.isPrepared),
+            "prepared": .bool(scene.isPrepared), "restoring": .bool(isRestoring),
         ]
     }
 }

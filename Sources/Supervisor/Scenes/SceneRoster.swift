@@ -21,8 +21,12 @@ package struct SceneSession: Sendable, Hashable {
     package var templateGoneAt: Int64?
     /// It is being removed, and comes back no more.
     package var isDiscarded = false
+    /// It was opened as a scene inside an app.
+    package var isInside = false
     /// Where it is wanted inside its app; nil for unattached, and for a scene that is an app.
     package var goal: SceneGoal?
+    /// It was in the foreground inside its app when that left it last, or ended, and comes back with it.
+    package var returns = false
     /// It was connected inside its app at some time.
     package var wasConnected = false
     /// When it had a process last, or was opened, microseconds since 1970. It is the time of the file.
@@ -40,7 +44,7 @@ package struct SceneSession: Sendable, Hashable {
         [
             "options": options, "opened_at": .int(openedAt), "template_gone_at": .optional(templateGoneAt),
             "discarded": .bool(isDiscarded), "goal": .optional(goal.map { Int64($0.rawValue) }),
-            "connected": .bool(wasConnected),
+            "connected": .bool(wasConnected), "returns": .bool(returns), "inside": .bool(isInside),
         ]
     }
 }
@@ -90,6 +94,8 @@ struct SceneFolder: Sendable {
                 session.isDiscarded = json["discarded"]?.boolValue ?? false
                 session.goal = json["goal"]?.intValue.flatMap { UInt8(exactly: $0) }.flatMap(SceneGoal.init)
                 session.wasConnected = json["connected"]?.boolValue ?? false
+                session.returns = json["returns"]?.boolValue ?? false
+                session.isInside = json["inside"]?.boolValue ?? false
             } else {
                 troubles.append("\(name): its session cannot be read, and goes on without what it was opened with")
             }
@@ -157,6 +163,8 @@ package final class SceneRoster {
         var result = configuration
         for session in sessions.values.sorted(by: { $0.app < $1.app })
         where !session.isDiscarded && !taken.contains(session.app) && !owners.contains(session.template) {
+            // One that was inside an app is none itself, unless that has become a template.
+            if session.isInside, templates[session.template] == nil { continue }
             result.apps.append(
                 templates[session.template]?.scene(named: session.name)
                     ?? AppSpecification(withoutTemplate: session.app, session.template, session.name)

@@ -83,7 +83,11 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         // When what an earlier torpord left of them has ended.
         engine.whenStarted { [weak self] in
             guard let self else { return }
-            for session in roster.sessions.values where session.isDiscarded { finishDiscarding(session.app) }
+            // An app that shows one is told first.
+            for session in roster.sessions.values
+            where session.isDiscarded && inner.owner(named: session.template) == nil {
+                finishDiscarding(session.app)
+            }
             armTimer()
         }
         configure()
@@ -117,6 +121,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         }
         discardTimes = times
         for template in templates { disconnectSurplus(of: template) }
+        if isStarted { inner.configure() }
         for session in roster.sessions.values where !session.isDiscarded {
             guard template(session.template) == nil, inner.owner(named: session.template) == nil else {
                 if session.templateGoneAt != nil { change(session.app) { $0.templateGoneAt = nil } }
@@ -205,10 +210,12 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         of template: String,
         _ name: String,
         _ options: JSON,
+        isInside: Bool = false,
         _ then: @escaping (SceneSession, _ trouble: String?) -> Void
     ) {
         var session = SceneSession(app: full, template: template, name: name, openedAt: Clock.realtimeMicroseconds())
         session.options = options
+        session.isInside = isInside
         roster[full] = session
         let (folder, made) = (roster.folder, session)
         disk.ask {

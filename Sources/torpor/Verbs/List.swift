@@ -51,19 +51,24 @@ struct PlainList {
             )
         }
         let apps = showsScenes ? all : all.filter { $0.scene == nil }
+        let inside =
+            showsScenes && self.apps.isEmpty && all.contains { $0.scenesInside != nil } ? try scenesInside() : []
         let heads = ["NAME", "STATE", "PID", "UPTIME", "RESTARTS", "MEM", "CPU", "REASON"]
         func table(_ heads: [String], _ row: (AppSummary) -> [Table.Cell]) -> Table {
             var table = Table(heads, rightAligned: [2, 3, 4, 5, 6])
-            guard !showsScenes, !templates.isEmpty else {
+            let others =
+                showsScenes
+                ? inside.map { ($0.app, Self.row($0)) }
+                : templates.map { template in
+                    (template.name, Self.row(template, all.filter { $0.template == template.name }))
+                }
+            guard !others.isEmpty else {
                 for app in apps { table.append(row(app)) }
                 return table
             }
             let lines =
                 apps.map { ($0.name, row($0)) }
-                + templates.map { template in
-                    let line = Self.row(template, all.filter { $0.template == template.name })
-                    return (template.name, line + heads.dropFirst(line.count).map { _ in .init("") })
-                }
+                + others.map { name, line in (name, line + heads.dropFirst(line.count).map { _ in .init("") }) }
             for line in lines.sorted(by: { $0.0 < $1.0 }) { table.append(line.1) }
             return table
         }
@@ -74,6 +79,25 @@ struct PlainList {
             if titled.fits { shown = titled }
         }
         Output.page(shown.text)
+    }
+
+    /// Those that apps show in their own process.
+    private func scenesInside() throws -> [SceneInfo] {
+        let reply = try Manager(options).call(.scenes(template: nil))
+        let (templates, scenes) = try Manager.read { () throws(FieldError) in
+            let fields = try Fields(reply)
+            return (
+                try fields.list("templates") { json throws(FieldError) in try SceneTemplateInfo(json: json) },
+                try fields.list("scenes") { json throws(FieldError) in try SceneInfo(json: json) }
+            )
+        }
+        let owners = Set(templates.filter { $0.inside }.map(\.name))
+        return scenes.filter { owners.contains($0.template) }
+    }
+
+    private static func row(_ scene: SceneInfo) -> [Table.Cell] {
+        [.init(scene.app), .init(scene.state, Terminal.colour(ofState: scene.state))]
+            + Array(repeating: Table.Cell("-"), count: 5) + [.init("inside \(scene.template)")]
     }
 
     private static func row(_ app: AppSummary) -> [Table.Cell] {

@@ -14,7 +14,9 @@ struct Scene: ParsableCommand {
         discussion: """
             An app with scenes in its configuration is a template. A scene of it is an app of its own, called \
             TEMPLATE@NAME, that is made when it is opened. One that is disconnected has no process, and comes back \
-            where it was. All other verbs take scenes as they take apps; the template stands for all of its scenes.
+            where it was. All other verbs take scenes as they take apps; the template stands for all of its scenes. An app \
+            whose scenes are inside (scenes.inside) shows them in its own process: they are opened, disconnected and \
+            discarded alike, and foreground and background move them.
             """,
         subcommands: [SceneOpen.self, SceneDisconnect.self, SceneDiscard.self, SceneList.self]
     )
@@ -31,7 +33,7 @@ struct SceneArgument: ParsableArguments {
 
     /// Both parts.
     func parts() throws -> (template: String, name: String) {
-        guard let at = scene.firstIndex(of: "@") else {
+        guard let at = scene.firstIndex(of: "@"), at != scene.startIndex else {
             throw Failure(
                 status: .usage,
                 message: "\(scene) names no scene: write the template, @ and a name, such as \(scene)@alice"
@@ -80,13 +82,21 @@ struct SceneOpen: ParsableCommand {
         let (template, name) = try scene.parts()
         var request = OpenSceneRequest(template: template, name: name)
         if let session {
-            guard let json = try? JSON.parse(session), json.objectValue != nil else {
-                throw Failure(status: .usage, message: "--session wants an object of JSON, such as '{\"user\": 7}'")
-            }
-            request.session = json
+            request.session = try Self.object(session)
         }
         request.background = background
         try VerbRunner.run(request, options, wait: wait)
+    }
+
+    private static func object(_ text: String) throws -> JSON {
+        let wanted = "--session wants an object of JSON, such as '{\"user\": 7}'"
+        do throws(JSONError) {
+            let json = try JSON.parse(text)
+            if json.objectValue != nil { return json }
+        } catch {
+            throw Failure(status: .usage, message: "\(wanted): \(error)")
+        }
+        throw Failure(status: .usage, message: wanted)
     }
 }
 

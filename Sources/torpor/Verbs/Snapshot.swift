@@ -20,7 +20,7 @@ struct SnapshotVerb: ParsableCommand {
         "torpor snapshot kiosk -o kiosk.png",
         "torpor snapshot web",
         "torpor snapshot --save screen.png",
-        "torpor snapshot --save alice.png --scene alice"
+        "torpor snapshot --save screen.png --scene alice"
     )
     @Argument(
         help: ArgumentHelp("The app's name.", valueName: "app"),

@@ -33,7 +33,7 @@ struct StateSave: ParsableCommand {
     .examples(
         "torpor app state save notes.db",
         "date | torpor app state save -",
-        "torpor app state save alice.db --scene alice"
+        "torpor app state save notes.db --scene alice"
     )
 
     @Argument(help: "The file, or - for standard input.", completion: .file())

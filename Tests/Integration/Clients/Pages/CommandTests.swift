@@ -115,6 +115,11 @@ import TorporAPI
             exec = ["/bin/sleep", "1000"]
             scenes = {}
 
+            [apps.desk]
+            exec = ["\(Built.path("torpor"))", "app", "delegate", "--on", "willTerminate=/bin/true"]
+            ready = "delegate"
+            scenes = { inside = true }
+
             [apps.author]
             exec = ["/bin/bash", "@D/author.sh", "\(Built.path("torpor"))"]
             launch = "background"
@@ -272,6 +277,7 @@ import TorporAPI
                 || output.hasPrefix("torpor: nothing of the number 17 waits for web")
                 || output.hasPrefix("torpor: 17 is no transfer")
                 || output.contains("is that of no transfer of author")
+                || output.contains("author has no scenes inside")
                 || output.hasPrefix("torpor: nothing of the number 1764158733000017 is kept as unhandled")
                 || output.hasPrefix("torpor: nothing of the number 1764158735000020 is kept as unhandled")
                 // The system's for root, the reader's own else.

@@ -297,6 +297,82 @@ import Varlink
         }
     }
 
+    @Test("A verb for several scenes of one app is carried out for each")
+    func several() throws {
+        try Self.with { daemon throws in
+            try Self.open(daemon, "ann", "bob", "cid")
+            var request = VerbRequest(verb: .background, apps: ["desk@ann", "desk@c*"])
+            request.token = RequestToken.random()
+            let reply = try daemon.call(.verb(request))
+            #expect(reply["results"]?.arrayValue?.count == 2)
+            #expect(try Self.states(daemon) == ["ann": "background", "bob": "active", "cid": "background"])
+            #expect(try daemon.verbs(.disconnect, ["desk"]).map(\.ok) == [true, false, true])
+            #expect(try daemon.verbs(.discard, ["desk"]).map(\.ok) == [true, true, true])
+            try Self.wait(daemon, [:])
+            try daemon.waitForRecord("desk", "disconnect bob")
+            #expect(try daemon.summary("desk").scenesInside == SceneCount(sessions: 0, live: 0))
+        }
+    }
+
+    @Test("A scene that is discarded while it connects hears the end of it, and so does its app")
+    func discardedWhileConnecting() throws {
+        try Self.with { daemon throws in
+            try Self.open(daemon, "ann")
+            var request = OpenSceneRequest(template: "desk", name: "slow-connect")
+            request.wait = false
+            try daemon.call(.openScene(request))
+            try daemon.waitForRecord("desk", "connect slow-connect front -")
+            _ = try daemon.call(.verb(Self.later(.discard, "desk@slow-connect")))
+            try File.write(daemon.directory + "/go", "")
+            try daemon.waitForRecord("desk", "disconnect slow-connect")
+            try daemon.waitForRecord("desk", "discard slow-connect")
+            try Self.wait(daemon, ["ann": "active"])
+        }
+    }
+
+    @Test("An edit keeps sessions and states: fewer places, a template instead, and gone for a while")
+    func edits() throws {
+        try Self.with { daemon throws in
+            try Self.open(daemon, "ann", "bob", "cid")
+            for name in ["ann", "bob"] { try daemon.done(.background, "desk@" + name) }
+            try daemon.apply(Self.toml("max_live = 1"))
+            try Self.wait(daemon, ["ann": SceneInfo.unattached, "bob": SceneInfo.unattached, "cid": "active"])
+            #expect(throws: Trouble.self) { try Self.open(daemon, "bob") }
+            #expect(throws: Trouble.self) { try Self.open(daemon, "dora") }
+            #expect(try Self.states(daemon)["dora"] == nil, "a refused open leaves no session")
+            // One that is there already needs no place.
+            try Self.open(daemon, "cid")
+            try daemon.apply("")
+            try daemon.eventually("it is gone") { daemon.processes(of: "desk").isEmpty }
+            #expect(File.exists(daemon.archive(of: "desk@ann")))
+            try daemon.apply(Self.toml())
+            try Self.open(daemon, "ann")
+            #expect(daemon.records("desk").suffix(2) == ["connect ann front state of ann", "active ann"])
+            // As a template, whose scenes are apps, and back.
+            try daemon.apply("[apps.desk]\nexec = [\"/bin/sleep\", \"1000\", \"%s\"]\nscenes = {}\n")
+            try daemon.eventually("its scenes are apps") { try daemon.list().map(\.name).contains("desk@bob") }
+            try daemon.apply(Self.toml())
+            try Self.open(daemon, "bob")
+            #expect(daemon.records("desk").last == "active bob")
+            #expect(daemon.records("desk").contains("connect bob front state of bob"))
+        }
+    }
+
+    @Test("A stop and a foreground bring back those that were in the foreground last")
+    func comeBack() throws {
+        try Self.with { daemon throws in
+            try Self.open(daemon, "ann", "bob", "cid")
+            try daemon.done(.background, "desk@bob")
+            try daemon.done(.stop, "desk")
+            try daemon.done(.foreground, "desk")
+            try Self.wait(daemon, ["ann": "active", "bob": SceneInfo.unattached, "cid": "active"])
+            // Its app ends while it saves: that is told.
+            try daemon.done(.background, "desk")
+            let refused = try daemon.verb(.disconnect, "desk@bob")
+            #expect(refused.ok)
+        }
+    }
+
     @Test("What is asked of scenes that are none is refused in a sentence, and a changed kind of scenes keeps sessions")
     func badInput() throws {
         try Self.with { daemon throws in

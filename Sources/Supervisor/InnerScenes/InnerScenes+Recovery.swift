@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import Lifecycle
+
+/// What of scenes outlives torpord and the boot.
+extension InnerScenes {
+    /// What the next torpord has to know of the scenes of an app.
+    func ledger(of app: AppRuntime) -> [SceneEntry] {
+        var entries: [SceneEntry] = []
+        for scene in machine(app).sceneMachines {
+            guard let name = names[scene.id] else { continue }
+            var entry = SceneEntry(name: name, scene: scene)
+            entry.isRestoring = restoring[app.id] == scene.id
+            entries.append(entry)
+        }
+        return entries
+    }
+
+    /// The full name of a scene that the app is told about.
+    func fullName(of scene: SceneID) -> String? { names[scene] }
+
+    /// Goes on with what an earlier torpord knew; `isOver`: of a run that has ended.
+    func restore(_ entries: [SceneEntry], isOver: Bool, of app: AppRuntime) {
+        for entry in entries { take(entry.scene.id, for: entry.name) }
+        if !isOver, let entry = entries.first(where: \.isRestoring) { restoring[app.id] = entry.scene.id }
+        let scenes = entries.map { isOver ? SceneMachine(wanting: $0.scene) : $0.scene }
+        coordinator.restore(app.id, scenes: scenes, now: now)
+    }
+
+    /// Takes scenes where they were wanted before this start.
+    func begin() {
+        for session in roster.sessions.values where session.isDiscarded && owner(named: session.template) != nil {
+            leaving.insert(session.app)
+        }
+        for app in owners {
+            var scenes = machine(app).sceneMachines
+            let known = Set(scenes.map(\.id))
+            if !machine(app).isAlive || machine(app).isWaitingToLaunch {
+                for session in sessions(of: app) {
+                    guard let goal = session.goal, !known.contains(number(of: session.app)) else { continue }
+                    scenes.append(SceneMachine(id: number(of: session.app), goal: goal, returns: session.returns))
+                }
+            }
+            if scenes.count > known.count { coordinator.restore(app.id, scenes: scenes, now: now) }
+            seen[app.id] = machine(app).sceneMachines
+        }
+        for app in apps where machine(app).isAlive && machine(app).rules.hasScenes {
+            deliver(.scenesRestored, to: app.id)
+        }
+        engine.whenStarted { [weak self] in
+            guard let self else { return }
+            // What is not launched now is wanted by nobody.
+            for app in owners
+            where !machine(app).isAlive && !machine(app).isWaitingToLaunch && !coordinator.isHeld(app.id) {
+                coordinator.restore(app.id, scenes: [], now: now)
+                look(at: app)
+            }
+            configure()
+            discardNow(leaving.sorted())
+        }
+    }
+}
