@@ -58,7 +58,7 @@ import Varlink
         print("scenes inside: TORPOR_SCENE_SEED=\(seed), \(rounds) rounds")
         var dice = Dice(state: seed)
         let keys = """
-            restart_backoff = { initial = "1ms", limit = 1000 }
+            restart_backoff = { initial = "1ms", cap = "1ms", limit = 1000 }
             transition_deadline = "60s"
             background_deadline = "60s"
             """
