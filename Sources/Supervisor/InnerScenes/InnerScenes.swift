@@ -191,7 +191,8 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             }
             try request(.scene(number, goal), of: app.id)
         } catch {
-            forgetNew(session.app)
+            // One that is on its way is another request's.
+            if machine(of: number, app) == nil { forgetNew(session.app) }
             throw error
         }
         if goal == .active {
@@ -297,7 +298,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         if let scene = restoring.removeValue(forKey: app.id), let name = name(of: scene), !ending.reason.wasAskedFor,
             ending.reason != .replaced
         {
-            setStateAside(of: scene, name, app, "\(app.name) ended while it restored it")
+            supervisor.savedStates.setAside(of: app, scene: name, "\(app.name) ended while it restored it")
         }
         look(at: app)
     }
@@ -312,7 +313,10 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         let before = seen[app.id] ?? []
         guard now != before else { return }
         seen[app.id] = now.isEmpty ? nil : now
-        if let scene = restoring[app.id], machine(of: scene, app)?.awaiting != .sceneWillConnect {
+        // How an app ends that was connecting it is for the ending to say.
+        if machine(app).transition != .terminating, let scene = restoring[app.id],
+            machine(of: scene, app)?.awaiting != .sceneWillConnect
+        {
             restoring[app.id] = nil
         }
         for id in Set(now.map(\.id)).union(before.map(\.id)) {
@@ -321,7 +325,6 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             follow(name, old, new, app)
         }
         if !leaving.isEmpty { loop.later { [weak self] in self?.letGo() } }
-        supervisor.scenes.armTimer()
     }
 
     private func follow(_ name: String, _ old: SceneMachine?, _ new: SceneMachine?, _ app: AppRuntime) {
@@ -346,8 +349,8 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             }
             changed.goal = goal
         }
-        guard changed != session else { return }
-        supervisor.scenes.change(name) { $0 = changed }
+        if changed != session { supervisor.scenes.change(name) { $0 = changed } }
+        if new == nil, isStarted, let end = end(of: changed, app) { supervisor.scenes.armTimer(for: end) }
     }
 
     package func forget(_ app: AppRuntime) {
@@ -398,7 +401,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             if failed {
                 refusals[scene] = "\(app.name) does not want it" + (answer.text.map { " (\($0))" } ?? "")
                 if wasRestoring, !answer.declines.contains(.restoration), let name {
-                    setStateAside(of: scene, name, app, "the app could not restore it")
+                    supervisor.savedStates.setAside(of: app, scene: name, "the app could not restore it")
                 }
             }
         }
@@ -410,10 +413,6 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             supervisor.snapshots.declineSnapshot(of: app)
         }
         deliver(.scene(scene, .answered(message, failed: failed)), to: app.id)
-    }
-
-    private func setStateAside(of scene: SceneID, _ name: String, _ app: AppRuntime, _ why: String) {
-        supervisor.savedStates.setAside(of: app, scene: name, why)
     }
 
     /// Why nothing can be kept of a scene; nil where it can.
