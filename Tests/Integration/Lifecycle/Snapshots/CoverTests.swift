@@ -129,7 +129,7 @@ import TorporAPI
             "willEnterForeground=hold, restoreState=hold, didFinishLaunching=finish",
             before: """
                 def finish(message):
-                    return None if os.path.exists("slow") else "done"
+                    return None if os.path.exists(HERE + "/slow") else "done"
                 """
         )
         files["viewer.py"] = Self.viewer

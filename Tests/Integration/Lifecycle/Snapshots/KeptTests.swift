@@ -36,7 +36,8 @@ import Varlink
         arguments: [Loss.killed, .upgraded]
     )
     func midway(loss: Loss) throws {
-        let script = "echo >>@D/times; [ -e @D/go ] && exec echo there; exec sleep 1000"
+        // It looks before it is seen to run.
+        let script = "[ -e @D/go ]; there=$?; echo >>@D/times; [ $there = 0 ] && exec echo there; exec sleep 1000"
         try withRecovery(Pictured.head + Pictured.shell(script, deadline: "30s"), loss: loss) { daemon in
             try daemon.waitFor("web", "active")
             let pid = try #require(try daemon.summary("web").pid)
