@@ -1911,6 +1911,7 @@ torpor_scene torpor_message_scene(const torpor_message *message)
         torpor_json_bool(torpor_json_get(options, "new"), false),
         text_of(state, "path"),
         torpor_json_int(torpor_json_get(state, "bytes"), 0),
+        text_of(options, "cgroup"),
     };
     return scene;
 }

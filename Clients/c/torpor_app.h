@@ -160,6 +160,7 @@ typedef struct torpor_scene {
     bool is_new;            /* It connects for the first time. */
     const char *state_path; /* The archive that it saved of itself (torpor_app_read_state); NULL for none. */
     int64_t state_bytes;
+    const char *cgroup; /* The directory of its cgroup, for processes that work for it (scenes.cgroups); NULL for none. */
 } torpor_scene;
 
 /* What became of the clock. */

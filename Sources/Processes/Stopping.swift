@@ -123,7 +123,12 @@ extension ProcessTree {
                 }
                 if !waiting.isEmpty { ThisProcess.yield() }
             }
-            waiting.removeAll { StopState.of($0.pid) == .ended }
+            waiting.removeAll { identity in
+                if StopState.of(identity.pid) == .ended { return true }
+                guard isFrozenBelow(identity.pid) else { return false }
+                settled.insert(identity)
+                return true
+            }
             if !waiting.isEmpty { return .again }
         }
         return .again
@@ -145,11 +150,20 @@ extension ProcessTree {
                 guard let stat = try? ProcFS.stat(identity.pid), stat.startTime == identity.startTime else {
                     return true
                 }
-                return StopState.of(identity.pid) != .running
+                return StopState.of(identity.pid) != .running || isFrozenBelow(identity.pid)
             }
         }
         let members = list()
-        return !members.isEmpty && members.allSatisfy { StopState.of($0.pid) != .running }
+        return !members.isEmpty
+            && members.allSatisfy { StopState.of($0.pid) != .running || isFrozenBelow($0.pid) }
+    }
+
+    /// Whether it is frozen in a cgroup below the app's, by the app or with its scene. A SIGSTOP that it was sent is handled
+    /// when it is thawed, before anything else.
+    private func isFrozenBelow(_ pid: Int32) -> Bool {
+        guard let cgroupPath, let mount = Cgroup.mount, let place = try? ProcFS.cgroup(pid) else { return false }
+        let path = mount + place
+        return path != cgroupPath && Self.isWithin(place, cgroupPath) && (try? Cgroup.events(path).frozen) == true
     }
 
     /// Lets the app go on: thawed if it is frozen, else by SIGCONT, children before parents. Those that had stopped of

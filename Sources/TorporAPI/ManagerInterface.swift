@@ -313,7 +313,8 @@ public enum ManagerInterface {
 
         # A scene of a template (an app with "scenes"): app is what it is called as an app, state that of the app, or unattached
         # where it has no process. opened_at: when first; used_at: when it had a process last; session: what it was opened
-        # with; discarded_at: when it is discarded by itself; lacks_template: the configuration has none of that name.
+        # with; discarded_at: when it is discarded by itself; lacks_template: the configuration has none of that name;
+        # processes: how many are in its cgroup ("scenes.cgroups"); frozen: whether they are frozen.
         type Scene (
           app: string,
           template: string,
@@ -323,7 +324,9 @@ public enum ManagerInterface {
           used_at: int,
           session: ?object,
           discarded_at: ?int,
-          lacks_template: bool
+          lacks_template: bool,
+          processes: ?int,
+          frozen: ?bool
         )
 
         # A template, or an app with scenes inside: how many of them have a process or are connected, how many may, how many sessions there are, and may be.

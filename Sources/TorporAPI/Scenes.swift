@@ -79,6 +79,10 @@ public struct SceneInfo: Hashable, Sendable {
     public var discardedAt: Int64?
     /// Whether the configuration has no such template any more.
     public var lacksTemplate: Bool
+    /// How many processes are in its cgroup, of a connected scene that has one inside its app (`scenes.cgroups`).
+    public var processes: Int64?
+    /// Whether these are frozen.
+    public var isFrozen: Bool?
 
     /// A scene without a process.
     public static let unattached = "unattached"
@@ -114,6 +118,8 @@ public struct SceneInfo: Hashable, Sendable {
             discardedAt: try fields.optionalInt("discarded_at"),
             lacksTemplate: try fields.bool("lacks_template")
         )
+        processes = try fields.optionalInt("processes")
+        isFrozen = try fields.optionalBool("frozen")
     }
 
     /// It as an object.
@@ -122,6 +128,7 @@ public struct SceneInfo: Hashable, Sendable {
             "app": .string(app), "template": .string(template), "name": .string(name), "state": .string(state),
             "opened_at": .int(openedAt), "used_at": .int(usedAt), "session": session,
             "discarded_at": .optional(discardedAt), "lacks_template": .bool(lacksTemplate),
+            "processes": .optional(processes), "frozen": .optional(isFrozen),
         ]
     }
 }

@@ -13,4 +13,6 @@ public struct SceneConnectionOptions: Hashable, Sendable {
     public var isForeground: Bool { json["foreground"]?.boolValue ?? true }
     /// Whether the scene connects for the first time.
     public var isNew: Bool { json["new"]?.boolValue ?? false }
+    /// The directory of the scene's cgroup, for the processes that work for it (`scenes.cgroups`); nil if it has none.
+    public var cgroup: String? { json["cgroup"]?.stringValue }
 }

@@ -112,7 +112,8 @@ class Delegate:
 
         If message.path is not None, message.read_state() is what the scene saved of itself; declining "restoration" keeps
         it for the next time. If this raises, the scene is not connected, and the error is reported to the client that
-        opened it.
+        opened it. With scenes.cgroups, .options["cgroup"] is the directory of the scene's cgroup, for processes that work
+        for it.
         """
 
     def scene_did_become_active(self, message: Message) -> Any:

@@ -18,6 +18,9 @@ public struct SceneSpecification: Sendable, Hashable {
     /// Who may open scenes.
     public var openedBy: SceneOpener = .operators
 
+    /// Whether each scene inside the app has a cgroup of its own, for the processes that work for it.
+    public var hasCgroups = false
+
     /// A template with the default bounds.
     public init() {}
 }
@@ -38,12 +41,14 @@ enum SceneReader {
         .value("max_sessions", \.maxSessions, Read.integer(1...10_000)),
         .value("discard_after", \.discardAfter, Read.deadline),
         .value("opened_by", \.openedBy) { Read.choice($0, $1) },
+        .value("cgroups", \.hasCgroups, Read.boolean),
     ]
 
     /// As a change of it is shown.
     @Sendable static func written(_ scenes: SceneSpecification) -> [String: String] {
         var members = ["inside": "\(scenes.isInside)", "max_sessions": "\(scenes.maxSessions)"]
         members["opened_by"] = scenes.openedBy.rawValue
+        members["cgroups"] = "\(scenes.hasCgroups)"
         members["max_live"] = scenes.maxLive.written
         members["discard_after"] = scenes.discardAfter.written
         return members
@@ -58,6 +63,9 @@ enum SceneReader {
         }
         if let most = scenes.maxLive, most > scenes.maxSessions {
             draft.error("scenes", "max_live must not be more than max_sessions (\(scenes.maxSessions))")
+        }
+        if scenes.hasCgroups, !scenes.isInside {
+            draft.error("scenes", "cgroups is for scenes inside one process (inside = true): others have one anyway")
         }
         if scenes.isInside {
             if app.rules.exitsOnSuspend {

@@ -45,6 +45,8 @@ extension InnerScenes {
             }
             if scenes.count > known.count { coordinator.restore(app.id, scenes: scenes, now: now) }
             seen[app.id] = machine(app).sceneMachines
+            cgroups.adopt(of: app)
+            cgroups.look(at: app)
         }
         for app in apps where machine(app).isAlive && machine(app).rules.hasScenes {
             deliver(.scenesRestored, to: app.id)

@@ -29,6 +29,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     var restoring: [AppID: SceneID] = [:]
     /// Scenes that are discarded, and that their apps still show.
     var leaving: Set<String> = []
+    private(set) lazy var cgroups = SceneCgroups(self)
 
     var roster: SceneRoster { supervisor.inForce.roster }
 
@@ -104,7 +105,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     /// What clients are shown of a scene.
     package func info(of session: SceneSession, _ app: AppRuntime) -> SceneInfo {
         let state = stateText(of: session, app)
-        return SceneInfo(
+        var info = SceneInfo(
             app: session.app,
             template: session.template,
             name: session.name,
@@ -115,6 +116,10 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             discardedAt: end(of: session, app),
             lacksTemplate: false
         )
+        if let contents = numbers[session.app].flatMap({ cgroups.contents(of: $0) }) {
+            (info.processes, info.isFrozen) = (Int64(contents.processes), contents.isFrozen)
+        }
+        return info
     }
 
     /// How many scenes an app has.
@@ -301,10 +306,14 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             supervisor.savedStates.setAside(of: app, scene: name, "\(app.name) ended while it restored it")
         }
         look(at: app)
+        cgroups.forget(app)
     }
 
     package func touched(_ touched: [AppRuntime]) {
-        for app in touched where app.specification.innerScenes != nil || seen[app.id] != nil { look(at: app) }
+        for app in touched where app.specification.innerScenes != nil || seen[app.id] != nil {
+            look(at: app)
+            cgroups.look(at: app)
+        }
     }
 
     /// Notes which scenes came, went and moved, and where they are wanted: that outlives torpord and the boot.
@@ -356,6 +365,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     package func forget(_ app: AppRuntime) {
         seen[app.id] = nil
         restoring[app.id] = nil
+        cgroups.forget(app)
     }
 
     /// A scene was not connected; a sentence about it.
@@ -378,7 +388,10 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     /// What a message to a scene says beside its name; nil for a scene that is no more.
     func parameters(of message: Message, _ scene: SceneID, _ app: AppRuntime) -> JSON? {
         guard let name = name(of: scene), let session = names[scene].flatMap({ roster[$0] }) else { return nil }
-        guard message == .sceneWillConnect else { return ["scene": .string(name)] }
+        guard message == .sceneWillConnect else {
+            cgroups.wake(scene)
+            return ["scene": .string(name)]
+        }
         let state = supervisor.savedStates.found(of: app, scene: name)
         restoring[app.id] = state == nil ? nil : scene
         return [
@@ -387,6 +400,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
                 "session": session.options,
                 "foreground": .bool(machine(of: scene, app)?.connectsInForeground ?? false),
                 "new": .bool(!session.wasConnected),
+                "cgroup": .optional(cgroups.make(for: scene, named: name, app)),
             ],
             "state": state.map { ["path": .string($0.path), "bytes": .int(Int64(clamping: $0.bytes))] } ?? .null,
         ]

@@ -229,6 +229,7 @@ final class DelegateRun {
         // Each is there, empty if there is nothing to say, for scripts under ‘set -u’.
         let session = message.parameters["options"]?["session"] ?? .null
         variables["TORPOR_SESSION"] = session.isNull ? "" : harmless("\(session)")
+        variables["TORPOR_SCENE_CGROUP"] = harmless(message.parameters["options"]?["cgroup"]?.stringValue ?? "")
         let state = message.parameters["state"]
         variables["TORPOR_MESSAGE_PATH"] = harmless(state?["path"]?.stringValue ?? "")
         variables["TORPOR_MESSAGE_BYTES"] = state?["bytes"]?.intValue.map { "\($0)" } ?? ""

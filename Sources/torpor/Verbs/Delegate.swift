@@ -15,7 +15,8 @@ struct DelegateVerb: ParsableCommand {
             With --on a command is run for a message, by /bin/sh, and the message is answered when it ends: done for exit \
             status 0, failed for any other. It has TORPOR_MESSAGE, TORPOR_MESSAGE_ID, TORPOR_MESSAGE_DEADLINE_MS, and \
             what belongs to the message (TORPOR_MESSAGE_URL, _PATH, _GAP_S, _REASON …). For a scene inside the app, \
-            TORPOR_SCENE is its name, and for sceneWillConnect TORPOR_SESSION its session in JSON. On its descriptor 3 it can say \
+            TORPOR_SCENE is its name, and for sceneWillConnect TORPOR_SESSION its session in JSON and TORPOR_SCENE_CGROUP its \
+            cgroup (scenes.cgroups). On its descriptor 3 it can say \
             “pending 20s TEXT”, “failed TEXT”, “unhandled”, “decline url|restoration|snapshot” or “fetch new-data|no-data|failed”. \
             All other messages are answered: URLs and what was posted with unhandled, so that another app may be told.
 

@@ -175,15 +175,21 @@ struct SceneList: ParsableCommand {
         }
         if templates.isEmpty, scenes.isEmpty { text = "no app of the configuration has scenes\n" }
         guard !scenes.isEmpty else { return Output.page(text) }
-        var table = Table(["SCENE", "STATE", "OPENED", "USED", "SESSION"], whole: [0])
+        let haveCgroups = scenes.contains { $0.processes != nil }
+        let columns = ["SCENE", "STATE"] + (haveCgroups ? ["PROCESSES"] : []) + ["OPENED", "USED", "SESSION"]
+        var table = Table(columns, whole: [0])
         for scene in scenes {
-            table.append([
-                .init(scene.app),
-                .init(scene.state, Terminal.colour(ofState: scene.state)),
-                .init(Times.brief(scene.openedAt)),
-                .init(Self.used(scene)),
-                .init(scene.session == .null ? "-" : Terminal.harmless(scene.session.description)),
-            ])
+            let processes = scene.processes.map { "\($0)" + (scene.isFrozen == true ? " frozen" : "") }
+            table.append(
+                [
+                    .init(scene.app),
+                    .init(scene.state, Terminal.colour(ofState: scene.state)),
+                ] + (haveCgroups ? [.init(processes ?? "-")] : []) + [
+                    .init(Times.brief(scene.openedAt)),
+                    .init(Self.used(scene)),
+                    .init(scene.session == .null ? "-" : Terminal.harmless(scene.session.description)),
+                ]
+            )
         }
         Output.page(text + "\n" + table.text)
     }

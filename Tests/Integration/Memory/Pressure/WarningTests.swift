@@ -85,6 +85,7 @@ import Varlink
             // SIGTERM comes when it has answered, or half of the short grace is over: on a machine with too much to do that
             // may be before it has heard. One that ends itself as it answers needs no signal.
             let asked = try daemon.waitForStep("end-background", "web")
+            try daemon.waitFor("web", "not-running")
             let events = try daemon.events("web")
             let signalled = events.last { $0.text.hasPrefix("sent SIGTERM") }
             let isLate = signalled.map { $0.at - asked.at > 900_000 } ?? false

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+import Varlink
+
+/// Processes that work for one scene inside an app, in a cgroup of its own.
+@Suite("Cgroups of scenes inside an app") struct SceneCgroupTests {
+    /// Starts a worker for each scene, and records whether that is frozen when its scene is told something.
+    private static let workers = """
+        import subprocess
+        groups = {}
+        def start(message):
+            scene, group = message["parameters"]["scene"], message["parameters"]["options"]["cgroup"]
+            if group is None:
+                record("none " + scene)
+                return "done"
+            worker = subprocess.Popen(["/bin/sleep", "1000"])
+            with open(group + "/cgroup.procs", "w") as file:
+                file.write(str(worker.pid))
+            groups[scene] = group
+            record("worker %s %d %s" % (scene, worker.pid, group))
+            return "done"
+        def seen(message):
+            scene = message["parameters"]["scene"]
+            with open(groups[scene] + "/cgroup.events") as file:
+                record("%s %s %s" % (message["name"], scene, "frozen" if "frozen 1" in file.read() else "awake"))
+            return "done"
+        """
+
+    private static let files = Delegates.files(
+        "sceneWillConnect=start, sceneWillEnterForeground=seen, sceneDidDisconnect=seen",
+        before: workers
+    )
+
+    private static func toml(_ scenes: String = "cgroups = true", _ keys: String = "") -> String {
+        """
+        [apps.desk]
+        exec = ["/usr/bin/python3", "-S", "@D/app.py"]
+        ready = "delegate"
+        background_time = "100ms"
+        launch_deadline = "60s"
+        transition_deadline = "60s"
+        \(keys)
+        scenes = { inside = true, \(scenes) }
+
+        """
+    }
+
+    private struct Worker {
+        let pid: Int32
+        let group: String
+
+        var isFrozen: Bool { (try? Cgroup.events(group).frozen) == true }
+        var isIn: Bool { (try? Cgroup.procs(group)) == [pid] }
+    }
+
+    private static func with(_ keys: String = "", _ body: (Daemon) throws -> Void) throws {
+        try withRecovery(toml("cgroups = true", keys), files: files) { daemon throws in
+            guard !Truth.cgroups(of: daemon.runtime).isEmpty else { return print("skipped: no cgroups here") }
+            try File.setMode(daemon.directory, 0o777)
+            try body(daemon)
+        }
+    }
+
+    /// Opens a scene; the worker that it has.
+    private static func open(_ name: String, _ daemon: Daemon) throws -> Worker {
+        try daemon.openScene(name, of: "desk")
+        let line = daemon.records("desk").last { $0.hasPrefix("worker \(name) ") }
+        let words = try #require(line).split(separator: " ").map(String.init)
+        return Worker(pid: try #require(Int32(words[2])), group: words[3])
+    }
+
+    private static func info(_ scene: String, _ daemon: Daemon) throws -> SceneInfo? {
+        try daemon.scenes().scenes.first { $0.name == scene }
+    }
+
+    /// Sends a scene to the background, and waits until its worker is frozen.
+    private static func rest(_ scene: String, _ worker: Worker, _ daemon: Daemon) throws {
+        try daemon.done(.background, "desk@" + scene)
+        try daemon.eventually("the worker of \(scene) is frozen") { worker.isFrozen }
+    }
+
+    @Test("A worker is frozen while its scene is out of use, and goes with it")
+    func follows() throws {
+        try Self.with { daemon throws in
+            let (ann, bob) = (try Self.open("ann", daemon), try Self.open("bob", daemon))
+            #expect(ann.isIn && bob.isIn && ann.group.hasSuffix("/desk/@ann"))
+            try Self.rest("ann", ann, daemon)
+            #expect(!bob.isFrozen)
+            var listed = try #require(try Self.info("ann", daemon))
+            #expect(listed.processes == 1 && listed.isFrozen == true)
+            listed = try #require(try Self.info("bob", daemon))
+            #expect(listed.processes == 1 && listed.isFrozen == false)
+            // It is awake before its scene is told that it comes back, and before it goes.
+            try daemon.done(.foreground, "desk@ann")
+            #expect(!ann.isFrozen)
+            try Self.rest("ann", ann, daemon)
+            try daemon.done(.disconnect, "desk@ann")
+            let told = daemon.records("desk").filter { $0.hasPrefix("scene") }
+            #expect(told == ["sceneWillEnterForeground ann awake", "sceneDidDisconnect ann awake"])
+            try daemon.eventually("it is gone") { !Truth.isAlive(ann.pid) && !File.exists(ann.group) }
+            #expect(try Self.info("ann", daemon)?.processes == nil)
+            // It comes with another one, and what the app leaves goes with the app.
+            let again = try Self.open("ann", daemon)
+            #expect(again.isIn && again.pid != ann.pid)
+            try daemon.done(.stop, "desk")
+            #expect(!Truth.isAlive(again.pid) && !Truth.isAlive(bob.pid) && !File.exists(bob.group))
+        }
+    }
+
+    @Test("What works for a background task is not frozen")
+    func task() throws {
+        try Self.with { daemon throws in
+            let (ann, _) = (try Self.open("ann", daemon), try Self.open("bob", daemon))
+            try Self.rest("ann", ann, daemon)
+            try daemon.ask("groups.update(token=d.begin('index'))", app: "desk")
+            try daemon.eventually("it is awake") { !ann.isFrozen }
+            try daemon.ask("d.end(groups['token'])", app: "desk")
+            try daemon.eventually("it is frozen again") { ann.isFrozen }
+        }
+    }
+
+    @Test(
+        "An app with a frozen worker is suspended and resumed, whoever is away meanwhile, and the worker stays frozen",
+        arguments: ["signal", "freezer"],
+        [Loss.killed, .both]
+    )
+    func suspended(with: String, loss: Loss) throws {
+        try Self.with("suspend_with = \"\(with)\"") { daemon throws in
+            let (ann, bob) = (try Self.open("ann", daemon), try Self.open("bob", daemon))
+            let pid = try #require(try daemon.summary("desk").pid)
+            try Self.rest("ann", ann, daemon)
+            try daemon.lose(loss)
+            #expect(ann.isFrozen && ann.isIn)
+            #expect(try Self.info("ann", daemon)?.isFrozen == true)
+            try daemon.done(.suspend, "desk")
+            if with == "signal" { #expect(Truth.isStopped(pid)) }
+            try daemon.done(.foreground, "desk@bob")
+            #expect(!Truth.isStopped(pid) && ann.isFrozen && !bob.isFrozen)
+            // Everybody hears that it ends.
+            try daemon.done(.stop, "desk")
+            let signals = try daemon.events("desk").filter { $0.kind == "signal" }.map(\.text)
+            #expect(signals.first == "sent SIGTERM to 3 processes")
+            #expect(!signals.contains { $0.contains("SIGKILL") })
+        }
+    }
+
+    @Test("A scene that went while torpord was away leaves nothing", arguments: [Loss.killed, .both])
+    func left(loss: Loss) throws {
+        try Self.with { daemon throws in
+            let (ann, bob) = (try Self.open("ann", daemon), try Self.open("bob", daemon))
+            try daemon.done(.background, "desk@ann")
+            let stray = ann.group.replacingOccurrences(of: "@ann", with: "@nobody")
+            try daemon.lose(loss) {
+                try Cgroup.create(stray)
+                try Cgroup.add(stray, pid: ann.pid)
+            }
+            try daemon.eventually("what is nobody's is gone") { !File.exists(stray) && !Truth.isAlive(ann.pid) }
+            #expect(bob.isIn && File.exists(ann.group))
+        }
+    }
+
+    @Test("Another user's app puts its workers there, and nothing anywhere else", .enabled(if: geteuid() == 0))
+    func user() throws {
+        try Self.with("user = \"nobody\"") { daemon throws in
+            let ann = try Self.open("ann", daemon)
+            #expect(ann.isIn)
+            let out = ann.group.replacingOccurrences(of: "/desk/@ann", with: "")
+            for path in [out + "/cgroup.procs", ann.group + "/cgroup.freeze", ann.group + "/cgroup.kill"] {
+                #expect(try daemon.ask("os.access('\(path)', os.W_OK)", app: "desk").boolValue == false, "\(path)")
+            }
+        }
+    }
+
+    @Test("There is none unless it is wanted; it comes with the next connection after an edit")
+    func edited() throws {
+        try withDaemon(Self.toml("max_live = 3"), files: Self.files) { daemon throws in
+            guard !Truth.cgroups(of: daemon.runtime).isEmpty else { return print("skipped: no cgroups here") }
+            try daemon.openScene("ann", of: "desk")
+            #expect(daemon.records("desk").contains("none ann"))
+            #expect(try Self.info("ann", daemon)?.processes == nil)
+            try daemon.apply(Self.toml().replacingOccurrences(of: "@D", with: daemon.directory))
+            #expect(try Self.open("bob", daemon).isIn)
+            #expect(try daemon.summary("desk").incarnation == 1)
+        }
+    }
+}
