@@ -61,9 +61,10 @@ import Varlink
             restart_backoff = { initial = "1ms", cap = "1ms", limit = 1000 }
             transition_deadline = "60s"
             background_deadline = "60s"
+            background_time = "10ms"
             """
-        try withRecovery(InnerSceneTests.toml("max_live = 3", keys: keys), files: ["app.py": InnerSceneTests.program]) {
-            daemon throws in
+        let toml = InnerSceneTests.toml("max_live = 3, cgroups = true", keys: keys)
+        try withRecovery(toml, files: ["app.py": InnerSceneTests.program]) { daemon throws in
             for round in 0..<rounds {
                 let what = Int.random(in: 0..<7, using: &dice)
                 let request = Self.request(what, Self.names.randomElement(using: &dice) ?? "s1")
@@ -77,7 +78,7 @@ import Varlink
                 worker.start()
                 usleep(delay)
                 if victim == 3 {
-                    if let pid = daemon.processes(of: "desk").first { kill(pid, SIGKILL) }
+                    if let pid = try daemon.summary("desk").pid { kill(pid, SIGKILL) }
                 } else {
                     try daemon.lose([.killed, .keeper, .both][victim])
                 }
@@ -135,6 +136,25 @@ import Varlink
         try daemon.eventually("\(round): the app follows its scenes") {
             let state = try daemon.summary("desk").state
             return (state == "active") == isInFront
+        }
+        // What works for a scene is there while that is, and nowhere else.
+        guard let cgroup = try daemon.status("desk").cgroup else { return }
+        var workers: [String: Int] = [:]
+        var isSo = false
+        defer {
+            if !isSo {
+                let all = daemon.processes(of: "desk").map { "\($0) \((try? ProcFS.cgroup($0)) ?? nil ?? "-")" }
+                print("\(round): workers \(workers), said \(said), processes \(all)")
+            }
+        }
+        try daemon.eventually("\(round): each scene has its worker, and nobody else has") {
+            let groups = Cgroup.children(cgroup).map { ($0, (try? Cgroup.procs($0).count) ?? 0) }
+            workers = Dictionary(groups.map { (String($0.0.dropFirst(cgroup.count + 2)), $0.1) }) { $1 }
+            let count = daemon.processes(of: "desk").count
+            isSo =
+                workers == attached(said).mapValues { _ in 1 }
+                && count == workers.count + (state.hasSuffix("pid 0") ? 0 : 1)
+            return isSo
         }
     }
 }

@@ -11,7 +11,7 @@ import Varlink
 @Suite("Scenes inside an app") struct InnerSceneTests {
     /// Records what it hears. A scene named `slow…` is answered for when the file `go` is there.
     static let program = """
-        import os, signal, sys, time
+        import os, signal, subprocess, sys, time
         sys.path.insert(0, "\(Sources.root)/Clients/python")
         import torpor
         from tp import record
@@ -28,6 +28,10 @@ import Varlink
             def scene_will_connect(self, message):
                 state = message.read_state().decode() if message.path else "-"
                 record("connect %s %s %s" % (message.scene, "front" if message.options["foreground"] else "back", state))
+                if message.options["cgroup"]:
+                    worker = subprocess.Popen(["/bin/sleep", "1000"])
+                    with open(message.options["cgroup"] + "/cgroup.procs", "w") as file:
+                        file.write(str(worker.pid))
                 if message.scene.startswith("slow-connect"):
                     wait()
                 if state == "fatal":
