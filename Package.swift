@@ -571,8 +571,11 @@ let withoutSwift: Set = [
 let shell: Set = [
     "Archives", "ControlService", "Engine", "EventSources", "Lifecycle", "MemoryPressure", "Supervisor",
 ]
+/// What only the commands use, and no loop that goes on for days: made small rather than quick.
+let commands: Set = ["CommandLinePages", "Importing", "PolicyTools", "TopView", "torpor"]
 for target in package.targets where !withoutSwift.contains(target.name) {
     var settings = target.swiftSettings ?? []
+    if commands.contains(target.name) { settings.append(.unsafeFlags(["-Osize"], .when(configuration: .release))) }
     if shell.contains(target.name) {
         settings.append(.unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)))
     }

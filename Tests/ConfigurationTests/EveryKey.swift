@@ -41,10 +41,8 @@ extension LoaderTests {
         "extension_limit": "\"2min\"", "grace": "\"0s\"", "group": "\"video\"", "identity_files": "[\"who\"]",
         "instances": "2", "instance_first": "0",
         "scenes":
-            """
-        { inside = false, cgroups = false, max_live = 2, max_sessions = 3, discard_after = \"30d\",
-        opened_by = \"posters\" }
-        """,
+            "{ inside = false, cgroups = false, max_live = 2, max_sessions = 3, discard_after = \"30d\", "
+            + "opened_by = \"posters\" }",
         "keep_alive": "\"20min\"", "kill_mode": "\"main\"", "last_resort": "true",
         "launch": "\"on-demand\"", "launch_deadline": "\"none\"",
         "limits": "{ nofile = 4096, core = \"0:1GiB\", as = \"unlimited\", rttime = \"5ms\", tasks = 512 }",

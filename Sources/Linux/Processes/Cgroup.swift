@@ -89,6 +89,12 @@ public enum Cgroup {
         try File.writeControl(path + "/cgroup.freeze", on ? "1\n" : "0\n")
     }
 
+    /// Asks for thawing it and all below it.
+    public static func thawTree(_ path: String) {
+        try? freeze(path, false)
+        for child in children(path) { thawTree(child) }
+    }
+
     /// Whether there are processes in it or below, and whether all of them are frozen.
     public static func events(_ path: String) throws(Errno) -> (populated: Bool, frozen: Bool) {
         let lines = try File.read(path + "/cgroup.events").split(separator: UInt8(ascii: "\n"))

@@ -45,10 +45,12 @@ extension InnerScenes {
             }
             if scenes.count > known.count { coordinator.restore(app.id, scenes: scenes, now: now) }
             seen[app.id] = machine(app).sceneMachines
-            cgroups.adopt(of: app)
-            cgroups.look(at: app)
         }
         for app in apps where machine(app).isAlive && machine(app).rules.hasScenes {
+            // The configuration may say by now that it has none.
+            seen[app.id] = machine(app).sceneMachines
+            cgroups.adopt(of: app)
+            cgroups.look(at: app)
             deliver(.scenesRestored, to: app.id)
         }
         engine.whenStarted { [weak self] in

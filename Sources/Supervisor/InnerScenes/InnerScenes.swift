@@ -116,7 +116,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             discardedAt: end(of: session, app),
             lacksTemplate: false
         )
-        if let contents = numbers[session.app].flatMap({ cgroups.contents(of: $0) }) {
+        if let contents = numbers[session.app].flatMap({ cgroups.contents(of: $0, app) }) {
             (info.processes, info.isFrozen) = (Int64(contents.processes), contents.isFrozen)
         }
         return info
@@ -389,7 +389,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     func parameters(of message: Message, _ scene: SceneID, _ app: AppRuntime) -> JSON? {
         guard let name = name(of: scene), let session = names[scene].flatMap({ roster[$0] }) else { return nil }
         guard message == .sceneWillConnect else {
-            cgroups.wake(scene)
+            cgroups.wake(scene, for: message, app)
             return ["scene": .string(name)]
         }
         let state = supervisor.savedStates.found(of: app, scene: name)

@@ -11,68 +11,105 @@ import Processes
 /// the scene.
 ///
 /// One is made before its scene connects, and goes with it, whatever is left in there. It is frozen when its scene has been
-/// in the background for the app's `background_time`, and thawed before the scene is told anything, while the app has a
-/// background task, and before it ends.
+/// in the background for the app's `background_time`, and thawed before the scene is told anything, while something keeps
+/// the app in the background, and before it ends.
 final class SceneCgroups {
     private final class Place {
         let path: String
-        let app: AppID
         var isFrozen = false
+        /// Its scene has been told that it disconnects.
+        var isOver = false
         /// Until it is frozen, or looked at again by who removes it.
         var timer: TimerSource?
+        /// What the timer was armed for.
+        var time: Duration?
         /// Between looks at one that still has processes.
         var delay = Duration.milliseconds(1)
 
-        init(_ path: String, of app: AppRuntime) { (self.path, self.app) = (path, app.id) }
+        init(_ path: String) { self.path = path }
+
+        func cancel() {
+            timer?.cancel()
+            timer = nil
+        }
+    }
+
+    /// Those of an app.
+    private struct Places {
+        var connected: [SceneID: Place] = [:]
+        /// Those whose scenes are gone, by path.
+        var leaving: [String: Place] = [:]
     }
 
     private unowned(unsafe) let scenes: InnerScenes
-    private var places: [SceneID: Place] = [:]
-    /// Those whose scenes are gone, by path.
-    private var leaving: [String: Place] = [:]
+    private var places: [AppID: Places] = [:]
 
     init(_ scenes: InnerScenes) { self.scenes = scenes }
 
     /// What the names of these cgroups begin with, before those of the scenes: no file of the kernel's does.
     private static let prefix = "@"
 
+    private func warn(_ app: AppRuntime, _ text: String) { scenes.supervisor.log.warning("\(app.name): \(text)") }
+
     // MARK: Making
 
-    /// The path of a scene's, which is there from now on; nil where it has none.
+    /// The path of the cgroup of a scene that is about to connect, which is there from now on; nil where it has none.
     func make(for scene: SceneID, named name: String, _ app: AppRuntime) -> String? {
-        guard app.specification.innerScenes?.hasCgroups == true else { return nil }
-        do throws(Errno) {
-            guard let above = app.run.tree?.cgroupPath else { throw .notSupported }
-            let path = above + "/" + Self.prefix + name
-            // It may have been left a moment ago.
-            leaving.removeValue(forKey: path)?.timer?.cancel()
-            places.removeValue(forKey: scene)?.timer?.cancel()
-            if try !Cgroup.create(path) { try Cgroup.freeze(path, false) }
-            if Users.isRoot, let user = app.account?.account.user {
-                // Who moves a process writes into both, and moves nothing out of what is above.
-                for group in [above, path] { try File.setOwner(group + "/cgroup.procs", uid: user.uid, gid: nil) }
-            }
-            places[scene] = Place(path, of: app)
-            return path
-        } catch {
-            let why = error == .notSupported ? "the app has none" : "\(error)"
-            scenes.supervisor.log.warning("\(app.name): no cgroup for its scene \(name) (\(why))")
+        guard app.specification.innerScenes?.hasCgroups == true,
+            scenes.machine(of: scene, app)?.awaiting == .sceneWillConnect
+        else { return nil }
+        guard let above = app.run.tree?.cgroupPath else {
+            warn(app, "no cgroup for its scene \(name): the app has none")
             return nil
         }
+        let path = above + "/" + Self.prefix + name
+        let old = places[app.id]?.connected.removeValue(forKey: scene)
+        let left = places[app.id]?.leaving.removeValue(forKey: path)
+        old?.cancel()
+        left?.cancel()
+        do throws(Errno) {
+            if try !Cgroup.create(path) {
+                // What worked for it until it was disconnected a moment ago does not work for it now.
+                if left != nil || old?.isOver == true { kill(path, app) }
+                try Cgroup.freeze(path, false)
+            }
+            if Users.isRoot { try giveAway(path, below: above, app) }
+        } catch {
+            warn(app, "no cgroup for its scene \(name) (\(error))")
+            if File.exists(path) { remove(Place(path), app) }
+            return nil
+        }
+        places[app.id, default: Places()].connected[scene] = Place(path)
+        return path
+    }
+
+    /// Lets the app's user move processes in the app's cgroup, and none out of it: for that it would have to write above.
+    private func giveAway(_ path: String, below above: String, _ app: AppRuntime) throws(Errno) {
+        let file = "/cgroup.procs"
+        // That of the first one, whatever the configuration has said since.
+        let owner = try File.status(above + file).uid
+        let user = owner != 0 ? owner : app.isOutdated ? nil : app.account?.account.user?.uid
+        guard let user else { return }
+        if owner == 0 { try File.setOwner(above + file, uid: user, gid: nil) }
+        try File.setOwner(path + file, uid: user, gid: nil)
     }
 
     /// Takes over what an earlier torpord has made.
     func adopt(of app: AppRuntime) {
-        guard let above = app.run.tree?.cgroupPath else { return }
+        let machines = scenes.machine(app).sceneMachines
+        // Of an app that was found without a record nobody knows which scenes it shows.
+        guard let above = app.run.tree?.cgroupPath, !machines.isEmpty else { return }
         for path in Cgroup.children(above) {
             guard let name = path.split(separator: "/").last, name.hasPrefix(Self.prefix) else { continue }
-            let place = Place(path, of: app)
-            let full = app.name + name
-            if let scene = scenes.knownNumber(of: full), isThere(scene, app) {
-                place.isFrozen = Cgroup.isFreezeWanted(path)
-                places[scene] = place
+            let place = Place(path)
+            place.isFrozen = Cgroup.isFreezeWanted(path)
+            if let scene = scenes.knownNumber(of: app.name + name),
+                let machine = machines.first(where: { $0.id == scene }), Self.isThere(machine)
+            {
+                place.isOver = machine.awaiting == .sceneDidDisconnect
+                places[app.id, default: Places()].connected[scene] = place
             } else {
-                remove(place)
+                remove(place, app)
             }
         }
     }
@@ -80,13 +117,14 @@ final class SceneCgroups {
     // MARK: What becomes of them
 
     /// A scene is about to be told something.
-    func wake(_ scene: SceneID) {
-        if let place = places[scene] { wake(place) }
+    func wake(_ scene: SceneID, for message: Message, _ app: AppRuntime) {
+        guard let place = places[app.id]?.connected[scene] else { return }
+        if message == .sceneDidDisconnect { place.isOver = true }
+        wake(place)
     }
 
     private func wake(_ place: Place) {
-        place.timer?.cancel()
-        place.timer = nil
+        place.cancel()
         guard place.isFrozen else { return }
         place.isFrozen = false
         try? Cgroup.freeze(place.path, false)
@@ -94,87 +132,114 @@ final class SceneCgroups {
 
     /// The app has gone on.
     func look(at app: AppRuntime) {
-        guard !places.isEmpty else { return }
-        for (scene, place) in places where place.app == app.id {
-            if !isThere(scene, app) {
-                places[scene] = nil
-                remove(place)
-            } else if !rests(scene, app) {
-                wake(place)
-            } else if !place.isFrozen, place.timer == nil, let time = app.specification.rules.backgroundTime {
-                place.timer = try? scenes.loop.timer { [weak self, weak app] in
-                    guard let self, let app, places[scene] === place else { return }
-                    place.timer = nil
-                    if rests(scene, app) { freeze(place, app) }
-                }
-                place.timer?.arm(after: time)
+        guard let mine = places[app.id] else { return }
+        let above = scenes.machine(app)
+        let machines = Dictionary(above.sceneMachines.map { ($0.id, $0) }) { first, _ in first }
+        let mayRest = above.transition != .terminating && !above.isHeld
+        for (scene, place) in mine.connected {
+            guard let machine = machines[scene], Self.isThere(machine) else {
+                places[app.id]?.connected[scene] = nil
+                remove(place, app)
+                continue
             }
+            if mayRest, Self.rests(machine) { rest(place, of: scene, app) } else { wake(place) }
         }
+        for place in mine.leaving.values where place.timer == nil { remove(place, app) }
+    }
+
+    /// Freezes it when its time is up.
+    private func rest(_ place: Place, of scene: SceneID, _ app: AppRuntime) {
+        let time = app.specification.rules.backgroundTime
+        guard !place.isFrozen, place.timer == nil || place.time != time else { return }
+        place.cancel()
+        guard let time else { return }
+        place.time = time
+        place.timer = try? scenes.loop.timer { [weak self, weak app] in
+            guard let self, let app, places[app.id]?.connected[scene] === place else { return }
+            place.cancel()
+            let above = scenes.machine(app)
+            guard above.transition != .terminating, !above.isHeld, let machine = scenes.machine(of: scene, app),
+                Self.rests(machine)
+            else { return }
+            freeze(place, app)
+        }
+        place.timer?.arm(after: time)
     }
 
     private func freeze(_ place: Place, _ app: AppRuntime) {
+        keepMainOut(of: place.path, app)
         do throws(Errno) {
             try Cgroup.freeze(place.path, true)
             place.isFrozen = true
         } catch {
-            scenes.supervisor.log.warning("\(app.name): \(place.path) cannot be frozen (\(error))")
+            warn(app, "\(place.path) cannot be frozen (\(error))")
         }
     }
 
+    /// The main process works for all scenes: it is in the app's own cgroup.
+    private func keepMainOut(of path: String, _ app: AppRuntime) {
+        guard let tree = app.run.tree, let above = tree.cgroupPath, !tree.mainHasEnded, let mount = Cgroup.mount,
+            let place = try? ProcFS.cgroup(tree.main.pid), Self.isWithin(mount + place, path)
+        else { return }
+        warn(app, "its main process has moved to \(path), which is for processes of one scene: moving it back")
+        try? Cgroup.add(above, pid: tree.main.pid)
+    }
+
+    private static func isWithin(_ path: String, _ above: String) -> Bool {
+        path == above || path.hasPrefix(above + "/")
+    }
+
     /// Whether a scene is connected, or about to be.
-    private func isThere(_ scene: SceneID, _ app: AppRuntime) -> Bool {
-        guard let machine = scenes.machine(of: scene, app) else { return false }
-        return machine.state > .unattached || machine.awaiting != nil
+    private static func isThere(_ machine: SceneMachine) -> Bool {
+        machine.state > .unattached || machine.awaiting != nil
     }
 
     /// Whether nothing is to be done for a scene.
-    private func rests(_ scene: SceneID, _ app: AppRuntime) -> Bool {
-        guard let machine = scenes.machine(of: scene, app) else { return false }
-        let above = scenes.machine(app)
-        return machine.state == .background && machine.awaiting == nil && above.transition != .terminating
-            && above.tasks.isEmpty
+    private static func rests(_ machine: SceneMachine) -> Bool {
+        machine.state == .background && machine.awaiting == nil
     }
 
     /// What is in a scene's; nil where it has none.
-    func contents(of scene: SceneID) -> (processes: Int, isFrozen: Bool)? {
-        guard let place = places[scene] else { return nil }
+    func contents(of scene: SceneID, _ app: AppRuntime) -> (processes: Int, isFrozen: Bool)? {
+        guard let place = places[app.id]?.connected[scene] else { return nil }
         return ((try? Cgroup.procs(place.path).count) ?? 0, place.isFrozen)
     }
 
     // MARK: Removing
 
     /// Ends what is left in one, and removes it.
-    private func remove(_ place: Place) {
-        place.timer?.cancel()
-        place.timer = try? scenes.loop.timer { [weak self, weak place] in
-            if let self, let place { pass(place) }
+    private func remove(_ place: Place, _ app: AppRuntime) {
+        place.cancel()
+        place.timer = try? scenes.loop.timer { [weak self, weak place, weak app] in
+            if let self, let place, let app { pass(place, app) }
         }
-        leaving[place.path] = place
-        pass(place)
+        places[app.id, default: Places()].leaving[place.path] = place
+        pass(place, app)
     }
 
-    private func pass(_ place: Place) {
-        guard leaving[place.path] === place else { return }
+    private func pass(_ place: Place, _ app: AppRuntime) {
+        guard places[app.id]?.leaving[place.path] === place else { return }
         do throws(Errno) {
             try Cgroup.removeTree(place.path)
         } catch  where error == .resourceBusy {
-            Self.kill(place.path)
+            kill(place.path, app)
             place.timer?.arm(after: place.delay)
             place.delay = min(place.delay * 2, .seconds(10))
             return
         } catch {
-            scenes.supervisor.log.warning("\(place.path) cannot be removed (\(error))")
+            warn(app, "\(place.path) cannot be removed (\(error))")
         }
-        leaving[place.path] = nil
-        place.timer?.cancel()
+        places[app.id]?.leaving[place.path] = nil
+        place.cancel()
     }
 
-    private static func kill(_ path: String) {
+    private func kill(_ path: String, _ app: AppRuntime) {
+        keepMainOut(of: path, app)
         if (try? Cgroup.kill(path)) != nil { return }
         // Before Linux 5.14.
         for pid in (try? Cgroup.procs(path)) ?? [] {
             guard let process = try? Pidfd.open(pid), let place = try? ProcFS.cgroup(pid), let mount = Cgroup.mount,
-                mount + place == path
+                Self.isWithin(mount + place, path)
             else { continue }
             try? Pidfd.sendSignal(process.raw, Signal.kill)
         }
@@ -182,13 +247,8 @@ final class SceneCgroups {
 
     /// The app has ended, and all of its cgroup with it.
     func forget(_ app: AppRuntime) {
-        for (scene, place) in places where place.app == app.id {
-            place.timer?.cancel()
-            places[scene] = nil
-        }
-        for (path, place) in leaving where place.app == app.id {
-            place.timer?.cancel()
-            leaving[path] = nil
-        }
+        guard let mine = places.removeValue(forKey: app.id) else { return }
+        for place in mine.connected.values { place.cancel() }
+        for place in mine.leaving.values { place.cancel() }
     }
 }

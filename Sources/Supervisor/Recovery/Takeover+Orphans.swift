@@ -39,7 +39,7 @@ final class OrphanApp {
                 try? Pidfd.sendSignal(process.raw, Signal.terminate)
                 try? Pidfd.sendSignal(process.raw, Signal.continue)
             }
-            try? Cgroup.freeze(path, false)
+            Cgroup.thawTree(path)
         }
     }
 

@@ -28,12 +28,12 @@ import Varlink
                 file.write(str(worker))
             groups[scene] = group
             record("worker %s %d %s" % (scene, worker, group))
-            return "done"
+            return "failed" if scene == "nobody" else "done"
         def seen(message):
             scene = message["parameters"]["scene"]
             with open(groups[scene] + "/cgroup.events") as file:
                 record("%s %s %s" % (message["name"], scene, "frozen" if "frozen 1" in file.read() else "awake"))
-            return "done"
+            return None if os.path.exists(HERE + "/hold") else "done"
         """
 
     private static let files = Delegates.files(
@@ -74,6 +74,10 @@ import Varlink
     /// Opens a scene; the worker that it has.
     private static func open(_ name: String, _ daemon: Daemon) throws -> Worker {
         try daemon.openScene(name, of: "desk")
+        return try worker(of: name, daemon)
+    }
+
+    private static func worker(of name: String, _ daemon: Daemon) throws -> Worker {
         let line = daemon.records("desk").last { $0.hasPrefix("worker \(name) ") }
         let words = try #require(line).split(separator: " ").map(String.init)
         return Worker(pid: try #require(Int32(words[2])), group: words[3])
@@ -167,6 +171,66 @@ import Varlink
         }
     }
 
+    @Test("What worked for a scene until it was disconnected does not work for it when it comes back at once")
+    func again() throws {
+        try Self.with { daemon throws in
+            let (ann, _) = (try Self.open("ann", daemon), try Self.open("bob", daemon))
+            try daemon.done(.background, "desk@ann")
+            try File.write(daemon.directory + "/hold", "")
+            _ = try daemon.verb(.disconnect, "desk@ann") { $0.wait = false }
+            let message = try daemon.waitForMessage("sceneDidDisconnect", app: "desk")
+            try daemon.openScene("ann", of: "desk") { ($0.wait, $0.background) = (false, true) }
+            try daemon.ask("d.answer(\(try #require(message.id)))", app: "desk")
+            try daemon.eventually("it is connected again") { try Self.worker(of: "ann", daemon).pid != ann.pid }
+            let new = try Self.worker(of: "ann", daemon)
+            try daemon.eventually("only the new one is there") { !Truth.isAlive(ann.pid) && new.isIn }
+        }
+    }
+
+    @Test("A scene that is refused leaves no worker")
+    func refused() throws {
+        try Self.with { daemon throws in
+            #expect(throws: (any Error).self) { _ = try Self.open("nobody", daemon) }
+            let worker = try Self.worker(of: "nobody", daemon)
+            try daemon.eventually("its worker is gone") { !Truth.isAlive(worker.pid) && !File.exists(worker.group) }
+        }
+    }
+
+    @Test("The main process does not stay in a scene's, and is neither frozen nor ended with it")
+    func main() throws {
+        try Self.with { daemon throws in
+            let (ann, _) = (try Self.open("ann", daemon), try Self.open("bob", daemon))
+            let pid = try #require(try daemon.summary("desk").pid)
+            let move = "open(groups['ann'] + '/cgroup.procs', 'w').write(str(os.getpid()))"
+            try daemon.ask(move, app: "desk")
+            #expect(Set(try Cgroup.procs(ann.group)) == [ann.pid, pid])
+            try Self.rest("ann", ann, daemon)
+            #expect(ann.isIn)
+            try daemon.done(.foreground, "desk@ann")
+            try daemon.ask(move, app: "desk")
+            try daemon.done(.background, "desk@ann")
+            try daemon.done(.disconnect, "desk@ann")
+            try daemon.eventually("it is gone") { !Truth.isAlive(ann.pid) && !File.exists(ann.group) }
+            let summary = try daemon.summary("desk")
+            #expect(summary.pid == pid && summary.state == "active")
+        }
+    }
+
+    @Test("One that left the configuration while torpord was away hears that it ends, frozen or not")
+    func orphan() throws {
+        try Self.with { daemon throws in
+            let (ann, _) = (try Self.open("ann", daemon), try Self.open("bob", daemon))
+            try Self.rest("ann", ann, daemon)
+            try daemon.lose(.both) {
+                _ = try Daemon.writeConfiguration(
+                    "[apps.other]\nexec = [\"/bin/sleep\", \"1000\"]\n",
+                    in: daemon.directory
+                )
+            }
+            try daemon.waitForRecord("desk", "term ann")
+        }
+    }
+
     @Test("Another user's app puts its workers there, and nothing anywhere else", .enabled(if: geteuid() == 0))
     func user() throws {
         try Self.with("user = \"nobody\"") { daemon throws in
@@ -189,6 +253,14 @@ import Varlink
             try daemon.apply(Self.toml().replacingOccurrences(of: "@D", with: daemon.directory))
             #expect(try Self.open("bob", daemon).isIn)
             #expect(try daemon.summary("desk").incarnation == 1)
+            // And back: who has one keeps it until it goes.
+            let bob = try Self.worker(of: "bob", daemon)
+            try daemon.apply(Self.toml("max_live = 3").replacingOccurrences(of: "@D", with: daemon.directory))
+            try Self.rest("bob", bob, daemon)
+            try daemon.done(.disconnect, "desk@bob")
+            try daemon.eventually("it is gone") { !Truth.isAlive(bob.pid) && !File.exists(bob.group) }
+            try daemon.openScene("bob", of: "desk")
+            try daemon.waitForRecord("desk", "none bob")
         }
     }
 }
