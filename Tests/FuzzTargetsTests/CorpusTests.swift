@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import FuzzTargets
 import Linux
 import Testing
@@ -25,6 +26,28 @@ struct CorpusTests {
     func regressions(_ target: FuzzTarget) throws {
         for path in Self.files("Regressions", target) {
             run(target, try File.read(path, limit: 1 << 20), path, isGrown: true)
+        }
+    }
+
+    /// The same ones each time: a search by libFuzzer is `make fuzz`. `TORPOR_MUTATIONS` says how many there are,
+    /// `TORPOR_MUTATION` which one alone; with `TORPOR_MUTATION_TRACE` each is named first, since a trap says nothing.
+    @Test("what holds of a parser holds for what is made of its inputs at random", arguments: FuzzTarget.allCases)
+    func mutations(_ target: FuzzTarget) throws {
+        let environment = ProcessInfo.processInfo.environment
+        let count = environment["TORPOR_MUTATIONS"].flatMap { UInt64($0) } ?? 200
+        let only = environment["TORPOR_MUTATION"].flatMap { UInt64($0) }
+        let paths = Self.files("Corpora", target) + Self.files("Regressions", target)
+        let inputs = try paths.map { path throws(Errno) in try File.read(path, limit: 1 << 20) }
+        for number in only.map({ $0...$0 }) ?? 1...max(1, count) {
+            var mutations = Mutations(number)
+            let bytes = mutations.one(of: inputs)
+            if environment["TORPOR_MUTATION_TRACE"] != nil { print("\(target) \(number)") }
+            do throws(Finding) {
+                try target.run(bytes, isGrown: false)
+            } catch {
+                Issue.record("\(error)\nTo see it again: TORPOR_MUTATION=\(number) make test FILTER=mutations")
+                return
+            }
         }
     }
 
