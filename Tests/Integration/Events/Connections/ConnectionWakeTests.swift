@@ -101,13 +101,18 @@ import TorporAPI
     /// How an app listens, and whether its sockets can be copied.
     enum Way: String, CaseIterable { case own, sockets, forbidden }
 
-    private func withServer(_ way: Way, _ more: String = "", _ body: (Daemon) throws -> Void) throws {
+    private func withServer(
+        _ way: Way,
+        _ more: String = "",
+        eventTime: String = "400ms",
+        _ body: (Daemon) throws -> Void
+    ) throws {
         let given = "sockets = [{ stream = \"127.0.0.1:\(try TestAddress.port())\" }]"
         let wakes = way == .sockets ? given : "wake_on_connect = true"
         let other = Self.other.replacingOccurrences(of: "web.py", with: "other.py")
         let program = way == .sockets ? Servers.given : Servers.web
         let daemon = try Daemon(
-            Self.toml("\(wakes)\n\(more)") + other,
+            (Self.toml("\(wakes)\n\(more)") + other).replacingOccurrences(of: "400ms", with: eventTime),
             files: ["web.py": program, "other.py": Servers.web, "forbid.py": Servers.forbid],
             wrapper: way == .forbidden ? ["/usr/bin/python3", "@D/forbid.py"] : []
         )
@@ -122,7 +127,8 @@ import TorporAPI
         Way.allCases
     )
     func slow(path: String, way: Way) throws {
-        try withServer(way) { daemon in
+        // Who gets no processor for all of it is quiet, and sleeps.
+        try withServer(way, eventTime: "1s") { daemon in
             let port = try daemon.port(of: "web")
             let other = try daemon.port(of: "other")
             for app in ["web", "other"] { try daemon.done(.suspend, app) }
