@@ -132,10 +132,9 @@ import Varlink
         }
         let live = said.values.count { $0 != SceneInfo.unattached }
         #expect(live <= 3, "\(round): \(said)")
-        let isInFront = said.values.contains { $0 == "active" }
         try daemon.eventually("\(round): the app follows its scenes") {
-            let state = try daemon.summary("desk").state
-            return (state == "active") == isInFront
+            let isInFront = try InnerSceneTests.states(daemon).values.contains { $0 == "active" }
+            return try (daemon.summary("desk").state == "active") == isInFront
         }
         // What works for a scene is there while that is, and nowhere else.
         guard let cgroup = try daemon.status("desk").cgroup else { return }
@@ -151,9 +150,11 @@ import Varlink
             let groups = Cgroup.children(cgroup).map { ($0, (try? Cgroup.procs($0).count) ?? 0) }
             workers = Dictionary(groups.map { (String($0.0.dropFirst(cgroup.count + 2)), $0.1) }) { $1 }
             let count = daemon.processes(of: "desk").count
-            isSo =
-                workers == attached(said).mapValues { _ in 1 }
-                && count == workers.count + (state.hasSuffix("pid 0") ? 0 : 1)
+            // The app may have been killed before torpord had heard of it.
+            said = try InnerSceneTests.states(daemon)
+            heard = attached(said)
+            let mains = try daemon.summary("desk").pid == nil ? 0 : 1
+            isSo = workers == heard.mapValues { _ in 1 } && count == workers.count + mains
             return isSo
         }
     }
