@@ -48,6 +48,7 @@ package struct Torpor: ParsableCommand {
     )
 
     static func parseAndRun(_ arguments: [String]) throws {
+        guard let arguments = try Help.parsable(arguments) else { return }
         try requireVerb(arguments)
         do {
             var command = try Torpor.parseAsRoot(arguments)
@@ -103,7 +104,7 @@ package struct Torpor: ParsableCommand {
             throw Failure(status: .usage, message: "there is no verb \(word): \(habit)")
         }
         let nearest = Nearest.name(to: word, among: known).map { "did you mean ‘torpor \(parents)\($0)’?" }
-        let hint = nearest ?? "‘torpor \(parents)--help’ shows all of them"
+        let hint = nearest ?? "‘torpor \(count == 0 ? "help --all" : parents + "--help")’ shows all of them"
         throw Failure(status: .usage, message: "there is no verb \(parents)\(word): \(hint)")
     }
 

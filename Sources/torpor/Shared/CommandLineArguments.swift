@@ -29,7 +29,8 @@ extension CommandLineArguments {
         guard let first = rest.first, !first.hasPrefix("-") else { return arguments }
         var words = Array(rest)
         let place = first == "help" ? 1 : 0
-        if words.indices.contains(place), let names = earlier[words[place]] {
+        let isTopic = place == 1 && words.count == 2 && Help.topic(words[1]) != nil
+        if words.indices.contains(place), !isTopic, let names = earlier[words[place]] {
             words.replaceSubrange(place...place, with: names)
         }
         guard !moved.isEmpty else { return words }

@@ -32,7 +32,7 @@ import Testing
         arguments: [
             ("tail", "torpor logs"), ("reread", "torpor apply --diff"), ("update", "torpor apply"),
             ("monit", "torpor top"), ("shutdown", "SIGTERM"), ("suspnd", "did you mean ‘torpor suspend’?"),
-            ("frobnicate", "torpor --help"), ("freeze", "did you mean ‘torpor suspend APP’"),
+            ("frobnicate", "torpor help --all"), ("freeze", "did you mean ‘torpor suspend APP’"),
             ("pause", "did you mean ‘torpor suspend APP’"), ("sleep", "did you mean ‘torpor suspend APP’"),
             ("wake", "did you mean ‘torpor foreground APP’"), ("save", "did you mean ‘torpor app state save FILE’"),
             ("resurrect", "did you mean ‘torpor start APP’"), ("flush", "log_max_size"),
@@ -54,10 +54,64 @@ import Testing
 
     @Test("has each verb in one of its groups, which say what they are")
     func groups() throws {
-        let (code, output) = try Spawn.run([Built.path("torpor"), "--help"])
+        let (code, output) = try Spawn.run([Built.path("torpor"), "help", "--all"])
         let heads = ["SEE WHAT APPS DO:", "HAVE APPS DO SOMETHING:", "CONFIGURE:", "FROM WITHIN AN APP:"]
         #expect(code == 0 && heads.allSatisfy { output.contains("\n\($0)\n") } && !output.contains("SUBCOMMANDS"))
         #expect(ManualPageTests.verbs.count { !$0.contains(" ") } > 35)
+    }
+
+    @Test("fits a terminal of 80 by 24, and names commands and topics that there are")
+    func brief() throws {
+        let pages = try [["--help"], ["-h"], ["help"]].map { words in
+            let (code, output) = try Spawn.run([Built.path("torpor")] + words)
+            #expect(code == 0)
+            return output
+        }
+        let page = try #require(pages.first)
+        #expect(pages.allSatisfy { $0 == page })
+        let lines = page.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+        #expect(lines.count <= 24 && lines.allSatisfy { $0.count <= 80 }, "\(lines.count) lines")
+        let verbs = page.matches(of: /\n {2}torpor ([a-z]+)/).map { String($0.1) }.filter { $0 != "help" }
+        #expect(verbs.count == 10 && verbs.allSatisfy(ManualPageTests.verbs.contains), "\(verbs)")
+        #expect(try Self.topics().count == 8)
+    }
+
+    /// What the page names as topics, in its last line.
+    private static func topics() throws -> [String] {
+        let page = try Spawn.run([Built.path("torpor"), "help"]).output
+        let last = page.split(separator: "\n").last ?? ""
+        return last.trimmingCharacters(in: .whitespaces).components(separatedBy: ", ")
+    }
+
+    @Test("opens the page of a topic in man, or else as it is in the sources")
+    func topics() throws {
+        let folder = try Spawn.run(["/usr/bin/mktemp", "-d"]).output.trimmingCharacters(in: .newlines)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let generator = try String(contentsOfFile: Sources.root + "/packaging/man/generate", encoding: .utf8)
+        let man = "#!/bin/sh\n[ \"$1\" = -w ] && exit \"${MISSING:-0}\"\necho \"page $2($1)\"\n"
+        try man.write(toFile: folder + "/man", atomically: false, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder + "/man")
+        for topic in try Self.topics() {
+            let words = [Built.path("torpor"), "help", topic]
+            let (code, output) = try Spawn.run(words, environment: ["PATH": folder])
+            let page = try #require(output.wholeMatch(of: /page ([a-z.-]+)\((\d)\)\n/), "\(output)")
+            #expect(code == 0 && generator.contains("(\"\(page.1)\", \"\(page.2)\", "), "\(output)")
+            let plain = try Spawn.run(words, environment: ["PATH": folder, "MISSING": "16"])
+            #expect(plain.code == 0 && plain.output.hasPrefix("# "), "\(plain.output.prefix(80))")
+        }
+    }
+
+    @Test("says where to read a page that is not installed")
+    func missing() throws {
+        let folder = try Spawn.run(["/usr/bin/mktemp", "-d"]).output.trimmingCharacters(in: .newlines)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        // A link, so that it finds no sources around it; a copy where folders are on different disks.
+        if link(Built.path("torpor"), folder + "/torpor") != 0 {
+            try FileManager.default.copyItem(atPath: Built.path("torpor"), toPath: folder + "/torpor")
+        }
+        let (code, output) = try Spawn.run([folder + "/torpor", "help", "lifecycle"], environment: ["PATH": "/none"])
+        #expect(code == 1 && output.contains("torpor-lifecycle(7) is not installed"), "\(output)")
+        #expect(output.contains("docs/lifecycle.md"), "\(output)")
     }
 
     @Test("An app where a signal belongs is told the order")

@@ -28,7 +28,8 @@ import TorporAPI
         let words = old.components(separatedBy: " ")
         let text = try #require(ManualPageTests.helps[now])
         #expect(try help(words + ["--help"]) == text)
-        // With `help` before it a verb has no --version.
+        // ‘policies’ is also a topic. With `help` before it a verb has no --version.
+        if old == "policies" { return }
         #expect(
             try help(["help"] + words).components(separatedBy: "USAGE: ")[0]
                 == text.components(separatedBy: "USAGE: ")[0]

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandLinePages
+import Linux
+
+/// `torpor --help` and `torpor help`: a page that fits a terminal of 80 by 24, all commands, or a page of the manual.
+enum Help {
+    /// A page of the manual that explains a subject.
+    struct Topic {
+        /// What follows `torpor help`.
+        let name: String
+        /// The page's name, as man(1) knows it.
+        let page: String
+        /// The section of the manual that it is in.
+        let section: String
+        /// What it is made of, below the folder `docs` of the sources.
+        let source: String
+
+        init(_ name: String, _ page: String, _ section: String = "7", source: String? = nil) {
+            (self.name, self.page, self.section, self.source) = (name, page, section, source ?? name + ".md")
+        }
+    }
+
+    static let topics = [
+        Topic("apps", "torpor-apps"),
+        Topic("configuration", "torpor.toml", "5", source: "man/torpor.toml.5.md"),
+        Topic("events", "torpor-events"),
+        Topic("lifecycle", "torpor-lifecycle"),
+        Topic("memory", "torpor-memory"),
+        Topic("policies", "torpor-policy"),
+        Topic("scenes", "torpor-scenes"),
+        Topic("transfers", "torpor-transfers"),
+    ]
+
+    /// The subject of that name.
+    static func topic(_ name: String) -> Topic? { topics.first { $0.name == name } }
+
+    /// At most 24 lines of 80 columns.
+    private static let brief = """
+        torpor controls apps, which torpord runs in the foreground or the background,
+        suspends while they are out of use, and ends when memory is short.
+
+          torpor list              show all apps and their states
+          torpor status APP        show everything about an app
+          torpor logs APP -f       follow what an app writes
+          torpor top               watch and control all apps on the whole screen
+          torpor start APP         launch an app
+          torpor stop APP          end an app
+          torpor restart APP       end an app and launch it again
+          torpor foreground APP    bring an app to the foreground
+          torpor suspend APP       stop an app's processes and keep them in memory
+          torpor apply             put a changed configuration into effect
+
+        APP is a name, a glob in quotes such as 'web@*', or tag:NAME.
+
+          torpor help --all        list all commands
+          torpor COMMAND --help    explain a command and its options, with examples
+          torpor help TOPIC        open a manual page:
+
+        """
+
+    private static func indented(_ words: [String]) -> String {
+        "    " + words.joined(separator: ", ") + "\n"
+    }
+
+    /// Shows what is asked for, unless that is for the parser: then what that shall be given.
+    static func parsable(_ arguments: [String]) throws(Failure) -> [String]? {
+        switch arguments {
+        case ["--help"], ["-h"], ["help"], ["help", "--help"], ["help", "-h"]:
+            Output.write(brief + indented(topics.map(\.name)))
+            return nil
+        case ["help", "--all"], ["--help", "--all"]: return ["--help"]
+        default: break
+        }
+        guard arguments.count == 2, arguments[0] == "help", let topic = topic(arguments[1]) else { return arguments }
+        try open(topic)
+        return nil
+    }
+
+    // MARK: Pages
+
+    /// The page in man(1), or as it is in the sources that this program was built from.
+    private static func open(_ topic: Topic) throws(Failure) {
+        let name = "\(topic.page)(\(topic.section))"
+        if let man = try? AppSide.program("man"), has(topic, man) {
+            let words = [man, topic.section, topic.page]
+            let error = ThisProcess.execute(man, arguments: words, environment: ThisProcess.environment)
+            throw Failure(status: .failed, message: "\(man) could not be run: \(error)")
+        }
+        guard let source = source(of: topic) else {
+            throw Failure(
+                status: .failed,
+                message:
+                    "the manual page \(name) is not installed, or man is not: read docs/\(topic.source) of Torpor's "
+                    + "sources"
+            )
+        }
+        do throws(Errno) {
+            Output.write(try File.read(source, limit: 1 << 20))
+        } catch {
+            throw Failure(status: .failed, message: "\(source) cannot be read: \(error)")
+        }
+    }
+
+    /// Whether man(1) has the page.
+    private static func has(_ topic: Topic, _ man: String) -> Bool {
+        guard let null = try? File.open("/dev/null", [.readWrite]),
+            let child = try? ChildProcess(
+                man,
+                arguments: [man, "-w", topic.section, topic.page],
+                environment: ThisProcess.environment,
+                descriptors: [(0, null.raw), (1, null.raw), (2, null.raw)]
+            )
+        else { return false }
+        return child.reap() == 0
+    }
+
+    /// Where the sources are if this program has not been installed: above its folder.
+    private static func source(of topic: Topic) -> String? {
+        guard let program = try? File.readLink("/proc/self/exe") else { return nil }
+        var parts = program.split(separator: "/").dropLast()
+        while !parts.isEmpty {
+            let folder = "/" + parts.joined(separator: "/")
+            let path = folder + "/docs/" + topic.source
+            if File.exists(folder + "/Package.swift"), File.exists(path) { return path }
+            parts.removeLast()
+        }
+        return nil
+    }
+}
