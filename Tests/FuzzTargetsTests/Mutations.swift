@@ -41,7 +41,7 @@ struct Mutations: RandomNumberGenerator {
         case 4: bytes.insert(contentsOf: Self.telling.randomElement(using: &self) ?? [], at: place)
         default:
             let other = inputs.randomElement(using: &self) ?? []
-            bytes = bytes[..<place] + other.dropFirst(Int.random(in: 0...other.count, using: &self))
+            bytes = Array(bytes[..<place] + other.dropFirst(Int.random(in: 0...other.count, using: &self)))
         }
     }
 }
