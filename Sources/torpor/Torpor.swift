@@ -103,7 +103,10 @@ package struct Torpor: ParsableCommand {
         if count == 0, let habit = Self.habits[word] {
             throw Failure(status: .usage, message: "there is no verb \(word): \(habit)")
         }
-        let nearest = Nearest.name(to: word, among: known).map { "did you mean ‘torpor \(parents)\($0)’?" }
+        let topics = count == 0 && arguments.first == "help" ? Help.topics.map(\.name) : []
+        let nearest = Nearest.name(to: word, among: known + topics).map { name in
+            "did you mean ‘torpor \(known.contains(name) ? parents : "help ")\(name)’?"
+        }
         let hint = nearest ?? "‘torpor \(count == 0 ? "help --all" : parents + "--help")’ shows all of them"
         throw Failure(status: .usage, message: "there is no verb \(parents)\(word): \(hint)")
     }

@@ -149,10 +149,10 @@ final class SceneCgroups {
 
     /// Freezes it when its time is up.
     private func rest(_ place: Place, of scene: SceneID, _ app: AppRuntime) {
-        let time = app.specification.rules.backgroundTime
+        // Another time may be in force than when it was frozen, or begun to be waited for.
+        guard let time = app.specification.rules.backgroundTime else { return wake(place) }
         guard !place.isFrozen, place.timer == nil || place.time != time else { return }
         place.cancel()
-        guard let time else { return }
         place.time = time
         place.timer = try? scenes.loop.timer { [weak self, weak app] in
             guard let self, let app, places[app.id]?.connected[scene] === place else { return }

@@ -72,9 +72,19 @@ enum Help {
         case ["help", "--all"], ["--help", "--all"]: return ["--help"]
         default: break
         }
-        guard arguments.count == 2, arguments[0] == "help", let topic = topic(arguments[1]) else { return arguments }
-        try open(topic)
-        return nil
+        guard arguments.count >= 2, arguments[0] == "help", let topic = topic(arguments[1].lowercased()) else {
+            return arguments
+        }
+        // `help memory rehearse` is about a verb.
+        guard let more = arguments.dropFirst(2).first else {
+            try open(topic)
+            return nil
+        }
+        if Torpor.verb(in: Array(arguments.dropFirst())) > 1 { return arguments }
+        throw Failure(
+            status: .usage,
+            message: "‘torpor help \(topic.name)’ takes nothing more, and “\(Terminal.harmless(more))” is there"
+        )
     }
 
     // MARK: Pages

@@ -101,6 +101,18 @@ import Testing
         }
     }
 
+    @Test("of a topic takes nothing more; what is neither topic nor verb is told both")
+    func noTopic() throws {
+        let more = try Spawn.run([Built.path("torpor"), "help", "scenes", "apps"])
+        #expect(
+            more.code == 2 && more.output == "torpor: ‘torpor help scenes’ takes nothing more, and “apps” is there\n"
+        )
+        let verb = try Spawn.run([Built.path("torpor"), "help", "memory", "rehearse"])
+        #expect(verb.code == 0 && verb.output.contains("USAGE: torpor memory rehearse"), "\(verb.output)")
+        let nonsense = try Spawn.run([Built.path("torpor"), "help", "lifecylce"])
+        #expect(nonsense.code == 2 && nonsense.output.contains("‘torpor help lifecycle’"), "\(nonsense.output)")
+    }
+
     @Test("says where to read a page that is not installed")
     func missing() throws {
         let folder = try Spawn.run(["/usr/bin/mktemp", "-d"]).output.trimmingCharacters(in: .newlines)

@@ -106,8 +106,16 @@ class Browser:
         return self._do("/element", {"using": "css selector", "value": css})["element-6066-11e4-a52e-4f735466cecf"]
 
     def click(self, css):
-        """As a person does: it must be there, and nothing over it."""
-        self._do(f"/element/{self.find(css)}/click")
+        """As a person does: it must be there, and nothing over it but a toast, which goes by itself."""
+        end = time.monotonic() + 20
+        while True:
+            try:
+                return self._do(f"/element/{self.find(css)}/click")
+            except Problem as problem:
+                is_covered = "click intercepted" in str(problem) and 'class="toast' in str(problem)
+                if not is_covered or time.monotonic() > end:
+                    raise
+            time.sleep(0.1)
 
     def type(self, text):
         """Keys, to whatever is focused."""
