@@ -135,14 +135,13 @@ final class SceneCgroups {
         guard let mine = places[app.id] else { return }
         let above = scenes.machine(app)
         let machines = Dictionary(above.sceneMachines.map { ($0.id, $0) }) { first, _ in first }
-        let mayRest = above.transition != .terminating && !above.isHeld
         for (scene, place) in mine.connected {
             guard let machine = machines[scene], Self.isThere(machine) else {
                 places[app.id]?.connected[scene] = nil
                 remove(place, app)
                 continue
             }
-            if mayRest, Self.rests(machine) { rest(place, of: scene, app) } else { wake(place) }
+            if Self.rests(machine, in: above) { rest(place, of: scene, app) } else { wake(place) }
         }
         for place in mine.leaving.values where place.timer == nil { remove(place, app) }
     }
@@ -157,10 +156,9 @@ final class SceneCgroups {
         place.timer = try? scenes.loop.timer { [weak self, weak app] in
             guard let self, let app, places[app.id]?.connected[scene] === place else { return }
             place.cancel()
-            let above = scenes.machine(app)
-            guard above.transition != .terminating, !above.isHeld, let machine = scenes.machine(of: scene, app),
-                Self.rests(machine)
-            else { return }
+            guard let machine = scenes.machine(of: scene, app), Self.rests(machine, in: scenes.machine(app)) else {
+                return
+            }
             freeze(place, app)
         }
         place.timer?.arm(after: time)
@@ -194,9 +192,9 @@ final class SceneCgroups {
         machine.state > .unattached || machine.awaiting != nil
     }
 
-    /// Whether nothing is to be done for a scene.
-    private static func rests(_ machine: SceneMachine) -> Bool {
-        machine.state == .background && machine.awaiting == nil
+    /// Whether nothing is to be done for a scene of an app.
+    private static func rests(_ machine: SceneMachine, in app: AppMachine) -> Bool {
+        machine.state == .background && machine.awaiting == nil && app.transition != .terminating && !app.isHeld
     }
 
     /// What is in a scene's; nil where it has none.

@@ -39,12 +39,7 @@ struct Delegates: Measurement {
 
     func measure(_ run: Run) throws {
         let bench = run.bench
-        let program = bench.program("delegate")
-        let library = bench.root + "/Clients/c"
-        _ = try Child.output([
-            "cc", "-O2", "-pthread", "-I", library, "-o", program, bench.root + "/Benchmarks/Programs/delegate.c",
-            library + "/torpor_app.c",
-        ])
+        let program = try bench.delegate()
         func load(_ count: Int, _ arguments: [String] = []) -> Workload {
             var load = Workload(count, arguments: arguments, settings: ["torpor": "ready = \"delegate\""])
             load.program = program
@@ -125,5 +120,18 @@ struct Delegates: Measurement {
         }
         run.record("crowd", peer, took - Double(Self.saving))
         run.record("crowd-cpu", peer, (after - before) * 1_000)
+    }
+}
+
+extension Bench {
+    /// The program of apps that hear their lifecycle by the C library, compiled.
+    func delegate() throws -> String {
+        let program = program("delegate")
+        let library = root + "/Clients/c"
+        _ = try Child.output([
+            "cc", "-O2", "-pthread", "-I", library, "-o", program, root + "/Benchmarks/Programs/delegate.c",
+            library + "/torpor_app.c",
+        ])
+        return program
     }
 }

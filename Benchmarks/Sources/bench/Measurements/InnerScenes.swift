@@ -34,12 +34,7 @@ struct InnerScenes: Measurement {
 
     func measure(_ run: Run) throws {
         let bench = run.bench
-        let program = bench.program("delegate")
-        let library = bench.root + "/Clients/c"
-        _ = try Child.output([
-            "cc", "-O2", "-pthread", "-I", library, "-o", program, bench.root + "/Benchmarks/Programs/delegate.c",
-            library + "/torpor_app.c",
-        ])
+        let program = try bench.delegate()
         try run.interleave("inner scenes", rounds: 1, only: { $0.name == "torpor" }) { peer in
             for key in ["", "-cgroup"] {
                 var load = Workload(1)
