@@ -17,7 +17,7 @@ struct InnerScenes: Measurement {
             + "request until the scene is active, its session on the disk; one that was open before leaves its place for "
             + "it. Again: the same for one that was disconnected. Connected: from the background to the foreground. Memory: "
             + "PSS of torpord and its keeper, the slope between \(grouped(counts(bench)[0])) and "
-            + "\(grouped(counts(bench)[1])) sessions, and for each that is connected. The second time each connected scene "
+            + "\(grouped(counts(bench)[1])) sessions, most of which are not connected. The second time each connected scene "
             + "has a cgroup."
     }
 
@@ -27,7 +27,6 @@ struct InnerScenes: Measurement {
                 Figure(name: "inner-new\(key)", title: "a new scene inside is active\(title)", unit: "ms"),
                 Figure(name: "inner-again\(key)", title: "one that was disconnected is active\(title)", unit: "ms"),
                 Figure(name: "inner-front\(key)", title: "a connected one is active\(title)", unit: "ms"),
-                Figure(name: "inner-live\(key)", title: "memory for each that is connected\(title)", unit: "KiB"),
             ]
         } + [Figure(name: "inner-memory", title: "memory for each session", unit: "KiB")]
     }
@@ -75,16 +74,11 @@ struct InnerScenes: Measurement {
             return try Processes.memory(session.ownProcesses()) * 1_024
         }
         try session.launch()
-        let first = try open(0..<1)
-        let alone = try memory()
-        let connected = try open(1..<live)
-        let all = try memory()
-        run.record("inner-live\(key)", peer, (all - alone) / Double(live - 1))
-        let some = try open(live..<counts[0])
+        let some = try open(0..<counts[0])
         let few = try memory()
         let rest = try open(counts[0]..<counts[1])
         if key.isEmpty { run.record("inner-memory", peer, (try memory() - few) / Double(counts[1] - counts[0])) }
-        run.record("inner-new\(key)", peer, values: first + connected + some + rest)
+        run.record("inner-new\(key)", peer, values: some + rest)
         run.record("inner-again\(key)", peer, values: try open(0..<counts[1] - live))
         run.record("inner-front\(key)", peer, values: try open(counts[1] - 2 * live..<counts[1] - live))
     }
