@@ -77,6 +77,15 @@ class ThreadsTests(SupervisedTestCase):
         self.assertEqual(recorder.names, names)
         self.assertEqual(recorder.situations[0].options, {"reason": "test"})
 
+    def test_an_app_is_started_once(self) -> None:
+        recorder = Recorder()
+        app = self.app(recorder)
+        for again in (app.run, app.start, app.__enter__):
+            with self.assertRaisesRegex(RuntimeError, "was started already"):
+                again()
+        self.assertEqual(self.supervisor.told("didBecomeActive"), {"result": "done"})
+        self.assertEqual(recorder.names, ["didBecomeActive"])
+
     def test_what_was_posted_has_its_method(self) -> None:
         heard: List[Any] = []
 

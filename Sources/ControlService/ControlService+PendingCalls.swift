@@ -371,7 +371,15 @@ extension ControlService {
         let waits = machine.isCovered && machine.goal == .active
         let text = "is \(machine.state.rawValue)"
         let back = waits ? ", and comes back when the session is unlocked, or the machine has woken" : ""
-        return result(app, ok: true, text + back + failedLaunch(item, app, machine))
+        return result(app, ok: true, text + back + lacksScene(app, machine) + failedLaunch(item, app, machine))
+    }
+
+    /// Why an app with scenes inside has not come to the foreground; empty if it has, or some scene is connected.
+    private func lacksScene(_ app: AppRuntime, _ machine: AppMachine) -> String {
+        guard app.specification.innerScenes != nil, machine.state == .background, machine.sceneMachines.isEmpty else {
+            return ""
+        }
+        return ", since none of its scenes is connected: ‘torpor scene open \(app.name)@NAME’ shows one"
     }
 
     /// An app that has failed and is not started again by itself: its state may not come for ever.

@@ -81,6 +81,19 @@ import Testing
         #expect(list.description.contains(sentence), "\(list)")
     }
 
+    @Test("cgroups that are never frozen get a warning, and those of a template one sentence alone")
+    func cgroups() throws {
+        let inside = "[apps.a]\nexec = [\"/bin/a\"]\nready = \"delegate\"\nscenes = { inside = true, cgroups = true }\n"
+        let never = try load(inside + "background_time = \"none\"\n").get()
+        #expect(never.warnings.map(\.message).contains { $0.contains("cgroups are never frozen") })
+        #expect(try load(inside + "background_time = \"1m\"\n").get().warnings.isEmpty)
+        guard case .failure(let list) = load("[apps.a]\nexec = [\"/bin/a\"]\nscenes = { cgroups = true }\n") else {
+            Issue.record("cgroups of a template are taken")
+            return
+        }
+        #expect(list.diagnostics.count == 1 && list.description.contains("cgroups is for scenes inside one process"))
+    }
+
     @Test("Bounds, names of templates, and what others may say of them")
     func others() throws {
         func problems(_ text: String) -> String {

@@ -165,6 +165,7 @@ class App:
         self._calls_lock = threading.Lock()
         self._calls: Optional[_Connection] = None
         self._keeps_tasks = False
+        self._has_started = False
 
     # The app's life.
 
@@ -174,16 +175,25 @@ class App:
         return self._session.supervised
 
     def start(self) -> None:
-        """Starts listening, and a thread that calls the delegate."""
-        self._session.need_this_process()
-        self._listen()
+        """Starts listening, and a thread that calls the delegate. Raises RuntimeError if the app was started already."""
+        self._begin()
         self._start(self._work, "torpor-delegate")
 
     def run(self) -> None:
-        """Listens, and calls the delegate in this thread until close is called."""
-        self._session.need_this_process()
-        self._listen()
+        """Listens, and calls the delegate in this thread until close is called. Raises RuntimeError as start does."""
+        self._begin()
         self._work()
+
+    def _begin(self) -> None:
+        self._session.need_this_process()
+        with self._lock:
+            if self._has_started:
+                raise RuntimeError(
+                    "The app was started already, by start or by `with app:`, and its delegate is called in a thread: "
+                    "wait for what ends the program instead of calling run or start again."
+                )
+            self._has_started = True
+        self._listen()
 
     def close(self) -> None:
         """Ends connections, tasks and threads. From a method of the delegate too; in a forked child it lets go of copies."""

@@ -66,6 +66,11 @@ enum SceneReader {
         }
         if scenes.hasCgroups, !scenes.isInside {
             draft.error("scenes", "cgroups is for scenes inside one process (inside = true): others have one anyway")
+        } else if scenes.hasCgroups, app.rules.backgroundTime == nil {
+            draft.warning(
+                "scenes",
+                "cgroups are never frozen, since background_time is \"none\": set it to the time after which they are"
+            )
         }
         if scenes.isInside {
             if app.rules.exitsOnSuspend {
@@ -110,7 +115,10 @@ enum SceneReader {
         let texts =
             app.exec + Array(app.environment.values) + [app.directory].compactMap { $0 }
             + app.environmentFiles.map(\.path) + app.beforeStart.flatMap(\.command)
-        if app.sockets.isEmpty, !app.data.isWanted, !texts.contains(where: Placeholder.isForScene) {
+        // With `cgroups` it was meant to be an app with its scenes inside.
+        if app.scenes?.hasCgroups == false, app.sockets.isEmpty, !app.data.isWanted,
+            !texts.contains(where: Placeholder.isForScene)
+        {
             draft.warning(
                 "exec",
                 "says %s nowhere, so that its scenes differ by $TORPOR_SCENE alone: put %s where the name of a scene belongs"

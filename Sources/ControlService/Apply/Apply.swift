@@ -73,6 +73,28 @@ struct Apply {
     /// Stands for the keys that changed before torpord was replaced while the app ran on.
     static let unknownKey = "earlier-changes"
 
+    /// What a change of its template means for a scene with processes of its own.
+    enum SceneChange {
+        case losesTemplate
+        case regainsTemplate
+        /// The template is an app with its scenes inside from now on.
+        case movesInside
+        /// The app with the scene inside is a template from now on.
+        case movesOut
+    }
+
+    /// What becomes of the app of that name if it is a scene.
+    func sceneChange(of name: String) -> SceneChange? {
+        let (was, now) = (old.apps.first { $0.name == name }, new.apps.first { $0.name == name })
+        guard let scene = now ?? was, scene.scene != nil else { return nil }
+        func hasInside(_ configuration: TorporConfiguration) -> Bool {
+            configuration.apps.contains { $0.name == scene.template && $0.innerScenes != nil }
+        }
+        if now == nil { return hasInside(new) ? .movesInside : nil }
+        if now?.lacksTemplate == true { return .losesTemplate }
+        return hasInside(old) ? .movesOut : .regainsTemplate
+    }
+
     /// What happens to one app.
     struct Entry {
         var name: String
@@ -81,8 +103,8 @@ struct Apply {
         var change: ConfigurationDiff.App?
         /// What is restarted that it requires.
         var cause: String?
-        /// Whether it is a scene, whose template is gone, or back.
-        var isScene = false
+        /// What becomes of it if it is a scene.
+        var scene: SceneChange?
         /// Whether it runs, or is about to.
         var isAlive = false
         /// Whether it is ended for its new definition, and launched again.
@@ -134,7 +156,7 @@ struct Apply {
                     var entry = Entry(name: change.name, id: 0, change: change)
                     entry.isReplaced = isReplaced(change.name, chosen)
                     entry.isAlive = living.contains(change.name)
-                    entry.isScene = new.apps.contains { $0.name == change.name && $0.scene != nil }
+                    entry.scene = sceneChange(of: change.name)
                     entry.launch = new.apps.first { $0.name == change.name }?.launch ?? .onDemand
                     return entry.applied(message: entry.preview)
                 },

@@ -25,10 +25,11 @@ extension Apply.Entry {
                 + (cause.map { ", because it requires \($0)" } ?? "")
         }
         switch change.kind {
-        case .removed where isScene:
-            let kept = "has no template any more, and its session is kept for 30 days"
-            return isAlive ? kept + (isWaiting ? "; disconnected" : "; is being disconnected") : kept
-        case .added where isScene: return "has its template again"
+        case .removed where scene != nil:
+            let text = scene == .movesInside ? Self.movesInside : Self.losesTemplate
+            return isAlive ? text + (isWaiting ? "; terminated" : "; is being terminated") : text
+        case .added where scene == .movesOut: return Self.movesOut
+        case .added where scene != nil: return "has its template again"
         case .removed:
             guard isAlive else { return "removed" }
             return isWaiting ? "removed, terminated" : "removed, is being terminated"
@@ -39,10 +40,19 @@ extension Apply.Entry {
         }
     }
 
+    private static let losesTemplate = "has no template any more, and its session is kept for 30 days"
+    private static let movesInside = "is a scene inside its app from now on, and keeps its session"
+    private static let movesOut = "is a scene with processes of its own from now on, and keeps its session"
+
     /// What would be done.
     var preview: String {
         guard let change else { return "would be restarted" }
         switch change.kind {
+        case .removed where scene != nil:
+            let text = scene == .movesInside ? Self.movesInside : Self.losesTemplate
+            return isAlive ? text + "; would be terminated" : text
+        case .added where scene == .movesOut: return Self.movesOut
+        case .added where scene != nil: return "would have its template again"
         case .removed: return isAlive ? "would be removed and terminated" : "would be removed"
         case .added:
             switch launch {

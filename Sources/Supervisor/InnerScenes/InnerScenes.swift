@@ -111,7 +111,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             name: session.name,
             state: state,
             openedAt: session.openedAt,
-            usedAt: state == SceneInfo.unattached ? session.usedAt : Clock.realtimeMicroseconds(),
+            usedAt: isInUse(session, app) ? Clock.realtimeMicroseconds() : session.usedAt,
             session: session.options,
             discardedAt: end(of: session, app),
             lacksTemplate: false
@@ -120,6 +120,11 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             (info.processes, info.isFrozen) = (Int64(contents.processes), contents.isFrozen)
         }
         return info
+    }
+
+    /// Whether a scene is in the foreground.
+    private func isInUse(_ session: SceneSession, _ app: AppRuntime) -> Bool {
+        numbers[session.app].flatMap { machine(of: $0, app) }.map { $0.state > .background } ?? false
     }
 
     /// How many scenes an app has.
@@ -277,12 +282,20 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
 
     private func usedAt(_ scene: SceneID) -> Int64 { names[scene].flatMap { roster[$0]?.usedAt } ?? 0 }
 
-    /// Those that an app comes to the foreground with which has ended since: the ones that were there last, else the one that
-    /// somebody used last; none where it has no scenes.
+    /// The scenes that an app brings to the foreground when no scene is named: those that were there last, else the one that
+    /// was used last, connected scenes first; none if the app has no scenes.
     package func toComeBack(with app: AppRuntime) -> [SceneSession] {
         let all = sessions(of: app)
         let last = all.filter(\.returns)
-        return last.isEmpty ? all.max { $0.usedAt < $1.usedAt }.map { [$0] } ?? [] : last
+        if !last.isEmpty { return last }
+        // A scene that was just disconnected is the one that is least wanted.
+        let connected = all.filter { wantsPlace($0, app) }
+        return (connected.isEmpty ? all : connected).max { $0.usedAt < $1.usedAt }.map { [$0] } ?? []
+    }
+
+    /// Whether a scene is connected, or about to be.
+    private func wantsPlace(_ session: SceneSession, _ app: AppRuntime) -> Bool {
+        numbers[session.app].flatMap { machine(of: $0, app) }.map { $0.goal != .unattached } ?? false
     }
 
     /// Why a scene may not be disconnected; nil where it may.

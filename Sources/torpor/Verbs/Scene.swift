@@ -196,7 +196,8 @@ struct SceneList: ParsableCommand {
 
     private static func used(_ scene: SceneInfo) -> String {
         let end = scene.discardedAt.map { ", goes \(Times.brief($0))" } ?? ""
-        let time = scene.state == SceneInfo.unattached ? Times.brief(scene.usedAt) : "now"
+        let isNow = scene.usedAt >= Clock.realtimeMicroseconds() - 1_000_000
+        let time = isNow ? "now" : Times.brief(scene.usedAt)
         return time + (scene.lacksTemplate ? ", has no template" : "") + end
     }
 }

@@ -93,6 +93,12 @@ import Varlink
         for name in names { try daemon.openScene(name, of: "desk") { $0.background = background } }
     }
 
+    /// The beginning of what an apply says of one app.
+    private static func applied(_ daemon: Daemon, _ toml: String, _ app: String) throws -> String? {
+        let message = try daemon.apply(toml).apps.first { $0.app == app }?.message ?? ""
+        return message.range(of: " from now on, and keeps its session").map { String(message[..<$0.lowerBound]) }
+    }
+
     private static func wait(_ daemon: Daemon, _ wanted: [String: String]) throws {
         try daemon.eventually("scenes are \(wanted)") { try states(daemon) == wanted }
     }
@@ -131,7 +137,11 @@ import Varlink
         try Self.with { daemon throws in
             let none = try daemon.verb(.foreground, "desk")
             #expect(!none.ok && none.message?.contains("has no scenes to show: ‘torpor scene open desk@NAME’") == true)
-            try daemon.done(.start, "desk")
+            let started = try daemon.verb(.start, "desk")
+            #expect(
+                started.message
+                    == "desk is background, since none of its scenes is connected: ‘torpor scene open desk@NAME’ shows one"
+            )
             #expect(try daemon.summary("desk").state == "background")
             try Self.open(daemon, "ann")
             try daemon.done(.background, "desk")
@@ -358,9 +368,11 @@ import Varlink
             try Self.open(daemon, "ann")
             #expect(daemon.records("desk").suffix(2) == ["connect ann front state of ann", "active ann"])
             // As a template, whose scenes are apps, and back.
-            try daemon.apply("[apps.desk]\nexec = [\"/bin/sleep\", \"1000\", \"%s\"]\nscenes = {}\n")
+            let template = "[apps.desk]\nexec = [\"/bin/sleep\", \"1000\", \"%s\"]\nscenes = {}\n"
+            #expect(try Self.applied(daemon, template, "desk@bob") == "is a scene with processes of its own")
             try daemon.eventually("its scenes are apps") { try daemon.list().map(\.name).contains("desk@bob") }
-            try daemon.apply(Self.toml())
+            try daemon.done(.start, "desk@bob")
+            #expect(try Self.applied(daemon, Self.toml(), "desk@bob") == "is a scene inside its app")
             try Self.open(daemon, "bob")
             #expect(daemon.records("desk").last == "active bob")
             #expect(daemon.records("desk").contains("connect bob front state of bob"))
@@ -379,6 +391,16 @@ import Varlink
             try daemon.done(.background, "desk")
             let refused = try daemon.verb(.disconnect, "desk@bob")
             #expect(refused.ok)
+        }
+    }
+
+    @Test("An app that comes to the foreground shows a connected scene, and not the one that was just disconnected")
+    func showsConnected() throws {
+        try Self.with { daemon throws in
+            try Self.open(daemon, "ann", "bob", background: true)
+            try daemon.done(.disconnect, "desk@bob")
+            try daemon.done(.foreground, "desk")
+            try Self.wait(daemon, ["ann": "active", "bob": SceneInfo.unattached])
         }
     }
 
