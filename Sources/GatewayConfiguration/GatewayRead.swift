@@ -232,9 +232,6 @@ public struct BrokerAddress: Sendable, Hashable {
 
 /// The names that messages carry.
 public enum GatewayNames {
-    /// The longest topic in bytes.
-    public static let longestTopic = 256
-
     /// What is wrong with an app's name, which may be an instance's or a scene's, if anything.
     public static func problem(app: String) -> String? {
         let parts = app.split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
@@ -244,7 +241,9 @@ public enum GatewayNames {
 
     /// What is wrong with a topic, if anything.
     public static func problem(topic: String) -> String? {
-        if topic.isEmpty || topic.utf8.count > longestTopic { return "a topic has 1 to \(longestTopic) bytes" }
+        // The supervisor refuses a longer one.
+        let longest = TopicRule.longestName
+        if topic.isEmpty || topic.utf8.count > longest { return "a topic has 1 to \(longest) bytes" }
         let isPlain = topic.unicodeScalars.allSatisfy { $0.value > 32 && $0.value != 127 }
         return isPlain ? nil : "a topic has no spaces and no control characters"
     }

@@ -104,4 +104,10 @@ import Testing
         }
         #expect(problems.description.contains(sentence), "\(problems)")
     }
+    @Test("A topic that the supervisor would refuse is refused by the gateway")
+    func longTopics() {
+        func problem(_ count: Int) -> Bool { GatewayNames.problem(topic: String(repeating: "t", count: count)) != nil }
+        #expect(!problem(TopicRule.longestName) && problem(TopicRule.longestName + 1))
+        #expect(TopicRule.problem(String(repeating: "t", count: TopicRule.longestName)) == nil)
+    }
 }
