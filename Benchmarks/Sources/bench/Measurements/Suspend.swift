@@ -13,7 +13,7 @@ struct Suspend: Measurement {
     private func times(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (50, 1) : (200, 12) }
 
     func conditions(_ bench: Bench) -> String {
-        "From the request until both its answer is there and /proc says T (resume: no more), one at a time, of "
+        "From the request until both its answer is there and /proc says T (resume: no longer), one at a time, of "
             + "\(grouped(apps(bench))) apps; a command is its whole process, "
             + "a control FIFO gives no answer. floor: kill and waitpid on its own child."
     }

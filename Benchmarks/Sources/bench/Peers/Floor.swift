@@ -7,7 +7,7 @@ struct Floor: Peer {
     let name = "floor"
     let title = "floor: a bare posix_spawn loop in C"
     let missing: String? = nil
-    let conditions = "launches and reaps; watches nothing, logs nothing, answers nobody"
+    let conditions = "launches and reaps; watches nothing, logs nothing, answers no clients"
 
     func prepare(_ bench: Bench, _ load: Workload) throws -> Session { try FloorSession(bench, self, load) }
 }
