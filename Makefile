@@ -44,7 +44,7 @@ DENSITY := gcc mmdebstrap systemd-container
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release check test test-stress test-sanitize fuzz test-parts test-systemd test-vm recordings chaos simulate fuzz-sockets deb apt-repo dist site image test-image test-deb test-reproducible test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
+.PHONY: help build release check test test-stress test-sanitize fuzz test-parts test-systemd test-vm recordings chaos simulate fuzz-sockets deb apt-repo dist site test-site image test-image test-deb test-reproducible test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
 
 help: ## List the targets
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /  make \1|/' | column -t -s '|'
@@ -127,6 +127,10 @@ dist: deb ## Make the archive of the sources, packages, wheel and lists of what 
 site: ## Build the documentation as a web site in .build/site/html (MkDocs, from PyPI)
 	@scripts/install-packages python3 python3-venv git
 	@packaging/site/build
+
+test-site: ## Build the site and open each of its pages in a browser
+	@scripts/install-packages python3 python3-venv git $(BROWSER)
+	@packaging/site/build && packaging/site/check
 
 image: deb ## Make an OCI image with Torpor in it, localhost/torpor and a file in .build/dist (BASE=… instead of debian:bookworm-slim)
 	@scripts/install-packages buildah crun
