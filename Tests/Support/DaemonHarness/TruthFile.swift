@@ -49,7 +49,9 @@ package struct TruthFile {
         mustBeZero(4, "took SIGPIPE")
         mustBeZero(5, "saw EPIPE")
         mustBeZero(6, "could not write")
-        mustBeZero(8, "was aborted by a watchdog although it beat")
+        // One that sent no more is blocked while it writes a line, or gets no processor.
+        let (begun, written, beats) = (field(2), field(3), field(14))
+        mustBeZero(8, "was aborted by a watchdog, with \(beats) heartbeats, \(begun) lines begun and \(written) written")
         mustBeZero(10, "ran beside another incarnation")
         mustBeZero(12, "did not get its stored descriptor back")
         mustBeZero(13, "could not notify")
