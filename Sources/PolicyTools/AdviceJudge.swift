@@ -27,6 +27,7 @@ struct AdviceJudge {
         }
     }
 
+    private static let sample = 256
     private let asksAboutTimers: Bool
 
     init(wants: UInt64) { asksAboutTimers = wants >> UInt64(TORPOR_EVENT_TIMER.rawValue) & 1 != 0 }
@@ -40,7 +41,8 @@ struct AdviceJudge {
                 "\(answer.advice.count) pieces to a question with \(view.count) apps"
             )
         }
-        for advice in answer.advice.prefix(limit) {
+        // A flood is one fault, and a sample says what it is about.
+        for advice in answer.advice.prefix(answer.advice.count > limit ? min(limit, Self.sample) : limit) {
             pieces += 1
             judge(advice, to: events[advice.event], in: view)
         }

@@ -109,7 +109,7 @@ import Varlink
     @Test("policies that do harm are found out", arguments: harms)
     func hostile(_ harm: String, _ sentence: String) throws {
         let library = try Libraries.path("hostile.c")
-        let (code, output) = try check(library, ["--option", "does=\(harm)"])
+        let (code, output) = try check(library, ["--option", "does=\(harm)", "--questions", "100"])
         #expect(code == 1)
         #expect(output.contains(sentence), "\(output)")
     }
