@@ -1140,7 +1140,7 @@ static int take_reply(torpor_app *app, const torpor_json *reply)
     given.deadline_ms = torpor_json_int(torpor_json_get(message, "deadline_ms"), -1);
     given.parameters = torpor_json_get(message, "parameters");
     if (!app->attached || given.name == NULL || given.id <= 0) {
-        complain(app, "The supervisor sent a message that cannot be read; the connection is made anew.");
+        complain(app, "The supervisor sent a message that cannot be read: reconnecting.");
         return -1;
     }
     if (given.id <= app->after)
@@ -1175,7 +1175,7 @@ static int read_messages(torpor_app *app)
     }
     if (got < 0 && !app->complained) {
         app->complained = true;
-        complain(app, "The supervisor sent what is no JSON; the connection is made anew.");
+        complain(app, "The supervisor sent invalid JSON: reconnecting.");
     }
     if (got < 0 || state != 0)
         drop_connections(app);
@@ -1450,7 +1450,7 @@ static int new_token(torpor_app *app, char token[17])
 {
     uint64_t number = 0;
     if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
-        return fail(app, -errno, "There are no random numbers: %s.", strerror(errno));
+        return fail(app, -errno, "Random numbers cannot be read: %s.", strerror(errno));
     snprintf(token, 17, "%016llx", (unsigned long long)number);
     return 0;
 }
@@ -1458,7 +1458,7 @@ static int new_token(torpor_app *app, char token[17])
 int torpor_app_open_url(torpor_app *app, const char *url)
 {
     if (app->path == NULL)
-        return fail(app, -ENOTCONN, "The program runs without a supervisor, who would open the URL.");
+        return fail(app, -ENOTCONN, "The program runs without a supervisor, which would open the URL.");
     char token[17];
     int state = new_token(app, token);
     if (state < 0)
@@ -1560,7 +1560,7 @@ int torpor_app_answer_login(torpor_app *app, int64_t id, const char *user, const
 
 static int no_settings(torpor_app *app)
 {
-    return fail(app, -ENOTCONN, "The program runs without a supervisor, who would know its settings.");
+    return fail(app, -ENOTCONN, "The program runs without a supervisor, which would know its settings.");
 }
 
 /* Puts a value below another in its place, and frees all others. */
@@ -1604,7 +1604,7 @@ int torpor_app_set_setting(torpor_app *app, const char *name, const char *json)
     if (json != NULL) {
         torpor_json *value = torpor_json_read(json, strlen(json));
         if (value == NULL)
-            return fail(app, -EINVAL, "The value is no JSON.");
+            return fail(app, -EINVAL, "The value is not JSON.");
         torpor_json_free(value);
     }
     struct text call = start_call("SetSettings");
@@ -1627,7 +1627,7 @@ int torpor_app_set_setting(torpor_app *app, const char *name, const char *json)
 
 static int no_supervisor(torpor_app *app)
 {
-    return fail(app, -ENOTCONN, "The program runs without a supervisor, who would keep its state.");
+    return fail(app, -ENOTCONN, "The program runs without a supervisor, which would keep its state.");
 }
 
 /* The parameter `scene`, last of those of a call. NULL: of the app, without it. */
@@ -1689,7 +1689,7 @@ static int save_large(torpor_app *app, const char *member, const char *scene, co
 {
     const char *directory = getenv("TORPOR_STATE_DIRECTORY");
     if (directory == NULL)
-        return fail(app, -EFBIG, "%zu bytes go through a file: TORPOR_STATE_DIRECTORY is not set.", size);
+        return fail(app, -EFBIG, "%zu bytes have to go through a file, but TORPOR_STATE_DIRECTORY is not set.", size);
     pthread_mutex_lock(&app->lock);
     unsigned number = app->files++;
     pthread_mutex_unlock(&app->lock);

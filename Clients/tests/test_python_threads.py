@@ -239,7 +239,7 @@ class ThreadsTests(SupervisedTestCase):
         self.supervisor.wait_attached()
         self.app(second)
         second.wait(lambda: second.problems)
-        self.assertIn("told nothing while there is another delegate", second.problems[0])
+        self.assertIn("gets no messages while the app has another delegate", second.problems[0])
         self.supervisor.told("didBecomeActive")
         self.assertEqual((first.names, second.names), (["didBecomeActive"], []))
         app.close()

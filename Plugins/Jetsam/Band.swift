@@ -50,7 +50,7 @@ struct Band {
         priorities = least...most
         isSpecific = !apps.isEmpty || options.has("min_priority") || options.has("max_priority")
         guard isSpecific || !states.isEmpty else {
-            throw options.error("apps", "must be there, or states, or a priority: the band would have all apps")
+            throw options.error("apps", "is missing: without apps, states or a priority the band would have all apps")
         }
     }
 

@@ -14,7 +14,7 @@ struct Jetsam: Policy {
     static let description = PolicyDescription(
         name: "jetsam",
         version: "1.0",
-        summary: "Says in which order apps are ended when memory is short: by bands, priority, and age or size.",
+        summary: "Orders the evictions when memory is short: by band, priority, and age or size.",
         events: [.eviction],
         needs: [.memory],
         options: [
@@ -22,33 +22,33 @@ struct Jetsam: Policy {
                 "order",
                 "\"age\" or \"size\"",
                 default: "\"age\"",
-                "what counts within a band among equal priorities: who was used longest ago, or who is the largest"
+                "what is evicted first among equal priorities of a band: the app unused for longest, or the largest"
             ),
             OptionDescription(
                 "last_resort",
                 "boolean",
                 default: "false",
-                "whether active apps are ended too, behind all others"
+                "whether active apps are evicted too, after all others"
             ),
-            OptionDescription("protect", "list of apps", default: "[]", "apps that are never ended for their memory"),
+            OptionDescription("protect", "list of apps", default: "[]", "apps that are never evicted"),
             OptionDescription(
                 "bands",
                 "list of tables",
                 default: "[]",
-                "bands that go before those of the states: the first one that names an app or its priority has it, "
-                    + "else the first one for its state"
+                "bands before those of the states; an app is in the first one that names it or its priority, "
+                    + "else in the first one for its state"
             ),
-            OptionDescription("bands.*.name", "string", default: "its number", "what reasons call the band"),
+            OptionDescription("bands.*.name", "string", default: "its number", "the name of the band in reasons"),
             OptionDescription(
                 "bands.*.states",
                 "list of states",
                 default: "all",
-                "the states whose apps it has: suspended, background, inactive, active"
+                "the states of its apps: suspended, background, inactive, active"
             ),
-            OptionDescription("bands.*.apps", "list of apps", default: "all", "the apps that it has"),
-            OptionDescription("bands.*.min_priority", "integer", default: "none", "the lowest priority that it has"),
-            OptionDescription("bands.*.max_priority", "integer", default: "none", "the highest priority that it has"),
-            OptionDescription("bands.*.order", "\"age\" or \"size\"", default: "order", "what counts within it"),
+            OptionDescription("bands.*.apps", "list of apps", default: "all", "its apps"),
+            OptionDescription("bands.*.min_priority", "integer", default: "none", "the lowest priority of its apps"),
+            OptionDescription("bands.*.max_priority", "integer", default: "none", "the highest priority of its apps"),
+            OptionDescription("bands.*.order", "\"age\" or \"size\"", default: "order", "the same for this band"),
         ]
     )
 
@@ -64,7 +64,7 @@ struct Jetsam: Policy {
         for (index, table) in try options.tables("bands").enumerated() {
             let band = try Band(table, number: index + 1, order: order)
             if band.states == [.active], !isLastResort {
-                throw table.error("states", "has active apps only, which are not ended unless last_resort = true")
+                throw table.error("states", "has only active apps, which are not evicted unless last_resort = true")
             }
             bands.append(band)
         }

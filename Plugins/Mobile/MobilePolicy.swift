@@ -14,20 +14,20 @@ struct Mobile: Policy {
     static let description = PolicyDescription(
         name: "mobile",
         version: "1.0",
-        summary: "At most max_active apps are in the foreground, and those in the background are suspended in time.",
+        summary: "Keeps at most max_active apps in the foreground, and suspends those in the background in time.",
         events: [.started, .appsChanged, .stateChanged, .goalChanged, .timeUsed],
         options: [
             OptionDescription(
                 "max_active",
                 "integer",
                 default: "1",
-                "how many apps may be in the foreground, 1 to 10000; one-shots and those of keep_active do not count"
+                "how many apps may be in the foreground, 1 to 10000; one-shots and apps of keep_active do not count"
             ),
             OptionDescription(
                 "keep_active",
                 "list of apps",
                 default: "[]",
-                "apps that stay in the foreground whoever else comes there"
+                "apps that stay in the foreground when others come there"
             ),
             OptionDescription(
                 "suspend",
@@ -63,7 +63,7 @@ struct Mobile: Policy {
         suspends = try options.boolean("suspend", default: true)
         keepRunning = try options.selectors("keep_running")
         if !suspends, options.has("keep_running") {
-            throw options.error("keep_running", "says nothing while suspend = false: remove one of them")
+            throw options.error("keep_running", "has no effect while suspend = false: remove one of them")
         }
     }
 

@@ -59,7 +59,7 @@ struct Rule {
         do throws(CalendarError) {
             expression = try CalendarExpression(text, zones: zones)
         } catch {
-            throw options.error(key, "is \"\(text)\", which is no time by the calendar: \(error.description)")
+            throw options.error(key, "is \"\(text)\", which is not a calendar expression: \(error.description)")
         }
         guard expression.next(after: -1) != nil else { throw options.error(key, "is \"\(text)\", which never comes") }
         return expression

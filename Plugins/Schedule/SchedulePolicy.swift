@@ -15,16 +15,16 @@ struct Schedule: Policy {
     static let description = PolicyDescription(
         name: "schedule",
         version: "1.0",
-        summary: "Apps are active, in the background, suspended or gone at times by the calendar.",
+        summary: "Makes apps active, background, suspended or not running at times by the calendar.",
         events: [.started, .appsChanged, .stateChanged, .goalChanged, .timer],
         options: [
             OptionDescription(
                 "rules",
                 "list of tables",
                 default: "none, at least one is needed",
-                "which apps are where and when; of those that name an app, the first with something to say decides"
+                "which apps are in which state, and when; the first that names an app and applies at the time decides"
             ),
-            OptionDescription("rules.*.apps", "list of apps", default: "none, needed", "the apps it is about"),
+            OptionDescription("rules.*.apps", "list of apps", default: "none, needed", "the apps of the rule"),
             OptionDescription(
                 "rules.*.from",
                 "calendar expression",
@@ -41,20 +41,20 @@ struct Schedule: Policy {
                 "rules.*.state",
                 "state",
                 default: "none, needed",
-                "where its apps are in the window: active, background, suspended or not-running"
+                "the state of its apps in the window: active, background, suspended or not-running"
             ),
             OptionDescription(
                 "rules.*.otherwise",
                 "state",
-                default: "none: then it says nothing",
-                "where they are outside the window"
+                default: "none: it does not apply then",
+                "their state outside the window"
             ),
-            OptionDescription("rules.*.name", "string", default: "none", "what reasons call the window: office hours"),
+            OptionDescription("rules.*.name", "string", default: "none", "the window's name in reasons: office hours"),
             OptionDescription(
                 "timezone",
                 "time zone",
                 default: "the machine's",
-                "what times are by where an expression names no zone: \"Europe/Berlin\""
+                "the time zone of expressions that name none: \"Europe/Berlin\""
             ),
         ]
     )
@@ -110,7 +110,7 @@ struct Schedule: Policy {
             rules.append(try Rule(number: index + 1, options: table, zones: known.with(local: zone)))
         }
         guard !rules.isEmpty else {
-            throw options.error("rules", "is missing: write which apps are where, and when")
+            throw options.error("rules", "is missing: write which apps are in which state, and when")
         }
     }
 

@@ -6,7 +6,7 @@ extension Server {
     static let description = PolicyDescription(
         name: "server",
         version: "1.0",
-        summary: "Apps that nobody used for idle_after go to the background, and are suspended when their time is up.",
+        summary: "Sends apps unused for idle_after to the background, and suspends them when their time is up.",
         events: [.started, .appsChanged, .stateChanged, .goalChanged, .timeUsed, .timer],
         needs: [.processor, .connections],
         options: [
@@ -14,7 +14,7 @@ extension Server {
                 "idle_after",
                 "duration",
                 default: "\"10min\"",
-                "how long an app must not have been used to be idle, \"1s\" at least"
+                "how long an app must be unused to count as idle, at least \"1s\""
             ),
             OptionDescription(
                 "idle_cpu",
@@ -26,7 +26,7 @@ extension Server {
                 "connections",
                 "\"open\", \"traffic\" or \"ignore\"",
                 default: "\"open\"",
-                "whether a TCP connection is use as long as it is open, when data goes over it, or never"
+                "when a TCP connection counts as use: while it is open, when data passes, or never"
             ),
             OptionDescription(
                 "suspend",
@@ -45,15 +45,15 @@ extension Server {
                 "timezone",
                 "string",
                 default: "the machine's",
-                "whose clocks the windows go by, as in \"Europe/Berlin\" or \"UTC\""
+                "the time zone of the windows, such as \"Europe/Berlin\" or \"UTC\""
             ),
             OptionDescription(
                 "apps",
                 "list of tables",
                 default: "[]",
-                "what is otherwise for some apps; the first one that names an app goes for it"
+                "exceptions for some apps; the first table that names an app applies to it"
             ),
-            OptionDescription("apps.*.apps", "list of apps", default: "required", "the apps that it is about"),
+            OptionDescription("apps.*.apps", "list of apps", default: "required", "the apps that the table applies to"),
             OptionDescription("apps.*.idle_after", "duration", default: "idle_after", "the same for these apps"),
             OptionDescription("apps.*.idle_cpu", "share", default: "idle_cpu", "the same for these apps"),
             OptionDescription("apps.*.connections", "word", default: "connections", "the same for these apps"),
@@ -61,7 +61,7 @@ extension Server {
                 "apps.*.protect_between",
                 "list of daily windows",
                 default: "protect_between",
-                "the same for these apps, instead of those for all"
+                "the same for these apps, instead of the general windows"
             ),
         ]
     )
@@ -83,7 +83,7 @@ struct Rules {
         var all: [Rule] = []
         for table in try options.tables("apps") {
             guard table.has("apps") else {
-                throw table.error("apps", "must be there: it names the apps that the table is about")
+                throw table.error("apps", "is missing: it names the apps that the table applies to")
             }
             all.append(try Rule(table, among: try table.selectors("apps"), instead: general))
         }

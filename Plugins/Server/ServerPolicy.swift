@@ -140,11 +140,19 @@ struct Server: Policy {
         guard usage[place]!.isFresh(app, rule, now) else {
             // It may be in use, and that is no reason to bring it to the foreground.
             usage[place]!.isOverdue = false
-            advice.grant(app, rule.idleAfter, because: "it may be in use: it was not measured since it is there")
+            advice.grant(
+                app,
+                rule.idleAfter,
+                because: "it may be in use: it was not measured since it came to the background"
+            )
             return
         }
         guard let use = usage[place]!.useInBackground(app, rule, now) else {
-            advice.send(app, to: .suspended, because: "its time in the background is used up, and nobody used it there")
+            advice.send(
+                app,
+                to: .suspended,
+                because: "its time in the background is used up, and it was not used there"
+            )
             return
         }
         usage[place]!.isOverdue = false

@@ -67,7 +67,7 @@ package struct ArchiveFolder: Sendable {
             try? File.remove(draft)
             if let failure = error as? ArchiveFailure { throw failure }
             let problem = (error as? Errno).map(Self.sentence) ?? "\(error)"
-            throw .failed("cannot keep it in \(path): \(problem); what was there before stays as it was")
+            throw .failed("cannot save it in \(path): \(problem); the earlier one is unchanged")
         }
     }
 
@@ -141,7 +141,7 @@ package struct ArchiveFolder: Sendable {
         switch error {
         case .noSpace: "the disk is full"
         case .diskQuotaExceeded: "the quota is used up"
-        case .readOnlyFileSystem: "the file system can only be read"
+        case .readOnlyFileSystem: "the file system is read-only"
         default: "\(error)"
         }
     }
@@ -260,7 +260,7 @@ package enum ArchiveContent: Sendable {
         }
         let (file, status) = try found(name, in: directory)
         guard status.kind == .regular else { throw .refused("\(directory)/\(name) is not a regular file") }
-        guard owners.contains(status.uid) else { throw .refused("\(directory)/\(name) is not of the app's user") }
+        guard owners.contains(status.uid) else { throw .refused("\(directory)/\(name) is not owned by the app's user") }
         if let limit, status.size > limit { throw .tooLarge(limit: limit) }
         return file
     }
@@ -276,7 +276,7 @@ package enum ArchiveContent: Sendable {
             return (file, try File.status(descriptor: file.raw))
         } catch {
             let isLink = error == .tooManySymbolicLinkLevels
-            let problem = isLink ? "it is a link, and links are not followed" : "\(error)"
+            let problem = isLink ? "it is a symlink, and symlinks are not followed" : "\(error)"
             throw .refused("cannot read \(directory)/\(name): \(problem)")
         }
     }

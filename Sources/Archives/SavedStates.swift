@@ -32,7 +32,7 @@ package final class SavedStates: Room, LifecycleObserver {
         if app.restoration == .offered, ending.transition == .launching, ending.cause != nil, !isDone,
             !ending.reason.wasAskedFor, ending.reason != .replaced
         {
-            return setArchiveAside(app, "the launch that was to restore it did not come up")
+            return setArchiveAside(app, "the launch that should have restored it failed")
         }
         if app.restoration == .offered { app.restoration = nil }
         if isOver { discardArchive(app) }
@@ -153,7 +153,7 @@ package final class SavedStates: Room, LifecycleObserver {
         note(
             app,
             .stateSetAside,
-            text: "goes on without the saved state of its scene \(scene): \(why); it is kept as \(folder.aside)"
+            text: "continues without the saved state of its scene \(scene): \(why); it is kept as \(folder.aside)"
         )
         folders.ask(.setAside, in: folder) { [weak self, weak app] outcome in
             guard let app, case .failure(let failure) = outcome else { return }
@@ -232,7 +232,7 @@ package final class SavedStates: Room, LifecycleObserver {
         note(
             app,
             .stateSetAside,
-            text: "goes on without its saved state: \(why); it is kept as \(folder.aside)"
+            text: "continues without its saved state: \(why); it is kept as \(folder.aside)"
         )
     }
 

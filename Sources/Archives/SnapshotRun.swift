@@ -58,7 +58,7 @@ package final class SnapshotRun {
 
     private func enter(_ specification: SnapshotSpecification, for app: AppRuntime, _ states: SavedStates) {
         // The app's own time stands still while it is traced, and so does its deadline: this one is the supervisor's.
-        timer = try? loop.timer { [weak self] in self?.fail("it was not there within its deadline") }
+        timer = try? loop.timer { [weak self] in self?.fail("it was not ready within its deadline") }
         timer?.arm(after: specification.deadline + Self.reserve)
         queue.enter(self) { [weak app, weak states] run in
             run.hasBegun = true
@@ -107,7 +107,7 @@ package final class SnapshotRun {
             try Descriptor.setNonBlocking(ends.read.raw)
             source = try loop.watch(ends.read.raw, .readable, priority: .last) { [weak self] _ in self?.gather(name) }
         } catch {
-            return fail("command \(name) has no pipe: \(error)")
+            return fail("cannot make a pipe for command \(name): \(error)")
         }
         descriptor = ends.read
         states.host.runCommand(app, words, output: ends.write) { [weak self] pidfd in
@@ -124,7 +124,7 @@ package final class SnapshotRun {
                 while self.read(name) == .some {}
                 self.finish(.success(.bytes(self.bytes)))
             case .success(.exited(let code)): self.fail("command \(name) failed with exit status \(code)")
-            case .success(.signaled(let signal, _)): self.fail("command \(name) died of \(Signal.name(signal))")
+            case .success(.signaled(let signal, _)): self.fail("command \(name) was killed by \(Signal.name(signal))")
             case .failure(let trouble): self.fail("command \(name): \(trouble)")
             }
         }
@@ -159,7 +159,7 @@ package final class SnapshotRun {
             switch result {
             case .success(let answer) where (200..<300).contains(answer.status):
                 self.finish(.success(.bytes(answer.body)))
-            case .success(let answer): self.fail("\(place) answers \(answer.status)")
+            case .success(let answer): self.fail("\(place) answered \(answer.status)")
             case .failure(let problem): self.fail("\(place)\(problem)")
             }
         }

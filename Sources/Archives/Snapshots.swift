@@ -135,7 +135,7 @@ package final class Snapshots: Room, LifecycleObserver {
     ) {
         let machine = coordinator.machine(app.id)
         guard scene != nil || machine.isShownInBackground else {
-            let sentence = "a snapshot is of an app in the background, and \(app.name) is \(machine.state.rawValue)"
+            let sentence = "only an app in the background has a snapshot: \(app.name) is \(machine.state.rawValue)"
             return completion(.failure(.refused(sentence)))
         }
         switch savedStates.given(by: app, peer, data: data, file: file) {

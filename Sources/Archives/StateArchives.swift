@@ -165,7 +165,7 @@ final class StateArchives {
 
     private func refusal(of size: Int, in folder: ArchiveFolder) -> String? {
         guard pending.values.count(where: { $0.path == folder.path }) < Self.mostOfAnApp else {
-            return "\(Self.mostOfAnApp) are being written for this app already: wait for a reply before the next one"
+            return "\(Self.mostOfAnApp) archives of this app are being written: wait for a reply before the next"
         }
         guard bytes + size <= Self.mostBytes else {
             return "the disk is slow, and \(bytes >> 20) MiB wait to be written: try again in a moment"

@@ -277,7 +277,7 @@ package final class BlueZ {
             return service.connection?.isReady == true
                 ? "no BlueZ is on the bus" : "the system's bus \(service.address) does not answer"
         }
-        return monitor?.trouble.map { "what devices ask of apps here is not seen (\($0)): only their connections are" }
+        return monitor?.trouble.map { "requests of devices to apps are not seen (\($0)): only their connections are" }
     }
 }
 

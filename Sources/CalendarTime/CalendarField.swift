@@ -112,7 +112,7 @@ struct CalendarField: Hashable, Sendable {
             for value in [component.start, component.stop ?? component.start] where !range.contains(value) {
                 let shown = place == .second ? Self.seconds(value, width: 1) : "\(value)"
                 let highest = place == .second ? "below 60" : "at most \(range.upperBound)"
-                return "\(shown) is no \(place.name): it is \(range.lowerBound) at least and \(highest)"
+                return "\(shown) is not a valid \(place.name): it must be at least \(range.lowerBound) and \(highest)"
             }
             let written = Self.text(component, width: 1, isSecond: place == .second)
             if let stop = component.stop, stop < component.start {

@@ -86,7 +86,7 @@ struct CalendarParser {
         var parser = CalendarParser(zone: .utc, scanner: Scanner(String(text[..<space])))
         do throws(CalendarError) { try parser.read() } catch { return nil }
         return CalendarError(
-            description: "\"\(name)\" is no time zone that this system knows: write for instance Europe/Berlin or UTC"
+            description: "\"\(name)\" is not a time zone known to this system: write for instance Europe/Berlin or UTC"
         )
     }
 
@@ -304,9 +304,9 @@ struct CalendarParser {
         }
         if scanner.take("/") {
             component.step = try readNumber(isSecond: isSecond)
-            guard component.step > 0 else { throw error("something cannot repeat after 0: write a number from 1 on") }
+            guard component.step > 0 else { throw error("a repetition cannot have the step 0: write 1 or more") }
         } else if isSecond, let stop = component.stop, stop - component.start < usual {
-            throw error("a range of less than a second needs to say what repeats in it, as in \"0..0.5/0.1\"")
+            throw error("a range of less than a second needs a step, as in \"0..0.5/0.1\"")
         }
         return component
     }

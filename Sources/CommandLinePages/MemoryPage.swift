@@ -50,7 +50,7 @@ package struct MemoryPage {
     /// Every step that would be taken.
     package var rehearsal: String {
         guard !memory.steps.isEmpty else {
-            return head + "\nnothing would be done: no app that runs can be told, paged out or ended\n"
+            return head + "\nnothing would be done: no running app can be warned, paged out or ended\n"
         }
         var table = Table(["", "STEP", "APP", "FREES", "WHY"], rightAligned: [0, 3])
         for (index, step) in memory.steps.enumerated() {
@@ -59,7 +59,7 @@ package struct MemoryPage {
                 .init(step.bytes.map { Times.memory(bytes: $0) } ?? "-"), .init(step.why),
             ])
         }
-        return head + "\nnone of this is done now; each step only if those before it did not help:\n\n" + table.text
+        return head + "\na rehearsal: each step would follow only if those before it did not help:\n\n" + table.text
     }
 
     private static func names(_ apps: [String]) -> String {
@@ -102,14 +102,14 @@ package struct MemoryPage {
 
     private var swap: String {
         guard memory.swapTotalBytes > 0 else {
-            return "none: nothing can be paged out (‘torpor doctor’ says how it can)"
+            return "none: nothing can be paged out (‘torpor doctor’ says how to add swap)"
         }
         return "\(Times.memory(bytes: memory.swapTotalBytes)), \(Times.memory(bytes: memory.swapFreeBytes)) free"
             + part(memory.swapFreeBytes, of: memory.swapTotalBytes)
     }
 
     private var pressure: String {
-        guard let some = memory.somePercent else { return "unknown: the kernel does not say (boot with psi=1)" }
+        guard let some = memory.somePercent else { return "unknown: the kernel does not report it (boot with psi=1)" }
         let full = memory.fullPercent.map { ", all work for \(Self.percent($0))" } ?? ""
         return "some work waited for memory for \(Self.percent(some)) of the last 10 s\(full)"
     }

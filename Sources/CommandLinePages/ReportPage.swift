@@ -63,7 +63,7 @@ package struct ReportPage {
         }
         guard let late = report.lateMilliseconds else { return text }
         let time = Times.duration(milliseconds: late)
-        return text + (report.answered ? "; it came \(time) too late" : "; it had not come \(time) later, at the end")
+        return text + (report.answered ? "; it came \(time) too late" : "; still missing \(time) later, at the end")
     }
 
     private var ending: String? {
@@ -76,7 +76,7 @@ package struct ReportPage {
         if let pid = report.pid { parts.append("\(pid)") }
         guard report.pid != nil else { return nil }
         if let wall = report.wallSeconds { parts.append("ran for \(Times.duration(seconds: wall))") }
-        if let cpu = report.cpuSeconds { parts.append("used \(Times.duration(seconds: cpu)) of a processor") }
+        if let cpu = report.cpuSeconds { parts.append("used \(Times.duration(seconds: cpu)) of processor time") }
         return parts.joined(separator: ", ")
     }
 
@@ -145,7 +145,7 @@ package struct ReportPage {
     private static func words(_ entry: TimelineEntry) -> String {
         let name = entry.name ?? ""
         switch (entry.kind, name) {
-        case ("launch", "fork"): return "its process is to be made"
+        case ("launch", "fork"): return "its process is being created"
         case ("launch", "exec"): return "its program runs"
         case ("launch", "contact"): return "first sign of life"
         case ("launch", _): return name
@@ -174,7 +174,7 @@ package struct ReportPage {
         var text = "  threads, when it was about to be ended:\n"
         for thread in report.threads {
             var facts = [Self.state(thread)]
-            if let cpu = thread.cpuSeconds { facts.append("\(Times.duration(seconds: cpu)) of a processor") }
+            if let cpu = thread.cpuSeconds { facts.append("\(Times.duration(seconds: cpu)) of processor time") }
             let process = thread.pid.map { $0 == thread.tid || $0 == report.pid ? "" : ", of process \($0)" } ?? ""
             text += "    \(thread.tid) \(Terminal.harmless(thread.name))\(process): "
             text += facts.joined(separator: ", ") + "\n"
@@ -188,7 +188,7 @@ package struct ReportPage {
         switch thread.state {
         case "R": return "running"
         case "S": return "waits" + (channel.map { " in \($0)" } ?? "")
-        case "D": return "waits and cannot be interrupted" + (channel.map { ", in \($0)" } ?? "")
+        case "D": return "waits uninterruptibly" + (channel.map { " in \($0)" } ?? "")
         case "T": return "stopped"
         case "t": return "stopped by a debugger"
         case "Z", "X": return "has ended"

@@ -23,9 +23,9 @@ package struct StatusPage {
         if let transition = app.transition { text += ", \(transition)" }
         if app.goal != app.state { text += ", goal \(app.goal)" }
         if app.failed { text += paint(", failed (‘torpor start’ or ‘torpor reset’ clears it)", .red) }
-        if status.stopped { text += ", stopped by itself or by another" }
+        if status.stopped { text += ", stopped by its own or another process's signal" }
         if status.traced { text += ", traced: its deadlines are off" }
-        if status.outdated { text += ", launched by an older configuration (‘torpor apply --diff’ says what changed)" }
+        if status.outdated { text += ", launched with an old configuration (‘torpor apply --diff’ says what changed)" }
         text += "\n"
         let facts = facts
         let width = facts.map(\.0.count).max() ?? 0
@@ -71,7 +71,7 @@ package struct StatusPage {
         let unfit = status.unfitSettings.joined(separator: ", ")
         add(
             "not set",
-            unfit.isEmpty ? nil : "\(unfit), whose value does not fit: ‘torpor settings \(status.summary.name)’"
+            unfit.isEmpty ? nil : "\(unfit) (invalid value: ‘torpor settings \(status.summary.name)’)"
         )
         add("data", status.dataFolder)
         add("transfers", status.transfers == 0 ? nil : "\(status.transfers): ‘torpor transfers \(status.summary.name)’")
@@ -91,8 +91,8 @@ package struct StatusPage {
         add("held by", app.holds.joined(separator: ", "))
         for deadline in status.deadlines where deadline.name != "restart" && !isShownOtherwise(deadline) {
             let left =
-                deadline.remainingMilliseconds.map { Times.duration(milliseconds: $0) + " left" } ?? "stands still"
-            let limit = deadline.limitMilliseconds.map { " of " + Times.duration(milliseconds: $0) } ?? ""
+                deadline.remainingMilliseconds.map { Times.duration(milliseconds: $0) + " left" } ?? "paused"
+            let limit = deadline.limitMilliseconds.map { ", limit " + Times.duration(milliseconds: $0) } ?? ""
             add("deadline", "\(deadline.name), \(left)\(limit)")
         }
         add("launch", status.launch.flatMap { ReportPage.launch($0, isOver: app.transition != "launching") })
@@ -111,7 +111,7 @@ package struct StatusPage {
         add("cgroup", status.cgroup)
         let given = status.profileDone.joined(separator: ", ")
         add("share", status.profile.map { "that of \($0) apps" + (given.isEmpty ? "" : ": \(given)") })
-        add("not had", status.profileMissing.joined(separator: "; "))
+        add("not applied", status.profileMissing.joined(separator: "; "))
         return facts
     }
 
@@ -131,17 +131,17 @@ package struct StatusPage {
         let left = backgroundTime?.remainingMilliseconds.map { Times.duration(milliseconds: $0) }
         switch status.suspendedBy {
         case nil: return nil
-        case .eventTime: return "the supervisor, " + (left.map { "in \($0)" } ?? "soon") + ": an event had woken it"
-        case .launch: return "the supervisor, " + (left.map { "in \($0)" } ?? "soon") + ": it was launched for that"
+        case .eventTime: return "the supervisor, " + (left.map { "in \($0)" } ?? "soon") + ": an event woke it"
+        case .launch: return "the supervisor, " + (left.map { "in \($0)" } ?? "soon") + ": launched to be suspended"
         case .asked: return "the supervisor, as soon as nothing keeps it awake"
         case .policy: return "a policy" + (left.map { ", in \($0) at the earliest" } ?? "")
-        case .nobody: return "nobody but you: no policy is in charge (‘torpor help policy list’)"
+        case .nobody: return "only you: no policy is in charge (‘torpor help policy list’)"
         }
     }
 
     private var wakers: String? {
         let isAsleep = status.summary.state == "suspended"
-        if status.wokenBy.isEmpty, isAsleep { return "nobody but you (‘torpor resume’, ‘torpor foreground’)" }
+        if status.wokenBy.isEmpty, isAsleep { return "only you (‘torpor resume’, ‘torpor foreground’)" }
         return status.wokenBy.joined(separator: ", ")
     }
 

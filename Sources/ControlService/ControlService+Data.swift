@@ -39,6 +39,6 @@ extension ControlService {
     }
 
     private static func hasNoData(_ name: String) -> String {
-        "there are no data folders of an app \(name): ‘torpor data’ shows what there is"
+        "no app \(name) has data folders: ‘torpor data’ lists those that have"
     }
 }

@@ -44,7 +44,7 @@ extension ControlService {
         let wakers = wakers(of: app, connections: [])
         guard !wakers.isEmpty else { return nil }
         let names = wakers.prefix(3).joined(separator: ", ") + (wakers.count > 3 ? ", …" : "")
-        return "until ‘torpor start \(app.name)’ nothing launches it, also not \(names)"
+        return "nothing launches it until ‘torpor start \(app.name)’, not even \(names)"
     }
 
     /// Whether an app that is to run always was evicted, and nothing launches it again.
@@ -61,7 +61,7 @@ extension ControlService {
         let modes = app.specification.wakeAfterForceQuit
         let allowed = app.specification.backgroundModes.map(\.rawValue).filter(modes.contains).sorted()
         return allowed.isEmpty
-            ? "no event launches it again" : "no event launches it again but \(allowed.joined(separator: ", "))"
+            ? "no event launches it again" : "no event launches it again except \(allowed.joined(separator: ", "))"
     }
 
     /// Who suspends an app in the background; nil for one that is not there, or on its way.

@@ -52,7 +52,7 @@ extension ControlService {
             // A name that nobody has is told as that.
             if (try? selection.resolve([other])) == nil { return false }
             reply.fail(
-                "\(scenes[0].1.app) is a scene inside an app, and \(other) is not: name them in requests of their own"
+                "\(scenes[0].1.app) is a scene inside an app, and \(other) is not: name them in separate requests"
             )
         } else if let refusal = Self.refusal(of: request.verb) {
             reply.fail("\(scenes[0].1.app) is a scene inside \(scenes[0].0.name): \(refusal)")
@@ -230,7 +230,7 @@ extension ControlService {
 
     private func overtaken(_ name: String, _ scene: SceneMachine?, _ app: AppRuntime) -> VerbResult {
         let wanted = Self.text(scene?.goal ?? .unattached)
-        return result(name, app, ok: false, "was asked for something else meanwhile: to be \(wanted)", "overtaken")
+        return result(name, app, ok: false, "was overtaken by another request: to be \(wanted)", "overtaken")
     }
 
     private func result(

@@ -48,7 +48,7 @@ extension ControlService {
                         UnhandledInfo($0, withPayload: request.payload || $0.mail.topic == OpenedURL.topic).json
                     }
                     reply.send(["unhandled": .array(all)])
-                case .failure(let problem): reply.fail("what nobody handled cannot be read: \(problem)")
+                case .failure(let problem): reply.fail("unhandled messages cannot be read: \(problem)")
                 }
             }
         }
@@ -86,17 +86,17 @@ extension ControlService {
                 if let app = list.app(of: id) { list.drop(id, of: app) }
             }
             for app in chosen {
-                note(app, .posted, text: "what nobody handled of it was dropped", reason: person)
+                note(app, .posted, text: "its unhandled messages were dropped", reason: person)
             }
             supervisor.store.sync { problem in
-                if let problem { return reply.fail("it is dropped, and that cannot be stored (\(problem))") }
+                if let problem { return reply.fail("it is dropped, but that cannot be stored (\(problem))") }
                 reply.send(["ids": .array(ids.map { .int($0) })])
             }
         }
     }
 
     private static func isNotThere(_ id: Int64) -> String {
-        "nothing of the number \(id) is kept as unhandled: ‘torpor unhandled’ shows what is"
+        "there is no unhandled message \(id): ‘torpor unhandled’ lists them"
     }
 }
 

@@ -179,7 +179,7 @@ extension ControlService {
             switch request.verb {
             case .start, .foreground, .background, .restart, .resume: supervisor.scenes.refusalToLaunch(app)
             case .disconnect: supervisor.scenes.refusalToDisconnect(app)
-            case .discard: app.specification.scene == nil ? "is no scene" : nil
+            case .discard: app.specification.scene == nil ? "is not a scene" : nil
             case .stop, .suspend, .interrupt, .kill, .reset, .hold, .wait: nil
             }
         if let refusal { throw RequestError(refusal) }
@@ -337,7 +337,7 @@ extension ControlService {
         guard machine.incarnation > item.incarnation,
             app.run.timeline.time(of: .answered(.didFinishLaunching, .failed)) != nil
         else { return "" }
-        return "; it answered didFinishLaunching with failed (‘torpor history \(app.name)’ has its words)"
+        return "; it answered didFinishLaunching with failed (see ‘torpor history \(app.name)’)"
     }
 
     /// How it has come to a goal.
@@ -357,12 +357,12 @@ extension ControlService {
                     return result(
                         app,
                         ok: false,
-                        "was woken by an event meanwhile, and sleeps again after its time for that",
+                        "was woken by an event first, and is suspended again after its time for that",
                         "overtaken"
                     )
                 }
                 return machine.transition == nil
-                    ? result(app, ok: false, "could not be stopped in time and goes on in the background", "failed")
+                    ? result(app, ok: false, "could not be suspended in time and runs on in the background", "failed")
                     : nil
             }
             return overtaken(app, machine)
@@ -433,7 +433,7 @@ extension ControlService {
         result(
             app,
             ok: false,
-            "was asked for something else meanwhile: it goes to \(machine.goal.rawValue)",
+            "was overtaken by another request: it goes to \(machine.goal.rawValue)",
             "overtaken"
         )
     }
@@ -471,8 +471,8 @@ extension ControlService {
             let isThere = machine.transition == nil && machine.state.rawValue == machine.goal.rawValue
             let then =
                 isThere
-                ? "nothing takes it elsewhere now (‘torpor status \(app.name)’ says what can)"
-                : "it goes on towards \(machine.goal.rawValue)"
+                ? "nothing will change that now (‘torpor status \(app.name)’ says what can)"
+                : "it is still on its way to \(machine.goal.rawValue)"
             waiter.answer(
                 index,
                 result(

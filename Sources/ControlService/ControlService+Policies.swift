@@ -36,7 +36,7 @@ extension ControlService {
             do throws(Errno) {
                 try supervisor.showPolicies()
             } catch {
-                return reply.fail("what policies would be shown cannot be put together: \(error)")
+                return reply.fail("cannot make the view that policies get: \(error)")
             }
         }
         supervisor.policyManager?.record(request, reply)
@@ -44,7 +44,7 @@ extension ControlService {
 
     func evictionOrder(_ reply: Reply) {
         guard let policyManager = supervisor.policyManager, !policyManager.chain.slots.isEmpty else {
-            return reply.fail("no policy is configured, so nobody says who would be ended first: add Jetsam")
+            return reply.fail("no policy is configured, so there is no order of eviction: add Jetsam")
         }
         policyManager.evictionOrder { [weak self] candidates in
             guard let self else { return }

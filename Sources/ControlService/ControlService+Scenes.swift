@@ -77,7 +77,7 @@ extension ControlService {
         }
         if coordinator.id(of: template) != nil || apps.contains(where: { $0.specification.template == template }) {
             return reply.fail(
-                "\(template) is no template of scenes: write scenes = {} into [apps.\(template)], and put %s where a "
+                "\(template) is not a template of scenes: add scenes = {} to [apps.\(template)], and put %s where a "
                     + "scene's name belongs"
             )
         }
@@ -92,11 +92,12 @@ extension ControlService {
     func sceneHint(_ name: String) -> String? {
         if let (app, session) = supervisor.innerScenes.scene(named: name) {
             return
-                "\(session.app) is a scene inside \(app.name), and no app: ‘torpor scene list’ shows it, ‘torpor history \(app.name)’ what it went through"
+                "\(session.app) is a scene inside \(app.name), not an app: ‘torpor scene list’ shows it, "
+                + "‘torpor history \(app.name)’ its events"
         }
         if let (template, _) = AppName.sceneParts(name), supervisor.innerScenes.owner(named: template) != nil {
             return
-                "there is no scene \(name): ‘torpor scene open \(name)’ creates it, ‘torpor scene list’ has those there are"
+                "there is no scene \(name): ‘torpor scene open \(name)’ creates it, ‘torpor scene list’ has the others"
         }
         if supervisor.scenes.template(name) != nil {
             return "\(name) has no scenes: ‘torpor scene open \(name)@NAME’ opens one"
@@ -105,7 +106,7 @@ extension ControlService {
             return nil
         }
         return
-            "there is no scene \(name): ‘torpor scene open \(name)’ creates it, ‘torpor scene list’ has those there are"
+            "there is no scene \(name): ‘torpor scene open \(name)’ creates it, ‘torpor scene list’ has the others"
     }
 
     /// Has scenes go for good, once it is on the disk that they do.

@@ -209,8 +209,8 @@ package final class ControlService: ShellRoom, ClientService {
         case .taken: return nil
         case .uncertain:
             return
-                "torpord was replaced in the moment in which it sent \(Signal.name(signal)) to \(app.name), and nobody "
-                + "knows whether it did: send it again if \(app.name) did not get it"
+                "torpord was replaced while it sent \(Signal.name(signal)) to \(app.name), which may or may not have "
+                + "got it: send it again if it did not"
         case .unknown: break
         }
         guard let tree = app.run.tree else { return "\(app.name) is not running: start it first" }
@@ -256,13 +256,13 @@ package final class ControlService: ShellRoom, ClientService {
             apps: Int64(apps.count),
             phase: supervisor.isEnding ? "ending" : supervisor.service.isReady ? "running" : "starting",
             upgradeFailure: supervisor.keeper.isFallback
-                ? "the torpord on disk did not come up, so the one from before the upgrade goes on: see its log" : nil,
+                ? "the torpord on disk did not start, so the previous one continues: see its log" : nil,
             configurationFailure: supervisor.recovery.isDiskInvalid ? Supervisor.diskIsInvalid : nil
         )
         info.troubles = supervisor.persistence.trouble.map { [$0] } ?? []
         for app in apps {
             guard let error = app.capture?.log?.failure else { continue }
-            info.troubles.append("the log of \(app.name) cannot be written: \(error); what it writes is dropped")
+            info.troubles.append("the log of \(app.name) cannot be written: \(error); its output is dropped")
         }
         return info
     }
@@ -425,7 +425,7 @@ package final class ControlService: ShellRoom, ClientService {
                 ]
             )
         case .inherit:
-            return reply.fail("\(app.name) writes where torpord itself writes (log = \"inherit\"): look there")
+            return reply.fail("\(app.name) writes to the output of torpord itself (log = \"inherit\"): look there")
         case .null:
             return reply.fail("\(app.name) writes nowhere (log = \"null\"): choose log = \"file\" to keep its output")
         }

@@ -33,7 +33,7 @@ struct Doctor {
             return MachineChecks.controllers([]) { _ in "there are no cgroups for apps" }
         }
         return MachineChecks.controllers(tree.controllers) {
-            Cgroup.obstacle(to: $0, at: tree.place, mount: mount) ?? "it could not be handed down to \(tree.base)"
+            Cgroup.obstacle(to: $0, at: tree.place, mount: mount) ?? "it could not be enabled for \(tree.base)"
         }
     }
 
@@ -49,7 +49,7 @@ struct Doctor {
                     "\(reason); the apps are managed without it \(end) ‘torpor policy reload \(slot.settings.name)’"
             case .waiting:
                 check.ok = false
-                check.message = "\(slot.lastFailure ?? "it failed"); it is loaded again by itself"
+                check.message = "\(slot.lastFailure ?? "it failed"); torpord reloads it"
             case .loading: break
             case .ready:
                 let confinement = slot.description?.confinement ?? []
@@ -80,8 +80,8 @@ struct Doctor {
             ok: tool != nil,
             value: tool,
             message: tool == nil
-                ? "eu-stack is not on the PATH: reports of apps that got stuck say where they stood in the kernel, and not "
-                    + "where in their programs; install elfutils" : nil
+                ? "eu-stack is not on the PATH: reports of stuck apps have kernel stacks, but no stacks of their "
+                    + "programs; install elfutils" : nil
         )
     }
 
@@ -93,10 +93,10 @@ struct Doctor {
             ok: obstacle == nil,
             value: obstacle == nil ? "pidfd_getfd" : nil,
             message: obstacle.map {
-                "sockets that apps open themselves cannot be copied (\($0)), since \(whyNotCopied($0)). Until then the kernel's "
-                    + "tables are read: clients of a suspended app wait up to half a second longer, connections of vsock and "
-                    + "of other network namespaces do not wake it, and one that is ended in its sleep loses its ports and "
-                    + "is launched again"
+                "sockets that apps open themselves cannot be copied (\($0)), since \(whyNotCopied($0)). Until then "
+                    + "torpord polls the kernel's tables: clients of a suspended app wait up to half a second longer, "
+                    + "connections over vsock or in other network namespaces do not wake it, and a suspended app that "
+                    + "ends loses its ports and is launched again"
             }
         )
     }
@@ -132,7 +132,7 @@ struct Doctor {
             name: "runtime directory",
             ok: false,
             value: path,
-            message: "\(path) is on a disk, which each step of an app then may have to wait for: choose a "
+            message: "\(path) is on a disk, so each state change of an app may wait for the disk: choose a "
                 + "runtime_directory on a tmpfs, such as one below /run"
         )
     }

@@ -55,7 +55,7 @@ extension ControlService {
             app: app.name,
             ok: false,
             state: machine.state.rawValue,
-            message: "\(app.name) has ended meanwhile (\(reason.rawValue))",
+            message: "\(app.name) has ended (\(reason.rawValue))",
             error: reason.rawValue
         )
     }

@@ -40,7 +40,7 @@ public struct HTTPAnswer: Sendable, Hashable {
 
     /// The answer where too many messages wait for the supervisor.
     public static var busy: HTTPAnswer {
-        HTTPAnswer(503, "too many messages wait for the supervisor: try again", headers: ["Retry-After": "1"])
+        HTTPAnswer(503, "too many messages are waiting for the supervisor: try again", headers: ["Retry-After": "1"])
     }
 
     /// The answer for a body that is too large.
@@ -119,7 +119,7 @@ public struct HTTPRules: Sendable {
             return .answer(HTTPAnswer(400, problem))
         }
         guard token.allows(app: target.app, topic: target.topic) else {
-            return .answer(HTTPAnswer(403, "this token is not for \(target.app) and \(target.topic)"))
+            return .answer(HTTPAnswer(403, "this token may not post \(target.topic) to \(target.app)"))
         }
         if let contentLength, let length = UInt64(contentLength), length > UInt64(maxPayload) {
             return .answer(.tooLarge(maxPayload))
@@ -139,13 +139,13 @@ public struct HTTPRules: Sendable {
             return .answer(HTTPAnswer(400, problem))
         }
         guard token.opens(template) else {
-            return .answer(HTTPAnswer(403, "this token is not for scenes of \(template)"))
+            return .answer(HTTPAnswer(403, "this token may not open scenes of \(template)"))
         }
         return .open(SceneOpening(template: template, name: name, sender: "http:\(token.name)"))
     }
 
     private static func wrongMethod(_ allowed: String) -> HTTPAnswer {
-        HTTPAnswer(405, "the method is \(allowed) here", headers: ["Allow": allowed])
+        HTTPAnswer(405, "the method must be \(allowed) here", headers: ["Allow": allowed])
     }
 
     /// The message that a request is, once its body is there.
@@ -166,7 +166,7 @@ public struct HTTPRules: Sendable {
         let coalesce = header("Torpor-Coalesce")?.lowercased()
         if let coalesce, GatewaySubscription.Coalesce(rawValue: coalesce) == nil {
             let names = GatewaySubscription.Coalesce.allCases.map(\.rawValue).joined(separator: ", ")
-            throw HTTPRefusal(answer: HTTPAnswer(400, "Torpor-Coalesce is one of \(names)"))
+            throw HTTPRefusal(answer: HTTPAnswer(400, "Torpor-Coalesce must be one of \(names)"))
         }
         return Push(
             app: target.app,

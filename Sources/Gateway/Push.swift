@@ -116,7 +116,7 @@ public enum PostOutcome: Sendable, Hashable {
     /// Reads why it came to nothing.
     init(_ error: VarlinkClientError) {
         guard case .service(let name, let parameters) = error else {
-            self = .unavailable("the supervisor does not take it: \(error)")
+            self = .unavailable("the call to the supervisor failed: \(error)")
             return
         }
         let text = "\(error)"
@@ -128,7 +128,7 @@ public enum PostOutcome: Sendable, Hashable {
         // Its disk is full, or its configuration does not know the gateway: that can be mended.
         case ManagerInterface.ErrorName.failed, ManagerInterface.ErrorName.notPermitted: self = .unavailable(text)
         case VarlinkErrorName.methodNotFound, VarlinkErrorName.methodNotImplemented:
-            self = .unavailable("the supervisor is of a version that takes no messages: upgrade it")
+            self = .unavailable("the supervisor is too old to accept messages: upgrade it")
         default: self = .refused(text)
         }
     }

@@ -26,10 +26,10 @@ final class SupervisorLink {
         do throws(VarlinkClientError) {
             let reply = try connected().call(deadline: Clock.monotonic() + patience) { scene.call }
             guard let result = reply["results"]?.arrayValue?.first else {
-                return .unavailable("the supervisor says nothing")
+                return .unavailable("the supervisor gave no result")
             }
             guard result["ok"]?.boolValue == true else {
-                return .unavailable(result["message"]?.stringValue ?? "it cannot be opened now")
+                return .unavailable(result["message"]?.stringValue ?? "the scene cannot be opened now")
             }
             return .taken(["app": result["app"] ?? .null, "state": result["state"] ?? .null])
         } catch {
@@ -43,10 +43,10 @@ final class SupervisorLink {
     private func post(_ push: Push) -> PostOutcome {
         // Asked again and again it would not be taken either.
         guard push.payload.isNested(atMost: JSON.payloadDepthLimit) else {
-            return .refused("it is nested more than \(JSON.payloadDepthLimit) deep")
+            return .refused("the payload is nested more than \(JSON.payloadDepthLimit) deep")
         }
         guard push.payload.serialised().count <= JSON.payloadSizeLimit else {
-            return .refused("it has more than \(JSON.payloadSizeLimit >> 10) KiB as JSON")
+            return .refused("the payload has more than \(JSON.payloadSizeLimit >> 10) KiB as JSON")
         }
         do throws(VarlinkClientError) {
             let client = try connected()

@@ -20,8 +20,8 @@ public struct TokenTable: Sendable {
             let secret = try secrets.read(token.secret)
             guard secret.count >= Self.shortest else {
                 throw Secrets.Problem(
-                    description: "the token \(token.name) has \(secret.count) bytes, and could be guessed: make one of "
-                        + "at least \(Self.shortest), as ‘openssl rand -hex 32’ does, in "
+                    description: "the token \(token.name) has only \(secret.count) bytes and could be guessed: write "
+                        + "at least \(Self.shortest), as from ‘openssl rand -hex 32’, into "
                         + secrets.path(token.secret)
                 )
             }

@@ -11,7 +11,7 @@ enum GatewayKeys {
             Read.table(context, node, http, into: &endpoint)
             if endpoint.tokens.isEmpty, case .table = node.value {
                 context.error(
-                    "has no tokens, so that nobody could post: write [[gateway.http.tokens]] with name and secret",
+                    "has no tokens, so no client could post: write [[gateway.http.tokens]] with name and secret",
                     at: node.position
                 )
             }

@@ -53,7 +53,7 @@ public enum GatewayLoader {
         }
         if gateway.http == nil, gateway.nats.isEmpty, gateway.mqtt.isEmpty, !context.sink.hasErrors {
             context.error(
-                "nothing would come: write [gateway.http], [[gateway.nats]] or [[gateway.mqtt]]",
+                "no messages would arrive: write [gateway.http], [[gateway.nats]] or [[gateway.mqtt]]",
                 at: .unknown
             )
         }

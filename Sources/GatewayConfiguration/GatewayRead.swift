@@ -7,7 +7,7 @@ enum GatewayRead {
     static func payload(_ context: Context, _ node: Node) -> Int? {
         guard let size = Read.size(context, node) else { return nil }
         guard let size, (1...64 << 10).contains(size) else {
-            context.error("must be between 1B and 64KiB, which is what an app's mailbox takes", at: node.position)
+            context.error("must be between 1B and 64KiB, the most that an app's mailbox takes", at: node.position)
             return nil
         }
         return Int(size)
@@ -26,7 +26,7 @@ enum GatewayRead {
     static func address(_ context: Context, _ node: Node) -> GatewayEndpoint.Address? {
         if case .integer(let number) = node.value {
             guard let port = UInt16(exactly: number), port > 0 else {
-                context.error("\(number) is no port: from 1 to 65535", at: node.position)
+                context.error("\(number) is not a port: write 1 to 65535", at: node.position)
                 return nil
             }
             return .tcp(address: "127.0.0.1", port: port)
@@ -41,7 +41,7 @@ enum GatewayRead {
             if !address.isEmpty, hasColon == isBracketed { return .tcp(address: address, port: port) }
         }
         context.error(
-            "\(quoted(text)) is no address: write \"127.0.0.1:8780\", \"[::1]:8780\" or a socket's path",
+            "\(quoted(text)) is not an address: write \"127.0.0.1:8780\", \"[::1]:8780\" or a socket's path",
             at: node.position
         )
         return nil
@@ -80,17 +80,17 @@ enum GatewayRead {
                 context.error("url is missing: write url = \(quoted(example))", at: node.position)
             }
             if found["subscriptions"] == nil {
-                context.error("has no [[gateway.\(what).subscriptions]]: nothing would come", at: node.position)
+                context.error("has no [[gateway.\(what).subscriptions]]: no messages would arrive", at: node.position)
             }
             if (broker.certificate == nil) != (broker.key == nil) {
-                context.error("certificate and key belong together", at: node.position)
+                context.error("needs both certificate and key, or neither", at: node.position)
             }
             if broker.password != nil, broker.user == nil {
                 context.error("password needs user", at: node.position)
             }
             if broker.name.isEmpty { broker.name = names.isEmpty ? what : "\(what)\(names.count + 1)" }
             if !names.insert(broker.name).inserted {
-                context.error("another one has the name \(quoted(broker.name))", at: node.position)
+                context.error("another broker has the name \(quoted(broker.name))", at: node.position)
             }
             return broker
         }
@@ -106,15 +106,15 @@ enum GatewayRead {
             let isURL = parts.count == 3 && parts[0].hasSuffix(":") && parts[1].isEmpty && !parts[2].isEmpty
             guard isURL, schemes.contains(String(parts[0].dropLast())) else {
                 let list = schemes.map { "\"\($0)://HOST:PORT\"" }.joined(separator: " or ")
-                context.error("\(quoted(text)) is no address of a server: write \(list)", at: node.position)
+                context.error("\(quoted(text)) is not the address of a server: write \(list)", at: node.position)
                 return nil
             }
             guard !text.contains("@") else {
-                context.error("must not name who this is: use user and password, a secret", at: node.position)
+                context.error("must not contain a login: write user and password, a secret", at: node.position)
                 return nil
             }
             guard dialect == .nats || BrokerAddress(text) != nil else {
-                context.error("\(quoted(text)) has a path or no port that is a number", at: node.position)
+                context.error("\(quoted(text)) has a path, or a port that is not a number", at: node.position)
                 return nil
             }
             return text
@@ -190,13 +190,13 @@ enum GatewayRead {
         done.topic = draft.topic.flatMap { template("topic", $0) }
         done.key = draft.key.flatMap { template("key", $0) }
         if done.durable != nil, done.group != nil {
-            found["group"]?.error("a durable consumer is this gateway's alone: leave group out")
+            found["group"]?.error("a durable consumer belongs to this gateway alone: remove group")
         }
         if done.stream != nil, done.durable == nil {
             found["stream"]?.error("needs durable, the name of the consumer that the stream keeps for this gateway")
         }
         if dialect == .mqtt, done.quality == 0, found["on_full"] != nil, done.onFull == .wait {
-            found["on_full"]?.error("\"wait\" needs qos = 1: what is sent with less is not sent again")
+            found["on_full"]?.error("\"wait\" needs qos = 1: with less the broker sends no message again")
         }
         return done
     }

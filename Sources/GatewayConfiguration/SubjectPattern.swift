@@ -45,7 +45,7 @@ public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
         parts = dialect.parts(text)
         func problem(_ sentence: String) -> QuantityError { QuantityError(description: quoted(text) + sentence) }
         let kind = dialect == .nats ? "subject" : "topic filter"
-        if text.isEmpty || text.utf8.count > 1024 { throw problem(" is no \(kind): 1 to 1024 bytes are") }
+        if text.isEmpty || text.utf8.count > 1024 { throw problem(" is not a \(kind) of 1 to 1024 bytes") }
         if dialect == .nats, parts.contains(WireText("")) {
             throw problem(" has an empty part: parts stand between dots")
         }
@@ -57,7 +57,7 @@ public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
             // NATS takes * and > within a part as they are.
             let bytes = part.description.utf8
             if dialect == .mqtt, bytes.count > 1, bytes.contains(where: { "+#".utf8.contains($0) }) {
-                throw problem(": + and # stand for whole parts, alone between slashes")
+                throw problem(": + and # must stand alone between slashes")
             }
         }
     }

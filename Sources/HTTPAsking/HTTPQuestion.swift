@@ -57,8 +57,8 @@ public final class HTTPQuestion {
         public var description: String {
             switch self {
             case .connection(let error): ": \(error)"
-            case .noHTTP: " gives no answer of HTTP"
-            case .cutShort: " breaks off its answer"
+            case .noHTTP: " does not answer in HTTP"
+            case .cutShort: " closed the connection before the end of its answer"
             case .tooLong(let most): " gives more than \(most >> 20) MiB"
             }
         }

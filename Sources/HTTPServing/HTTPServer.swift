@@ -202,12 +202,12 @@ extension torpor_http_framing {
     /// 3.2 and 6.3).
     fileprivate func flaw(_ version: String) -> String? {
         if is_malformed != 0 { return "a header is malformed: NAME: VALUE, on one line, without control characters" }
-        if hosts > 1 { return "a request has one header Host" }
-        if lengths > 1 { return "a request has one header Content-Length" }
+        if hosts > 1 { return "a request must not have several Host headers" }
+        if lengths > 1 { return "a request must not have several Content-Length headers" }
         guard codings > 0 else { return nil }
-        if lengths > 0 { return "a request has Content-Length or Transfer-Encoding, and not both" }
-        if version != "HTTP/1.1" { return "only a request of HTTP/1.1 has Transfer-Encoding" }
-        return codings == 1 && is_chunked != 0 ? nil : "the only Transfer-Encoding that is taken is chunked, once"
+        if lengths > 0 { return "a request must not have both Content-Length and Transfer-Encoding" }
+        if version != "HTTP/1.1" { return "only a request of HTTP/1.1 may have Transfer-Encoding" }
+        return codings == 1 && is_chunked != 0 ? nil : "the only Transfer-Encoding that is accepted is chunked, once"
     }
 }
 

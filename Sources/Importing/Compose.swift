@@ -13,14 +13,14 @@ enum Compose {
             throw ImportError("\(result.source): \(error.description)")
         }
         guard let members = root.members else {
-            throw ImportError("\(result.source): a compose file is a table with services, and this is \(root.kind)")
+            throw ImportError("\(result.source): a compose file is a table with services, but this is \(root.kind)")
         }
         let folder = SourceTree.folder(result.source)
         let variables = variables(folder, tree)
         // Files of the first version have the services without a table around them.
         let isOld = root["services"] == nil && members.contains { $0.value["image"] != nil || $0.value["build"] != nil }
         guard let services = isOld ? members : root["services"]?.members else {
-            throw ImportError("\(result.source): there is no table services in it")
+            throw ImportError("\(result.source): it has no table named services")
         }
         if !isOld { others(members, &result) }
         let extender = ComposeExtension(tree: tree)
@@ -29,7 +29,7 @@ enum Compose {
             let merged: DataNode
             do throws(ComposeExtension.Failure) {
                 guard node.members != nil else {
-                    throw ComposeExtension.Failure(message: "it is \(node.kind), and no table")
+                    throw ComposeExtension.Failure(message: "it is \(node.kind), not a table")
                 }
                 merged = try extender.merged(node, in: ComposeExtension.Services(folder: folder, nodes: services))
             } catch {
@@ -54,8 +54,8 @@ enum Compose {
         let accountless = result.programs.filter { $0.isTranslated && $0["user"] == nil }.map(\.name)
         if !accountless.isEmpty {
             result.remark(
-                "Without user they run as torpord does, on the machine itself and no longer in a container: as root, where "
-                    + "torpord is root's. Write user for \(LeftOutKeys.list(accountless))."
+                "Services without user run as torpord's user, on the machine itself instead of in a container: as "
+                    + "root, if torpord runs as root. Write user for \(LeftOutKeys.list(accountless))."
             )
         }
     }
@@ -64,14 +64,14 @@ enum Compose {
     private static func others(_ members: OrderedTable<DataNode>, _ result: inout ImportedConfiguration) {
         let machine = "a program runs with the files and the network of the machine"
         let reasons = [
-            "volumes": machine, "networks": machine, "secrets": "give the programs paths of the machine",
-            "configs": "give the programs paths of the machine", "version": "it says nothing about a program",
-            "name": "apps have no name for all of them together", "models": "they are a container's",
-            "include": "import the files that it names by themselves",
+            "volumes": machine, "networks": machine, "secrets": "give the programs paths on the machine",
+            "configs": "give the programs paths on the machine", "version": "it says nothing about a program",
+            "name": "Torpor has no name for a set of apps", "models": "they belong to containers",
+            "include": "import each file that it names by itself",
         ]
         var leftOut = LeftOutKeys()
         for (key, node) in members where key != "services" && !key.hasPrefix("x-") {
-            leftOut.add(key, because: reasons[key] ?? "it is no key of a compose file", at: SourceLine(node.line))
+            leftOut.add(key, because: reasons[key] ?? "it is not a key of a compose file", at: SourceLine(node.line))
         }
         for (text, place) in leftOut.sentences() { result.remark(text + ".", at: place) }
     }

@@ -29,7 +29,7 @@ final class ComposeExtension {
     /// The service with what it extends.
     func merged(_ node: DataNode, in services: Services, depth: Int = 0) throws(Failure) -> DataNode {
         guard let rule = node["extends"], !rule.isNull else { return node }
-        guard depth < Self.depthLimit else { throw Failure(message: "what it extends extends itself") }
+        guard depth < Self.depthLimit else { throw Failure(message: "its extends is circular or nested too deeply") }
         guard let name = rule.text ?? rule["service"]?.text else {
             throw Failure(message: "extends names no service")
         }
@@ -41,13 +41,13 @@ final class ComposeExtension {
             source = other
         }
         guard let found = source.nodes[name] else {
-            throw Failure(message: "it extends \(quoted(name)), which is not there")
+            throw Failure(message: "it extends \(quoted(name)), which does not exist")
         }
         let base = try merged(found, in: source, depth: depth + 1)
         count += base.memberCount
         guard count <= Self.countLimit else {
             throw Failure(
-                message: "what services extend is more than \(Self.countLimit) values: import the file in parts"
+                message: "extends adds more than \(Self.countLimit) values: import the file in parts"
             )
         }
         return Self.merge(base, node)

@@ -8,7 +8,7 @@ struct ComposeHealth {
     func read(into program: inout ImportedProgram) {
         guard let node, !node.isNull, node["disable"]?.flag != true else { return }
         guard let test = node["test"] else {
-            program.remark("healthcheck has no test of its own: the image's is not known", line: node.line)
+            program.remark("healthcheck has no test of its own, and the image's is not known", line: node.line)
             return
         }
         var words: [String]
@@ -54,7 +54,7 @@ struct ComposeHealth {
         program["ready"] = .table(ready)
         if let own = node["start_interval"], !own.isNull {
             program.remark(
-                "healthcheck.start_interval is left out: it is asked each second at the most",
+                "healthcheck.start_interval is left out: the check runs at least once a second",
                 line: own.line
             )
         }
@@ -62,7 +62,7 @@ struct ComposeHealth {
         let whole = begin + Double(max(1, min(retries, 10_000))) * (interval + timeout)
         program["launch_deadline"] = Amounts.duration(seconds: max(1, whole.rounded())).map(TOMLValue.string)
         program.remark(
-            "healthcheck says when it is ready, and no more: what fails later restarts nothing (nor does it in compose)",
+            "healthcheck only decides when it is ready: a later failure restarts nothing (as in compose)",
             line: test.line
         )
     }
@@ -70,7 +70,7 @@ struct ComposeHealth {
     private func seconds(_ key: String, _ usual: Double, _ program: inout ImportedProgram) -> Double {
         guard let text = node?[key]?.text, !text.isEmpty else { return usual }
         if let seconds = Amounts.compose(text) { return seconds }
-        program.remark("healthcheck.\(key) = \(quoted(text)) is no duration, and is left out")
+        program.remark("healthcheck.\(key) = \(quoted(text)) is not a duration, and is left out")
         return usual
     }
 

@@ -17,8 +17,8 @@ struct ComposeService {
     private static let container = "a program has no container"
     private static let machine = "its files, devices and processes are the machine's"
     private static let network = "its network is the machine's, where services are at localhost"
-    private static let rights = "it may what its user may"
-    private static let shares = "resources, as in resources.active.cpu_weight, say what it has of the machine"
+    private static let rights = "it has the rights of its user"
+    private static let shares = "resources sets its share of the machine, as in resources.active.cpu_weight"
     /// What a container has and a program does not, with the reason that it is left out.
     private static let containers: [String: String] = [
         "annotations": container, "attach": container, "build": container, "container_name": container,
@@ -36,13 +36,13 @@ struct ComposeService {
         "cap_add": rights, "cap_drop": rights, "privileged": rights, "security_opt": rights,
         "logging": "its output is in the log directory: ‘torpor logs’ shows it",
         "tty": "it runs without a terminal",
-        "secrets": "give it paths of the machine", "configs": "give it paths of the machine",
+        "secrets": "give it paths on the machine", "configs": "give it paths on the machine",
         "cpu_shares": shares, "cpu_count": shares, "cpu_percent": shares, "cpu_period": shares, "cpu_quota": shares,
         "cpu_rt_period": shares, "cpu_rt_runtime": shares, "cpuset": shares, "blkio_config": shares,
         "mem_reservation": shares, "oom_score_adj": shares, "oom_kill_disable": shares,
         "memswap_limit": "swap is the machine's", "mem_swappiness": "swap is the machine's",
-        "post_start": "before_start is what is run for it, before it starts",
-        "pre_stop": "after_stop is what is run for it, after it has ended",
+        "post_start": "before_start runs commands for it, before it starts",
+        "pre_stop": "after_stop runs commands for it, after it has ended",
     ]
     private static let known: Set = [
         "command", "entrypoint", "environment", "env_file", "working_dir", "user", "depends_on", "restart",
@@ -65,7 +65,7 @@ struct ComposeService {
                 $0.text ?? [$0["published"]?.text, $0["target"]?.text].compactMap { $0 }.joined(separator: ":")
             }
             program.remark(
-                "ports are not translated: it listens at its own, \(texts.joined(separator: ", ")) (container's last)"
+                "ports are not translated: it listens on its own, \(texts.joined(separator: ", ")) (container's last)"
             )
         }
         var leftOut = LeftOutKeys()
@@ -73,7 +73,7 @@ struct ComposeService {
             if value.isNull || value.list?.isEmpty == true { continue }
             leftOut.add(
                 key,
-                because: Self.containers[key] ?? "it is no key of a compose file",
+                because: Self.containers[key] ?? "it is not a key of a compose file",
                 at: SourceLine(value.line)
             )
         }
@@ -99,14 +99,14 @@ struct ComposeService {
         }
         let all = (entry.words ?? []) + (command.words ?? [])
         guard let first = all.first else {
-            program.cannot("it has no command: only \(source) knows what runs")
+            program.cannot("it has no command: only \(source) says what runs")
             return nil
         }
         if first.hasPrefix("-"), !entry.isThere, let image = node["image"]?.text,
             let name = ComposeImages.program(of: image)
         {
             program.remark(
-                "runs \(name), the program of \(source), with these options: what the image does before it is not done"
+                "runs \(name), the program of \(source), with these options, without the image's own steps before it"
             )
             return [name] + all
         }
@@ -117,7 +117,7 @@ struct ComposeService {
             return nil
         }
         if entry.words?.isEmpty ?? true, !entry.isThere {
-            program.remark("runs its command as it stands: an entry point that \(source) may have is not run before it")
+            program.remark("runs its command directly, without an entry point that \(source) may have")
         }
         return all
     }
@@ -151,7 +151,7 @@ struct ComposeService {
             program["directory"] = .string(SourceTree.join("/", directory))
         } else {
             program.remark(
-                "has no working_dir: the image's is not known, and it runs in the home of its user, else in /"
+                "has no working_dir, and the image's is not known: it runs in the home of its user, or else in /"
             )
         }
         if let user = node["user"]?.text {
@@ -210,7 +210,7 @@ struct ComposeService {
                     backoff[name] = .string(time)
                     if name == "initial" { backoff["factor"] = .integer(1) }
                 } else {
-                    program.remark("deploy.restart_policy.\(key) = \(quoted(text)) is no duration, and is left out")
+                    program.remark("deploy.restart_policy.\(key) = \(quoted(text)) is not a duration, and is left out")
                 }
             }
             program["restart_backoff"] = .table(backoff)
@@ -224,7 +224,7 @@ struct ComposeService {
             if let seconds = Amounts.compose(text) {
                 grace = seconds
             } else {
-                program.remark("stop_grace_period = \(quoted(text)) is no duration, and is taken as 10s")
+                program.remark("stop_grace_period = \(quoted(text)) is not a duration, and is taken as 10s")
             }
         }
         program["grace"] = Amounts.duration(seconds: grace).map(TOMLValue.string)
@@ -239,7 +239,7 @@ struct ComposeService {
             if let bytes = Amounts.bytes(text), bytes > 0 {
                 program["memory_limit"] = .string(Amounts.size(bytes))
             } else if text != "0" {
-                program.remark("the memory limit \(quoted(text)) is no size, and is left out")
+                program.remark("the memory limit \(quoted(text)) is not a size, and is left out")
             }
         }
         if let text = node["cpus"]?.text ?? limits?["cpus"]?.text, let processors = Double(text), processors > 0 {

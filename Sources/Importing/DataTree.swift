@@ -59,7 +59,7 @@ struct DataNode: Sendable {
     var kind: String {
         switch value {
         case .null: "nothing"
-        case .scalar: "a text"
+        case .scalar: "a string"
         case .list: "a list"
         case .map: "a table"
         }

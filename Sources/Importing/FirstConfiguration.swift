@@ -96,12 +96,12 @@ extension FirstApp {
     /// A configuration of this one app, with comments for whoever goes on with it.
     public var toml: String {
         var text = """
-            # Torpor's configuration: torpor.toml(5) has every key. After an edit: torpor check \
+            # Torpor's configuration: torpor.toml(5) describes every key. After an edit, run torpor check \
             torpor.toml, then torpor apply.
 
             [apps.\(TOMLValue.key(name))]
             exec = \(TOMLValue.strings(exec).text(after: "exec"))
-            # A path begins at the folder of this file.
+            # Relative paths begin at the folder of this file.
             directory = "."
 
             """
@@ -109,22 +109,24 @@ extension FirstApp {
             text +=
                 "# It is ready when it accepts a connection.\nready = { tcp = \"127.0.0.1:\(port)\" }\nlaunch_deadline = \"30s\"\n"
         }
-        text += "# \"always\" restarts it after a good end too, \"never\" not at all.\nrestart = \"on-failure\"\n"
+        text += "# \"always\" restarts it after success too, \"never\" does not restart it.\nrestart = \"on-failure\"\n"
         if sleeps {
             text +=
-                "# It begins in the background, where it is stopped in memory after a while\(port == nil ? "" : ", until somebody connects").\n"
+                "# It starts in the background and is suspended after background_time"
+                + "\(port == nil ? "" : ", until a client connects").\n"
             text += "launch = \"background\"\nbackground_time = \"10s\"\n"
             if port != nil { text += "wake_on_connect = true\n" }
         } else if port != nil {
             text +=
-                "# Whoever connects wakes it, where ‘torpor suspend \(name)’ or a policy has stopped it.\nwake_on_connect = true\n"
+                "# A connection wakes it after ‘torpor suspend \(name)’ or a policy has suspended it.\n"
+                + "wake_on_connect = true\n"
         }
         text += """
             # Variables, and a file with more of them:
             # environment = { LANG = "C.UTF-8" }
             # environment_file = "-.env"
 
-            # Further apps: a table each.
+            # More apps: one table each.
             # [apps.worker]
             # exec = ["/path/to/worker", "--verbose"]
             # requires = [\(TOMLValue.string(name).text)]

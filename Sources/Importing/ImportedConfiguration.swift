@@ -35,13 +35,13 @@ public struct ImportedConfiguration: Sendable {
         processes += program.processes
         guard size <= Self.sizeLimit else {
             throw ImportError(
-                "\(source): what its programs become is more than \(Amounts.size(UInt64(Self.sizeLimit))), the most that a "
-                    + "configuration may have: import it in parts"
+                "\(source): its programs make more than \(Amounts.size(UInt64(Self.sizeLimit))) of configuration, "
+                    + "which is the limit: import it in parts"
             )
         }
         guard processes <= Self.processLimit else {
             throw ImportError(
-                "\(source): its programs are more than \(Self.processLimit) processes: import it in parts"
+                "\(source): its programs have more than \(Self.processLimit) processes: import it in parts"
             )
         }
         programs.append(program)
@@ -141,15 +141,15 @@ public struct ImportedProgram: Sendable {
         for key in waking {
             if let value = keys.removeValue(forKey: key) { refused.append((key, value)) }
         }
-        let beside = waking.isEmpty ? "" : ", and its \(LeftOutKeys.list(waking)) stand as comments"
+        let beside = waking.isEmpty ? "" : ", and its \(LeftOutKeys.list(waking)) are commented out"
         remark(
-            "is launched only by hand until it has a user, since it would run as root\(beside): then take out launch"
+            "would run as root without a user, so it is launched only by hand\(beside): write user, then remove launch"
         )
     }
 
     mutating func setVariable(_ name: String, _ value: String) {
         guard !name.isEmpty, !name.contains("="), !name.utf8.contains(0), !value.utf8.contains(0) else {
-            remark("the variable \(quoted(name)) has a name or value that no variable can have, and is left out")
+            remark("the variable \(quoted(name)) has an invalid name or value, and is left out")
             return
         }
         set(inTable: "environment", name, .string(value))

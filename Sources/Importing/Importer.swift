@@ -15,7 +15,7 @@ public enum Importer {
     ) throws(ImportError) -> ImportedConfiguration {
         if tree.names(path) != nil { return try readFolder(path, as: kind, tree) }
         guard let text = tree.text(path) else {
-            throw ImportError("\(path) cannot be read: name a file or folder that is there")
+            throw ImportError("\(path) cannot be read: name an existing file or folder")
         }
         let name = SourceTree.lastPart(path)
         if name.hasSuffix(".js") || name.hasSuffix(".cjs") || name.hasSuffix(".mjs") || name.hasSuffix(".ts") {
@@ -23,7 +23,7 @@ public enum Importer {
         }
         guard let kind = kind ?? SourceKind.ofFile(path, text) else {
             throw ImportError(
-                "\(path) looks like no configuration that can be imported: say with --from what it is ("
+                "\(path) does not look like a configuration that can be imported: say what it is with --from ("
                     + SourceKind.allCases.map(\.rawValue).joined(separator: ", ") + ")"
             )
         }
@@ -36,7 +36,7 @@ public enum Importer {
         // By another name node takes it for what it is not.
         let module = name.hasSuffix("js") || name.hasSuffix(".ts") ? name : "ecosystem.config.js"
         return ImportError(
-            "\(path) is a program, and is not run: write what it makes as JSON, as in "
+            "\(path) is a program, which is not run: write its result as JSON, as in "
                 + "‘node -p \"JSON.stringify(require('./\(module)'))\" >ecosystem.json’, and import that"
         )
     }
@@ -55,7 +55,7 @@ public enum Importer {
         case .pm2: try PM2.read(text, tree, into: &result)
         case .systemd: try Systemd.read([path], tree, into: &result)
         case .s6, .runit:
-            throw ImportError("\(path) is a file: \(kind.title) are folders, name the one that they are in")
+            throw ImportError("\(path) is a file, but \(kind.title) are folders: name the folder that they are in")
         }
         return try finished(result)
     }
@@ -82,7 +82,7 @@ public enum Importer {
                 }
                 if !others.isEmpty {
                     let verb = others.count > 1 ? "are" : "is"
-                    result.remark("\(LeftOutKeys.list(others)) \(verb) left out: Torpor has apps alone.")
+                    result.remark("\(LeftOutKeys.list(others)) \(verb) left out: Torpor has only apps.")
                 }
                 try Systemd.read(units.map { path + "/" + $0 }, tree, into: &result)
                 return try finished(result)
@@ -157,7 +157,8 @@ public enum Importer {
             // What it has in the place of programs tells most.
             throw ImportError(
                 "\(result.source) names no program: "
-                    + (result.doubts.first ?? "it is read as \(result.kind.title); is that what it is?")
+                    + (result.doubts.first
+                        ?? "it was read as \(result.kind.title); if that is wrong, say what it is with --from")
             )
         }
         Names.assign(&result)

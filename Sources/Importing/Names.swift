@@ -61,7 +61,7 @@ enum Names {
             let own = result.programs[index].appName
             let requires = result.programs[index].requires
             for name in requires where apps[WireText(name)] == nil {
-                result.programs[index].remark("needs \(quoted(name)), which is no app here: it must be there already")
+                result.programs[index].remark("needs \(quoted(name)), which is not imported: it must run already")
             }
             func names(_ key: String, _ written: [WireText]) {
                 var seen: Set<String> = [own]

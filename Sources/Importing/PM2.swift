@@ -34,7 +34,7 @@ enum PM2 {
             let name = app["name"]?.text ?? app["script"]?.text.map(Self.name) ?? "app-\(index + 1)"
             var program = ImportedProgram(name, line: node.line)
             if app.members == nil {
-                program.cannot("it is \(node.kind), and no table")
+                program.cannot("it is \(node.kind), not a table")
             } else {
                 PM2App(node: app, folder: SourceTree.folder(result.source), tree: tree).read(into: &program)
             }
@@ -56,9 +56,9 @@ enum PM2 {
         }
         guard !unbound.isEmpty else { return }
         result.remark(
-            "Without max_restarts no app is given up: PM2 gives up those alone that end sixteen times in the first sixteen "
-                + "seconds after their start. One that ends again and again is restarted for ever, at last each 15 s, or after "
-                + "its restart_delay."
+            "Without max_restarts Torpor gives up no app: it keeps restarting one that keeps exiting, in the end every "
+                + "15 s, or after its restart_delay. PM2 gives up those that exit sixteen times in the first sixteen "
+                + "seconds after their start."
         )
     }
 

@@ -30,22 +30,22 @@ struct PM2App {
         "err_file", "output", "error", "log_file", "log", "cron_restart", "cron", "uid", "gid", "user", "namespace",
         "env_file", "port", "instance_var", "increment_var",
     ]
-    private static let log = "the log of an app has its own times, both streams, and a file for each instance"
-    private static let watch = "nothing is restarted when a file changes"
-    private static let monitor = "Torpor counts what the kernel says of an app, and nothing within it"
-    private static let daemon = "it is a matter of PM2 itself"
+    private static let log = "the log of an app has its own timestamps, both streams, and a file for each instance"
+    private static let watch = "Torpor restarts nothing when a file changes"
+    private static let monitor = "Torpor measures an app only from outside, through the kernel"
+    private static let daemon = "it concerns PM2 itself"
     /// Keys that mean nothing for an app, with the reason.
     private static let idle: [String: String] = [
         "log_date_format": log, "time": log, "log_type": log, "merge_logs": log, "combine_logs": log,
         "ignore_watch": watch, "watch_delay": watch, "watch_options": watch, "pmx": monitor, "automation": monitor,
         "trace": monitor, "deep_monitoring": monitor, "disable_trace": monitor, "vizion": daemon, "force": daemon,
         "post_update": daemon, "append_env_to_name": daemon, "appendEnvToName": daemon, "windowsHide": daemon,
-        "pid_file": "‘torpor status’ and ‘torpor list --json’ have the process",
-        "source_map_support": "node has it with node_args = \"--enable-source-maps\"",
-        "disable_source_map_support": "node has it only with --enable-source-maps",
-        "filter_env": "an app has the variables of torpord, and not those of who starts it",
-        "listen_timeout": "launch_deadline is how long it may take until it is ready, where ready says when it is",
-        "exec_args": "interpreter_args is its name today",
+        "pid_file": "‘torpor status’ and ‘torpor list --json’ show the process",
+        "source_map_support": "node does it with node_args = \"--enable-source-maps\"",
+        "disable_source_map_support": "node does it only with --enable-source-maps",
+        "filter_env": "an app gets the variables of torpord, not those of its caller",
+        "listen_timeout": "launch_deadline limits how long it may take to become ready, as ready defines it",
+        "exec_args": "its name is now interpreter_args",
     ]
 
     func read(into program: inout ImportedProgram) {
@@ -61,7 +61,7 @@ struct PM2App {
             if let bytes = Amounts.bytes(text), bytes > 0 {
                 program["memory_limit"] = .string(Amounts.size(bytes))
             } else {
-                program.remark("max_memory_restart = \(quoted(text)) is no size, and is left out")
+                program.remark("max_memory_restart = \(quoted(text)) is not a size, and is left out")
             }
         }
         output(&program)
@@ -83,8 +83,8 @@ struct PM2App {
         }
         if script == "serve", node["interpreter"] == nil, !tree.exists(directory + "/serve") {
             program.cannot(
-                "serve is PM2's own server of files (PM2_SERVE_PATH, PM2_SERVE_PORT): write the command of another one, such as "
-                    + "‘python3 -m http.server 8080 --directory PATH’"
+                "serve is PM2's own file server (PM2_SERVE_PATH, PM2_SERVE_PORT): write the command of another one, "
+                    + "such as ‘python3 -m http.server 8080 --directory PATH’"
             )
             return nil
         }
@@ -163,7 +163,7 @@ struct PM2App {
     private func put(_ key: String, _ program: inout ImportedProgram) {
         guard let node = node[key], !node.isNull else { return }
         guard let variables = node.members else {
-            return program.remark("\(key) is \(node.kind) and no table of variables, and is left out", line: node.line)
+            return program.remark("\(key) is \(node.kind), not a table of variables, and is left out", line: node.line)
         }
         for (name, value) in variables {
             if let text = value.text {
@@ -186,7 +186,7 @@ struct PM2App {
         guard let node = node[key], !node.isNull else { return nil }
         let units = ["ms": 1e-3, "s": 1, "m": 60, "h": 3600]
         if let time = node.text.flatMap({ Amounts.seconds($0, units: units, alone: 1e-3) }) { return time }
-        program.remark("\(key) = \(node.shown) is no time, and is left out", line: node.line)
+        program.remark("\(key) = \(node.shown) is not a time, and is left out", line: node.line)
         return nil
     }
 
@@ -210,7 +210,7 @@ struct PM2App {
             // With 0 it gives none up.
             limit = node.integer.flatMap { $0 > 0 ? min(Self.noLimit, $0) : nil }
             if node.integer == nil {
-                program.remark("max_restarts = \(node.shown) is no number, and is left out", line: node.line)
+                program.remark("max_restarts = \(node.shown) is not a number, and is left out", line: node.line)
             }
         }
         if restarts {
@@ -239,7 +239,7 @@ struct PM2App {
         let codes = (node["stop_exit_codes"]?.list ?? node["stop_exit_codes"].map { [$0] } ?? []).compactMap(\.integer)
         if !codes.isEmpty {
             program.remark(
-                "stop_exit_codes are not translated: restart = \"on-failure\" with success_exit_status is what comes closest"
+                "stop_exit_codes are not translated: restart = \"on-failure\" with success_exit_status comes closest"
             )
         }
         program["stop_signal"] = .string("SIGINT")
@@ -248,7 +248,7 @@ struct PM2App {
         program["grace"] = Amounts.duration(seconds: seconds("kill_timeout", &program) ?? 1.6).map(TOMLValue.string)
         if flag("wait_ready", &program) == true {
             program.remark(
-                "wait_ready is not translated: process.send('ready') is nothing that Torpor hears. Write ready = { tcp = "
+                "wait_ready is not translated: Torpor does not receive process.send('ready'). Write ready = { tcp = "
                     + "\"127.0.0.1:PORT\" }, or ready = \"notify\" and in the program "
                     + "require('child_process').execFile('systemd-notify', ['--ready'])"
             )
@@ -273,34 +273,35 @@ struct PM2App {
             program["log"] = .string("null")
         }
         for (key, path) in files where !isNothing(path) {
-            program.remark("its output is in the log directory, and not in \(path) (\(key)): ‘torpor logs’ shows it")
+            program.remark("its output is in the log directory, not in \(path) (\(key)): ‘torpor logs’ shows it")
         }
         for (key, path) in files where isNothing(path) && program["log"] == nil {
-            program.remark("standard error goes where its output goes, and not to nowhere (\(key))")
+            program.remark("standard error goes where its output goes, and is not discarded (\(key))")
         }
     }
 
     private func others(_ program: inout ImportedProgram) {
         if let watch = node["watch"], watch.flag != false, !watch.isNull {
             program.remark(
-                "watch is not translated: nothing is restarted when a file changes (settings_files tell an app that one did)"
+                "watch is not translated: Torpor restarts nothing when a file changes (settings_files tells an app "
+                    + "that one did)"
             )
         }
         if let cron = (node["cron_restart"] ?? node["cron"])?.text, cron != "0" {
             self.cron(cron, &program)
         }
         if flag("shutdown_with_message", &program) == true {
-            program.remark("shutdown_with_message is not translated: it gets SIGINT")
+            program.remark("shutdown_with_message is not translated: the app gets SIGINT")
         }
         if let space = node["namespace"]?.text { program["tags"] = .strings([space]) }
         for (key, value) in node.members ?? [] where Self.texts.contains(key) && !value.isNull && value.text == nil {
-            program.remark("\(key) is \(value.kind) where a text belongs, and is left out", line: value.line)
+            program.remark("\(key) is \(value.kind), not a string, and is left out", line: value.line)
         }
         var leftOut = LeftOutKeys()
         for (key, value) in node.members ?? [] where !Self.known.contains(key) && !key.hasPrefix("env_") {
             if value.isNull { continue }
             let place = value.line > 0 ? SourceLine(value.line) : nil
-            leftOut.add(key, because: Self.idle[key] ?? "it is no key that PM2's documentation has", at: place)
+            leftOut.add(key, because: Self.idle[key] ?? "PM2's documentation has no such key", at: place)
         }
         program.remark(leftOut)
     }
@@ -308,7 +309,7 @@ struct PM2App {
     /// A job that ends by itself is started by a timer; what runs for ever needs an app that restarts it.
     private func cron(_ text: String, _ program: inout ImportedProgram) {
         guard let times = CronTimes.calendar(text) else {
-            return program.remark("cron_restart = \(quoted(text)) is no time that cron knows, and is left out")
+            return program.remark("cron_restart = \(quoted(text)) is not a time in cron's syntax, and is left out")
         }
         let calendar = times.count > 1 ? TOMLValue.strings(times) : .string(times[0])
         let timers = TOMLValue.array([.table([("calendar", calendar), ("accuracy", .string("1s"))])])
@@ -317,14 +318,16 @@ struct PM2App {
             program["launch_deadline"] = .string("none")
             program["timers"] = timers
             return program.remark(
-                "cron_restart = \(quoted(text)) is its timer: a run that is not over by then is not ended, as PM2 does"
+                "cron_restart = \(quoted(text)) becomes its timer, which does not end a run that is still going, "
+                    + "unlike PM2"
             )
         }
         let name = Names.valid(program.name)
         program.remark(
-            "cron_restart = \(quoted(text)) is not translated: an app of its own does it, [apps.\(TOMLValue.key(name + "-restart"))] with "
-                + "type = \"oneshot\", launch = \"on-demand\", launch_deadline = \"none\", exec = [\"torpor\", \"restart\", "
-                + "\"\(name)\"] and timers = \(timers.text)"
+            "cron_restart = \(quoted(text)) is not translated: write a separate app for it, "
+                + "[apps.\(TOMLValue.key(name + "-restart"))] with type = \"oneshot\", launch = \"on-demand\", "
+                + "launch_deadline = \"none\", exec = [\"torpor\", \"restart\", \"\(name)\"] and timers = "
+                + timers.text
         )
     }
 }

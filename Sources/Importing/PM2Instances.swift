@@ -33,7 +33,7 @@ struct PM2Instances {
         program["instance_first"] = .integer(Int64(first))
         let variable = node["instance_var"]?.text ?? "NODE_APP_INSTANCE"
         program.setVariable(variable, "%i")
-        if first > 0 { program.remark("\(variable) counts from \(first), and not from 0") }
+        if first > 0 { program.remark("\(variable) counts from \(first), not from 0") }
         if isCluster { cluster(&program) }
     }
 
@@ -42,7 +42,7 @@ struct PM2Instances {
         var count = node.integer
         if node.text == "max" { count = 0 }
         guard var count else {
-            program.remark("instances = \(quoted(node.text ?? node.kind)) is no number, and is left out")
+            program.remark("instances = \(quoted(node.text ?? node.kind)) is not a number, and is left out")
             return 1
         }
         if count <= 0 {
@@ -68,14 +68,14 @@ struct PM2Instances {
     private func cluster(_ program: inout ImportedProgram) {
         guard node["increment_var"]?.text != "PORT" else { return }
         let howto =
-            "howto/from-pm2.md of Torpor's documentation has a file of some lines for it, which node reads with --require"
+            "howto/from-pm2.md of Torpor's documentation has a short file for it, which node loads with --require"
         guard case .table(let variables)? = program["environment"], case .string(let text)? = variables["PORT"],
             let port = Int(text), (1...65_535).contains(port)
         else {
             return program.remark(
-                "is in cluster mode (exec_mode, instances), in which PM2 opens ports for all instances; without, the second "
-                    + "one ends with EADDRINUSE: write sockets = [{ stream = \"PORT\", reuse_port = true }], and let it listen "
-                    + "at the socket that it is given (\(howto))"
+                "is in cluster mode (exec_mode, instances), in which PM2 opens ports for all instances; without PM2, "
+                    + "the second one ends with EADDRINUSE: write sockets = [{ stream = \"PORT\", reuse_port = true }] "
+                    + "and let it listen on the socket that it is passed (\(howto))"
             )
         }
         program.append(
@@ -83,8 +83,8 @@ struct PM2Instances {
             .table([("stream", .string("\(port)")), ("name", .string("\(port)")), ("reuse_port", .boolean(true))])
         )
         program.remark(
-            "is in cluster mode (exec_mode, instances): each instance has a socket of its own at port \(port), and ends with "
-                + "EADDRINUSE unless it listens at that one (\(howto))"
+            "is in cluster mode (exec_mode, instances): each instance has its own socket on port \(port), and ends "
+                + "with EADDRINUSE unless it listens on that one (\(howto))"
         )
     }
 }

@@ -24,9 +24,10 @@ enum Procfile {
 
     /// Files beside it that its supervisors read, and that are nobody's here.
     private static let options = [
-        ".foreman": "options of foreman: instances says how many there are of an app, grace how long its end may take",
+        ".foreman":
+            "options of foreman: instances sets how many processes an app has, grace how long it may take to stop",
         ".overmind.env":
-            "options of overmind: instances says how many there are of an app, grace how long its end may take",
+            "options of overmind: instances sets how many processes an app has, grace how long it may take to stop",
     ]
 
     static func read(
@@ -38,17 +39,17 @@ enum Procfile {
         let hasVariables = tree.read(folder + "/.env") != nil
         let port = hasVariables ? Self.port(folder + "/.env", tree) : firstPort
         result.remark(
-            "What starts a Procfile ends all processes when one ends; here each is restarted by itself when it fails."
+            "Programs like foreman end all processes when one ends; Torpor restarts each by itself when it fails."
         )
         for (name, what) in options.sorted(by: { $0.key < $1.key }) where tree.read(folder + "/" + name) != nil {
-            result.remark("\(name) is not read, which has \(what).")
+            result.remark("\(name) is not read. It has \(what).")
         }
         for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
             let trimmed = line.trimmed
             if trimmed.isEmpty || trimmed.hasPrefix("#") { continue }
             guard let (name, command) = entry(line) else {
                 let problem =
-                    line.utf8.contains(UInt8(ascii: ":")) ? "is no NAME: COMMAND" : "has no colon behind a name"
+                    line.utf8.contains(UInt8(ascii: ":")) ? "is not NAME: COMMAND" : "has no colon after a name"
                 result.doubt(
                     "line \(index + 1), \(quoted(trimmed)), \(problem), and is left out",
                     at: SourceLine(index + 1)

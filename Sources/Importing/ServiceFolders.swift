@@ -54,19 +54,19 @@ struct ServiceFolder {
         switch text("type") {
         case "bundle":
             program.contents = list("contents")
-            program.cannot("it is a bundle, of \(program.contents.joined(separator: ", ")): start them with a tag")
+            program.cannot("it is a bundle of \(program.contents.joined(separator: ", ")): start them with a tag")
             return
         case "oneshot":
-            guard let up = text("up"), !up.isEmpty else { return program.cannot("it is a oneshot with nothing in up") }
+            guard let up = text("up"), !up.isEmpty else { return program.cannot("it is a oneshot with an empty up") }
             program["type"] = .string("oneshot")
             program["exec"] = .strings(["execlineb", "-P", path + "/up"])
             program["launch_deadline"] = .string(limit("timeout-up") ?? "none")
             program["restart"] = .string("never")
             if names.contains("down") {
-                program.remark("down is not translated: nothing is run when a oneshot is undone")
+                program.remark("down is not translated: Torpor runs nothing to undo a oneshot")
             }
         default:
-            guard names.contains("run") else { return program.cannot("it has no run") }
+            guard names.contains("run") else { return program.cannot("it has no file run") }
             program["exec"] = .strings([path + "/run"])
             program["restart"] = .string("always")
             // They wait a second between two starts, and never give up.
@@ -83,15 +83,15 @@ struct ServiceFolder {
         if names.contains("env") {
             program.remark(
                 kind == .runit
-                    ? "env is a folder for chpst -e or envdir, which run must call by itself, as before"
-                    : "env is a folder for s6-envdir, which run must call by itself, as before"
+                    ? "env is a folder for chpst -e or envdir, which run must call itself, as before"
+                    : "env is a folder for s6-envdir, which run must call itself, as before"
             )
         }
         if names.contains("lock-fd") || names.contains("flag-newpidns") {
             program.remark("lock-fd and flag-newpidns are not translated")
         }
         if names.contains("control") {
-            program.remark("control is not translated: stop_signal and grace say how it ends")
+            program.remark("control is not translated: stop_signal and grace set how it stops")
         }
         for name in names.sorted() where !Self.known.contains(name) && !name.hasPrefix(".") && kind == .s6 {
             // Further files are the program's own.
@@ -141,8 +141,8 @@ struct ServiceFolder {
     private func readiness(_ program: inout ImportedProgram) {
         if let text = text("notification-fd") {
             program.remark(
-                "notification-fd \(text) is not translated: it is ready as soon as it runs; s6-notify-fd-from-socket or sd_notify(3) "
-                    + "with ready = \"notify\" tell more"
+                "notification-fd \(text) is not translated: it counts as ready as soon as it runs; for more, write "
+                    + "ready = \"notify\" with s6-notify-fd-from-socket or sd_notify(3)"
             )
         }
         if names.contains("check") {
@@ -155,11 +155,11 @@ struct ServiceFolder {
 
     private func logging(_ program: inout ImportedProgram) {
         if tree.names(path + "/log")?.contains("run") == true {
-            program.remark("log/run is not translated: its output is in the log directory, ‘torpor logs’ shows it")
+            program.remark("log/run is not translated: its output is in the log directory, and ‘torpor logs’ shows it")
         }
         for name in ["producer-for", "consumer-for"] where names.contains(name) {
             program.remark(
-                "\(name) is not translated: its output is in the log directory, and goes to no other service"
+                "\(name) is not translated: its output goes to the log directory, not to another service"
             )
         }
     }

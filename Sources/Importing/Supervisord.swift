@@ -38,10 +38,11 @@ enum Supervisord {
                 var program = ImportedProgram(name, line: section.line.number)
                 program.cannot(
                     kind == "eventlistener"
-                        ? "it is an event listener, which speaks supervisord's own protocol (‘torpor events -f --json’ tells what happens)"
-                        : "it is an fcgi-program, whose socket supervisord opens and gives it as standard input: with [[apps.NAME.sockets]] "
-                            + "Torpor opens it, and the program finds it at descriptor 3 (‘sh -c 'exec PROGRAM <&3 3<&-'’); of "
-                            + "instances only those at a TCP port can share it (reuse_port)",
+                        ? "it is an event listener, which speaks supervisord's own protocol "
+                            + "(‘torpor events -f --json’ shows events)"
+                        : "it is an fcgi-program, whose socket supervisord opens and passes as standard input: with "
+                            + "[[apps.NAME.sockets]] Torpor opens it and passes it as descriptor 3 "
+                            + "(‘sh -c 'exec PROGRAM <&3 3<&-'’); instances can share only a TCP port (reuse_port)",
                     at: section.line
                 )
                 try result.append(program)
@@ -84,13 +85,13 @@ enum Supervisord {
         guard !programs.isEmpty else { return }
         if programs.contains(where: { $0["directory"] == nil }) {
             result.remark(
-                "Programs without a directory ran where supervisord had been started; here they run in the home of their user, "
-                    + "else in /."
+                "Programs without a directory ran where supervisord had been started; Torpor runs them in the home of "
+                    + "their user, or else in /."
             )
         }
         result.remark(
-            "Programs read from /dev/null, where supervisord gave them a pipe that stays open: one that ends at the end of its "
-                + "input, such as cat, needs ‘bash -c 'exec PROGRAM < <(sleep infinity)'’, or a path in stdin."
+            "Standard input is /dev/null, not supervisord's pipe that stays open: a program that exits at the end of "
+                + "its input, such as cat, needs ‘bash -c 'exec PROGRAM < <(sleep infinity)'’, or a path in stdin."
         )
         result.remark(
             "SUPERVISOR_ENABLED, SUPERVISOR_PROCESS_NAME and SUPERVISOR_GROUP_NAME are not set: TORPOR_APP is the name of the "
@@ -98,9 +99,9 @@ enum Supervisord {
         )
         if programs.contains(where: { $0["restart"] != .string("never") }) {
             result.remark(
-                "No program is given up, as startretries does where one ends within startsecs so many times in a row: it is "
-                    + "restarted after longer and longer delays, each minute at last. limit and window of restart_backoff give "
-                    + "one up, and count long runs too."
+                "No program is given up, as startretries does with one that exits within startsecs so many times in a "
+                    + "row: Torpor restarts it after longer and longer delays, up to a minute. limit and window of "
+                    + "restart_backoff set when to give up, and count long runs too."
             )
         }
     }
@@ -153,7 +154,7 @@ struct SupervisordGroups {
                 priority = number
             } else {
                 result.remark(
-                    "priority = \(quoted(text)) of the group \(quoted(name)) is no number, and is left out.",
+                    "priority = \(quoted(text)) of the group \(quoted(name)) is not a number, and is left out.",
                     at: section.line(of: "priority")
                 )
             }

@@ -17,13 +17,13 @@ struct SupervisordProgram {
         "umask", "environment", "redirect_stderr", "stdout_logfile", "stdout_logfile_maxbytes",
         "stdout_logfile_backups", "stderr_logfile", "stderr_logfile_maxbytes", "stderr_logfile_backups",
     ]
-    private static let syslog = "log = \"journal\" is what comes closest"
-    private static let events = "‘torpor logs -f’ has the output of an app as it comes"
+    private static let syslog = "log = \"journal\" comes closest"
+    private static let events = "‘torpor logs -f’ shows the output of an app as it arrives"
     /// Keys that mean something only within supervisord.
     private static let idle: [String: String] = [
-        "startretries": "no program is given up, and one that ends soon is restarted after longer and longer delays",
+        "startretries": "Torpor gives up no program, and restarts one that exits soon after longer and longer delays",
         "stdout_capture_maxbytes": events, "stderr_capture_maxbytes": events, "stdout_events_enabled": events,
-        "stderr_events_enabled": events, "serverurl": "an app has the control socket in TORPOR_MANAGER_SOCKET",
+        "stderr_events_enabled": events, "serverurl": "TORPOR_MANAGER_SOCKET names the control socket",
         "stdout_syslog": syslog, "stderr_syslog": syslog,
     ]
 
@@ -72,7 +72,7 @@ struct SupervisordProgram {
                 leftOut.add(entry.key, because: reason, at: entry.line)
             } else if !Self.known.contains(entry.key) {
                 program.remark(
-                    "\(entry.key) = \(quoted(entry.value)) is no key of supervisord, and is left out",
+                    "\(entry.key) = \(quoted(entry.value)) is not a key of supervisord, and is left out",
                     at: entry.line
                 )
             }
@@ -178,7 +178,7 @@ struct SupervisordProgram {
                 program["success_exit_status"] = .array(numbers.filter { $0 != 0 }.map(TOMLValue.integer))
             }
             if !numbers.contains(0), program["restart"] == .string("on-failure") {
-                program.remark("exit status 0 is success all the same, though exitcodes = \(codes) leaves it out")
+                program.remark("exit status 0 still counts as success, though exitcodes = \(codes) does not include it")
             }
         }
     }
@@ -192,7 +192,7 @@ struct SupervisordProgram {
         program["kill_mode"] = .string(asGroup ? "all" : "main")
         if SupervisordValues.flag(section["killasgroup"] ?? "true") == false {
             program.remark(
-                "killasgroup = false is left out: when its grace is over every process of it is killed",
+                "killasgroup = false is left out: once grace is over, all its processes are killed",
                 at: section.line(of: "killasgroup")
             )
         }
@@ -209,7 +209,7 @@ struct SupervisordProgram {
         case .null: program["log"] = .string("null")
         case .file:
             program.remark(
-                "its output is in the log directory, and not in \(section["stdout_logfile"] ?? ""), which stdout_logfile says: "
+                "its output is in the log directory, not in \(section["stdout_logfile"] ?? "") (stdout_logfile): "
                     + "‘torpor logs’ shows it",
                 at: section.line(of: "stdout_logfile")
             )
@@ -219,19 +219,19 @@ struct SupervisordProgram {
             let place =
                 switch error {
                 case .file:
-                    "in \(section["stderr_logfile"] ?? ""), which stderr_logfile says: stderr = \"PATH\" puts it there, where "
-                        + "nothing rotates it"
-                case .inherit: "in supervisord's own, as stderr_logfile says"
-                case .null: "nowhere, as stderr_logfile says"
+                    "not to \(section["stderr_logfile"] ?? "") (stderr_logfile): stderr = \"PATH\" sends it there, "
+                        + "where nothing rotates it"
+                case .inherit: "not to supervisord's own (stderr_logfile)"
+                case .null: "and is not discarded (stderr_logfile)"
                 }
             program.remark(
-                "standard error is where its output is, and not \(place)",
+                "standard error goes where its output goes, \(place)",
                 at: section.line(of: "stderr_logfile")
             )
         }
         if isRedirected, section["stderr_logfile"] != nil {
             program.remark(
-                "stderr_logfile is left out: redirect_stderr has it go where its output goes",
+                "stderr_logfile is left out: redirect_stderr sends it where its output goes",
                 at: section.line(of: "stderr_logfile")
             )
         }
@@ -245,7 +245,7 @@ struct SupervisordProgram {
             guard let key = keys.first, let text = section[key] else { continue }
             if program["log"] != nil {
                 program.remark(
-                    "\(LeftOutKeys.list(keys)) \(keys.count > 1 ? "say" : "says") nothing: there is no file",
+                    "\(LeftOutKeys.list(keys)) \(keys.count > 1 ? "have" : "has") no effect: there is no file",
                     at: section.line(of: key)
                 )
                 continue
@@ -255,7 +255,7 @@ struct SupervisordProgram {
             } else if end == "backups", let count = Int64(text) {
                 program["log_max_files"] = .integer(count)
             } else {
-                program.remark("\(key) = \(quoted(text)) is no number, and is left out", at: section.line(of: key))
+                program.remark("\(key) = \(quoted(text)) is not a number, and is left out", at: section.line(of: key))
             }
             if keys.count > 1 {
                 program.remark("\(keys[1]) is left out: both streams are in one log", at: section.line(of: keys[1]))
@@ -275,7 +275,7 @@ struct SupervisordProgram {
         case "auto": return nil
         case "none", "/dev/null": return .null
         case "syslog":
-            program.remark("\(key) = syslog is not translated: log = \"journal\" is what comes closest")
+            program.remark("\(key) = syslog is not translated: log = \"journal\" comes closest")
             return nil
         case "/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/fd/2", "/proc/1/fd/1", "/proc/1/fd/2", "/proc/self/fd/1",
             "/proc/self/fd/2":
@@ -296,7 +296,7 @@ struct SupervisordProgram {
             return value
         }
         program.remark(
-            "\(key) = \(quoted(text)) is no number here, and is taken as \(usual)",
+            "\(key) = \(quoted(text)) is not a valid number, and is taken as \(usual)",
             at: section.line(of: key)
         )
         return usual

@@ -9,15 +9,15 @@ enum SupervisordSections {
     private static let settings: [String: String] = [
         "logfile": log, "logfile_maxbytes": log, "logfile_backups": log, "loglevel": log, "silent": log,
         "pidfile": daemon, "nodaemon": daemon, "identifier": daemon,
-        "nocleanup": "old logs are removed as log_max_files and log_max_age say",
-        "childlogdir": "log_directory of [supervisor] is where the output of all programs goes",
+        "nocleanup": "log_max_files and log_max_age set when old logs are removed",
+        "childlogdir": "the output of all programs goes to log_directory of [supervisor]",
         "strip_ansi": "output is logged as it comes, with its colors",
     ]
     /// Keys of `[supervisord]` that programs have.
     private static let ofPrograms: Set = ["environment", "user", "umask", "directory", "minfds", "minprocs"]
 
     private static let socket =
-        "Torpor has a control socket of its own, and readers and operators of [supervisor] say who may use it"
+        "Torpor has its own control socket, and readers and operators of [supervisor] set who may use it"
     private static let plugin = "it extends supervisord itself"
     /// Sections of which nothing is translated, with the reason.
     private static let others: [String: String] = [
@@ -29,7 +29,7 @@ enum SupervisordSections {
     fileprivate static func settings(_ section: INI.Section, _ result: inout ImportedConfiguration) {
         var leftOut = LeftOutKeys()
         for entry in section.entries where !ofPrograms.contains(entry.key) {
-            leftOut.add(entry.key, because: settings[entry.key] ?? "it is no key of supervisord", at: entry.line)
+            leftOut.add(entry.key, because: settings[entry.key] ?? "it is not a key of supervisord", at: entry.line)
         }
         tell(leftOut, section, &result)
     }
@@ -103,22 +103,22 @@ struct SupervisordDefaults {
         limits["nofile"] = read(
             "minfds",
             { UInt64($0).flatMap { $0 > 1024 ? tree.openFiles.raised(to: $0) : nil } },
-            "an app may open 1024 files without it"
+            "an app may open 1024 files anyway"
         )
         limits["nproc"] = read(
             "minprocs",
             { UInt64($0).flatMap { $0 > tree.processes.soft ? tree.processes.raised(to: $0) : nil } },
-            "its user may have as many processes without it"
+            "its user may have as many processes anyway"
         )
         let isDaemon = !(SupervisordValues.flag(section["nodaemon"] ?? "false") ?? false)
-        let foreground = "it counts only for a daemon, which nodaemon = true forbids"
+        let foreground = "it applies only to a daemon, and nodaemon = true is set"
         directory = read(
             "directory",
             { text throws(SupervisordExpansion.Failure) in
                 let path = try expansion.now(text)
                 return isDaemon && path.hasPrefix("/") ? path : nil
             },
-            isDaemon ? "it is no absolute path" : foreground
+            isDaemon ? "it is not an absolute path" : foreground
         )
         umask = read("umask", { isDaemon ? $0 : nil }, foreground)
     }

@@ -12,7 +12,7 @@ struct SupervisordExpansion {
     }
 
     static func remark(onHost tree: SourceTree) -> String {
-        "%(host_node_name)s is \(quoted(tree.hostName)) from now on, the name that this machine has at the import"
+        "%(host_node_name)s becomes \(quoted(tree.hostName)), the name of this machine at the import"
     }
 
     /// The text expanded; variables are left to be looked up when it runs (``Late``).
@@ -53,22 +53,22 @@ struct SupervisordExpansion {
             let flags = rest.prefix { $0.isASCII && $0.isNumber }
             rest = rest.dropFirst(flags.count)
             guard let conversion = rest.first, "sdi".contains(conversion) else {
-                throw Failure(message: "behind %(\(name)) there is no s or d in \(quoted(text))")
+                throw Failure(message: "%(\(name)) is not followed by s or d in \(quoted(text))")
             }
             rest = rest.dropFirst()
             let value: String
             if name.hasPrefix("ENV_") {
                 let name = String(name.dropFirst(4))
-                guard ShellWords.isName(name) else { throw Failure(message: "\(quoted(name)) is no variable's name") }
+                guard ShellWords.isName(name) else { throw Failure(message: "\(quoted(name)) is not a variable name") }
                 value = variable(name)
             } else if let known = values[name] {
                 value = known
             } else {
-                throw Failure(message: "nobody knows what %(\(name))s stands for")
+                throw Failure(message: "%(\(name))s is not known")
             }
             result += padded(value, String(flags))
             guard result.utf8.count <= Self.limit else {
-                throw Failure(message: "with what its names stand for it is longer than \(Self.limit) bytes")
+                throw Failure(message: "it is longer than \(Self.limit) bytes once its names are replaced")
             }
         }
         return result + rest

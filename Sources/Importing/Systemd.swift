@@ -26,7 +26,7 @@ enum Systemd {
             let folder = SourceTree.folder(paths.first ?? result.source)
             let target = other.target
             guard let service = SystemdUnit(path: folder + "/" + target, tree: tree) else {
-                throw ImportError("\(result.source): its service \(target) is not beside it")
+                throw ImportError("\(result.source): its service \(target) is not in the same folder")
             }
             units.append(service)
         } else if paths.count == 1, let service = services.first, let path = paths.first {

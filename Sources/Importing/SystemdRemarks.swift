@@ -16,10 +16,10 @@ struct SystemdRemarks {
         "CPUWeight", "CPUQuota", "IOWeight", "OOMScoreAdjust", "StandardOutput", "StandardError", "StandardInput",
         "BusName",
     ]
-    private static let process = "Torpor's process is the one that it starts, and what that starts is in its cgroup"
-    private static let journal = "the log of an app has its name, its times, and no rates"
+    private static let process = "the main process is the one that Torpor starts, and its children are in its cgroup"
+    private static let journal = "the log of an app has its name and timestamps, and no rate limit"
     private static let terminal = "an app has no terminal"
-    private static let cgroup = "an app has a cgroup of its own, in which all is counted that the kernel counts"
+    private static let cgroup = "an app has its own cgroup, with everything that the kernel can account"
     /// Keys of `[Service]` that only count where systemd does, with the reason.
     private static let idle: [String: String] = [
         "GuessMainPID": process, "PIDFile": process, "RemainAfterExit": "a oneshot is done when it has exited with 0",
@@ -30,7 +30,7 @@ struct SystemdRemarks {
         "TTYPath": terminal, "TTYRows": terminal, "TTYColumns": terminal, "Slice": cgroup, "Delegate": cgroup,
         "DelegateSubgroup": cgroup, "CPUAccounting": cgroup, "MemoryAccounting": cgroup, "TasksAccounting": cgroup,
         "IOAccounting": cgroup, "BlockIOAccounting": cgroup, "IPAccounting": cgroup, "DisableControllers": cgroup,
-        "IgnoreSIGPIPE": "an app begins with SIGPIPE as a shell has it",
+        "IgnoreSIGPIPE": "an app starts with the default action for SIGPIPE",
         "PermissionsStartOnly": "all commands run as the app's user",
     ]
     /// Folders that systemd makes, and below what.
@@ -51,9 +51,9 @@ struct SystemdRemarks {
     ]
     /// Keys of `[Unit]` and `[Install]` that only count where systemd does.
     private static let idleOfUnit: [String: String] = [
-        "Documentation": "nothing shows it", "DefaultDependencies": "torpord is started when the machine is up",
-        "SourcePath": "nothing shows it", "CollectMode": "an app that failed stays in the list",
-        "Alias": "an app has one name", "Also": "all apps of the configuration are there",
+        "Documentation": "Torpor does not show it", "DefaultDependencies": "torpord is started when the machine is up",
+        "SourcePath": "Torpor does not show it", "CollectMode": "an app that failed stays in the list",
+        "Alias": "an app has one name", "Also": "all apps of the configuration are loaded",
     ]
     private static let knownOfInstall: Set = ["WantedBy", "RequiredBy", "UpheldBy", "DefaultInstance"]
 
@@ -67,7 +67,7 @@ struct SystemdRemarks {
             case "Unit", "Install":
                 let isIdle = entry.key == "DefaultInstance" && unit.instance == nil
                 let isKnown = entry.section == "Unit" ? Self.knownOfUnit : Self.knownOfInstall
-                if let reason = isIdle ? "it is no template" : Self.idleOfUnit[entry.key] {
+                if let reason = isIdle ? "it is not a template" : Self.idleOfUnit[entry.key] {
                     leftOut.add(entry.key, because: reason, at: entry.line)
                 } else if !isKnown.contains(entry.key) {
                     program.remark("\(entry.key)=\(entry.value) is not translated", at: entry.line)
@@ -80,7 +80,8 @@ struct SystemdRemarks {
         if !sandbox.isEmpty {
             let keys = sandbox.members.map(\.key)
             program.remark(
-                "runs with all that its user may: \(keys.joined(separator: ", ")) \(keys.count == 1 ? "is" : "are") not translated"
+                "runs with all rights of its user: \(keys.joined(separator: ", ")) \(keys.count == 1 ? "is" : "are") "
+                    + "not translated"
             )
         }
         program.remark(leftOut)
@@ -98,9 +99,9 @@ struct SystemdRemarks {
             leftOut.add(key, because: reason, at: entry.line)
         } else if let folder = Self.folders[key] {
             let paths = value.split(separator: " ").map { folder + "/" + $0 }.joined(separator: ", ")
-            program.remark("\(key) is not translated: \(paths) must be there, and be its user's", at: entry.line)
+            program.remark("\(key) is not translated: \(paths) must exist and belong to its user", at: entry.line)
         } else if Self.folders.keys.contains(where: { key.hasPrefix($0) }) {
-            leftOut.add(key, because: "no folder is made for it", at: entry.line)
+            leftOut.add(key, because: "Torpor creates no folder for it", at: entry.line)
         } else if Self.sandboxes.contains(where: { key.hasPrefix($0) }) {
             sandbox[key] = ()
         } else {
@@ -112,12 +113,12 @@ struct SystemdRemarks {
     private func specifiers(_ entry: SystemdUnit.Entry, _ program: inout ImportedProgram) {
         for name in SystemdText.specifiers(in: entry.value) {
             guard let value = text.specifiers[name] else {
-                program.remark("%\(name) of \(entry.key) is not translated, and stands as it is", at: entry.line)
+                program.remark("%\(name) of \(entry.key) is not translated, and stays as it is", at: entry.line)
                 continue
             }
             if SystemdText.ofMachine.contains(name) {
                 program.remark(
-                    "%\(name) of \(entry.key) is \(quoted(value)) from now on, as it is at the import",
+                    "%\(name) of \(entry.key) becomes \(quoted(value)), its value at the import",
                     at: entry.line
                 )
             }

@@ -10,7 +10,7 @@ struct SystemdResources {
         }
         if let tasks = service.value("TasksMax") {
             if tasks.hasSuffix("%") {
-                told("TasksMax", "is a part of the machine's, and is left out: write limits.tasks", &program)
+                told("TasksMax", "is a share of the machine's limit, and is left out: write limits.tasks", &program)
             } else {
                 program.set(
                     inTable: "limits",
@@ -35,7 +35,7 @@ struct SystemdResources {
             if shares[name] == nil {
                 shares[name] = .string(Amounts.size(bytes))
             } else {
-                told(key, "is left out: \(name) is there already", &program)
+                told(key, "is left out: \(name) is already set", &program)
             }
         }
         if !shares.isEmpty {
@@ -55,7 +55,7 @@ struct SystemdResources {
     private func bytes(_ key: String, _ program: inout ImportedProgram) -> UInt64? {
         guard let text = service.value(key), text != "infinity" else { return nil }
         if let bytes = Amounts.bytes(text), bytes > 0 { return bytes }
-        told(key, "is no size, and is left out", &program)
+        told(key, "is not a size, and is left out", &program)
         return nil
     }
 
@@ -69,13 +69,13 @@ struct SystemdResources {
     private func limit(_ entry: SystemdUnit.Entry, _ program: inout ImportedProgram) {
         let name = entry.key.dropFirst(5).lowercased()
         guard Self.names.contains(name), !entry.value.isEmpty else {
-            if !entry.value.isEmpty { told(entry.key, "is no limit, and is left out", &program) }
+            if !entry.value.isEmpty { told(entry.key, "is not a limit, and is left out", &program) }
             return
         }
         let bounds = service.text.expanded(entry.value).split(separator: ":").map { bound(String($0), of: name) }
         let found = bounds.compactMap { $0 }
         guard (1...2).contains(found.count), found.count == bounds.count else {
-            return told(entry.key, "is no limit, and is left out", &program)
+            return told(entry.key, "is not a limit, and is left out", &program)
         }
         let text = found.joined(separator: ":")
         program.set(inTable: "limits", name, Int64(text).map(TOMLValue.integer) ?? .string(text))

@@ -20,7 +20,7 @@ struct SystemdRestart {
         default:
             program["restart"] = .string("never")
             program.remark(
-                "Restart=\(rule) is not translated, it is not restarted",
+                "Restart=\(rule) is not translated: it is not restarted",
                 at: unit.line("Service", "Restart")
             )
         }
@@ -54,7 +54,7 @@ struct SystemdRestart {
             let isForced = Set(forced)
             words.removeAll { isForced.contains($0) }
             if !prevented.isEmpty {
-                program.remark("RestartPreventExitStatus=\(prevented.joined(separator: " ")) counts as a good end")
+                program.remark("RestartPreventExitStatus=\(prevented.joined(separator: " ")) counts as success")
             }
         } else if rule != "no" || !forced.isEmpty {
             for (key, found) in [("RestartPreventExitStatus", prevented), ("RestartForceExitStatus", forced)]
@@ -75,7 +75,7 @@ struct SystemdRestart {
         service.unit.lists("Service", key).compactMap { word in
             if Int64(word) != nil || word.hasPrefix("SIG") { return word }
             if word == "TEMPFAIL" { return "75" }
-            program.remark("\(key)=\(word) is no number or signal, and is left out")
+            program.remark("\(key)=\(word) is neither a number nor a signal, and is left out")
             return nil
         }
     }
@@ -114,7 +114,7 @@ struct SystemdRestart {
         case let mode:
             program["kill_mode"] = .string("main")
             program.remark(
-                "KillMode=\(mode): what its main process leaves is ended all the same",
+                "KillMode=\(mode): processes that its main process leaves behind are ended anyway",
                 at: unit.line("Service", "KillMode")
             )
         }

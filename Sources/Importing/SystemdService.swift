@@ -66,7 +66,7 @@ struct SystemdService {
         case "notify-reload":
             program["ready"] = .string("notify")
             program.remark(
-                "Type=notify-reload: SIGHUP is sent by ‘torpor signal HUP’ or by the key signals, and not by a reload"
+                "Type=notify-reload: SIGHUP is sent by ‘torpor signal HUP’ or by the key signals, not by a reload"
             )
         case "dbus":
             program.remark(
@@ -76,8 +76,8 @@ struct SystemdService {
         case "oneshot": program["type"] = .string("oneshot")
         case "forking":
             program.cannot(
-                "Type=forking: it leaves its starter, and Torpor supervises what it starts; write the command that stays in the "
-                    + "foreground (\(unit.value("Service", "ExecStart").map(quoted) ?? "none"))",
+                "Type=forking: it detaches, but Torpor supervises the process that it starts: write a command that "
+                    + "stays in the foreground (\(unit.value("Service", "ExecStart").map(quoted) ?? "none"))",
                 at: unit.line("Service", "Type")
             )
         default: program.remark("Type=\(type) is not known, and is taken as simple", at: unit.line("Service", "Type"))
@@ -99,10 +99,10 @@ struct SystemdService {
             }
             for command in found {
                 if let privileges = command.privileges {
-                    program.remark("\(key): “\(privileges)” is not translated, it runs as the app's user")
+                    program.remark("\(key): “\(privileges)” is not translated: it runs as the app's user")
                 }
                 if let name = command.shownName {
-                    program.remark("\(key): it sees its own name, and not \(quoted(name))")
+                    program.remark("\(key): it gets its own name as argv[0], not \(quoted(name))")
                 }
             }
             commands += found
@@ -118,7 +118,7 @@ struct SystemdService {
         }
         if start.count == 1 {
             program["exec"] = .strings(Late.command(first.words, defaults: defaults))
-            if first.isForgiven { program.remark("ExecStart: a failure counts as one, although “-” stands before it") }
+            if first.isForgiven { program.remark("ExecStart: a failure counts, in spite of its prefix “-”") }
         } else {
             let lines = start.map { $0.words.map(Late.shell).joined(separator: " ") + ($0.isForgiven ? " || :" : "") }
             let set = defaults.map { "[ \"${\($0.name)+x}\" ] || export \($0.name)=\(ShellWords.quote($0.value))" }
@@ -161,14 +161,15 @@ struct SystemdService {
                 program["stop_signal"] = .string(Amounts.signal(name))
             } else {
                 program.remark(
-                    "ExecStop is not translated, it gets its stop signal: \(quoted(line))",
+                    "ExecStop is not translated: it gets its stop signal, not \(quoted(line))",
                     at: unit.line("Service", "ExecStop")
                 )
             }
         }
         for line in unit.values("Service", "ExecReload") {
             program.remark(
-                "ExecReload is not translated: ‘torpor signal SIGNAL \(Names.valid(program.name))’ is what comes closest to \(quoted(line))",
+                "ExecReload is not translated: ‘torpor signal SIGNAL \(Names.valid(program.name))’ comes closest to "
+                    + quoted(line),
                 at: unit.line("Service", "ExecReload")
             )
         }
@@ -177,7 +178,7 @@ struct SystemdService {
     func deadline(_ limit: String, _ key: String, _ program: inout ImportedProgram) -> TOMLValue? {
         if limit == "infinity" || limit == "0" { return .string("none") }
         guard let seconds = Amounts.systemd(limit), let text = Amounts.duration(seconds: seconds) else {
-            program.remark("\(key)=\(limit) is no time, and is left out")
+            program.remark("\(key)=\(limit) is not a time, and is left out")
             return nil
         }
         return .string(seconds == 0 ? "none" : text)
@@ -191,7 +192,7 @@ struct SystemdService {
         for value in unit.values("Service", "Environment") {
             for word in SystemdText.words(value) ?? [] {
                 guard let (name, value) = ShellWords.assignment(text.expanded(word)) else {
-                    program.remark("Environment: \(quoted(word)) is no NAME=VALUE, and is left out")
+                    program.remark("Environment: \(quoted(word)) is not NAME=VALUE, and is left out")
                     continue
                 }
                 variables[name] = value
@@ -215,7 +216,7 @@ struct SystemdService {
         for file in files { program.append(to: "environment_file", .string(text.expanded(file))) }
         for key in ["PassEnvironment", "UnsetEnvironment"] where !unit.values("Service", key).isEmpty {
             program.remark(
-                "\(key) is not translated: an app has the variables of torpord",
+                "\(key) is not translated: an app gets the variables of torpord",
                 at: unit.line("Service", key)
             )
         }
@@ -247,7 +248,7 @@ struct SystemdService {
     func integer(_ key: String, _ program: inout ImportedProgram) -> Int64? {
         guard let text = value(key) else { return nil }
         if let number = Int64(text) { return number }
-        program.remark("\(key)=\(text) is no number, and is left out", at: unit.line("Service", key))
+        program.remark("\(key)=\(text) is not a number, and is left out", at: unit.line("Service", key))
         return nil
     }
 
@@ -268,7 +269,7 @@ struct SystemdService {
         if !installs { program["launch"] = .string("on-demand") }
         if !unit.isUser, value("User") == nil, unit.lists("Install", "WantedBy").contains("default.target") {
             program.remark(
-                "WantedBy=default.target: it is taken for a unit of the machine; one of a user runs in the user's home: "
+                "WantedBy=default.target: it is taken as a system unit; a user unit runs in the user's home: "
                     + "write directory, or import it from a folder user/",
                 at: unit.line("Install", "WantedBy")
             )
@@ -288,7 +289,8 @@ struct SystemdService {
         }
         if !others.isEmpty {
             program.remark(
-                "\(key)=\(others.joined(separator: " ")) is left out: what is not imported must be there when torpord starts",
+                "\(key)=\(others.joined(separator: " ")) is left out: units that are not imported must be running when "
+                    + "torpord starts",
                 at: unit.line("Unit", key)
             )
         }
@@ -304,8 +306,8 @@ struct SystemdService {
         case "null": program["log"] = .string("null")
         case "file", "append", "truncate":
             program.remark(
-                "its output is in the log directory, and not in \(standard.drop { $0 != ":" }.dropFirst()), which "
-                    + "StandardOutput says: ‘torpor logs’ shows it",
+                "its output is in the log directory, not in \(standard.drop { $0 != ":" }.dropFirst()) "
+                    + "(StandardOutput): ‘torpor logs’ shows it",
                 at: place
             )
         case "journal", "syslog", "kmsg", "journal+console", "syslog+console":

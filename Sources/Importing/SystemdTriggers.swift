@@ -19,7 +19,7 @@ struct SystemdTriggers {
         let text = SystemdText(unit, tree: service.tree)
         if unit.value("Socket", "Accept").map({ ["yes", "true", "1", "on"].contains($0.lowercased()) }) == true {
             program.cannot(
-                "its socket has Accept=yes: systemd starts it anew for each connection, and Torpor starts it once"
+                "its socket has Accept=yes: systemd starts a process for each connection, but Torpor only one for all"
             )
             return
         }
@@ -52,7 +52,7 @@ struct SystemdTriggers {
         guard !addresses.isEmpty else { return }
         if addresses.count > Self.mostSockets {
             program.remark(
-                "has \(addresses.count) sockets, of which the first \(Self.mostSockets) are taken: an app has no more"
+                "has \(addresses.count) sockets, of which the first \(Self.mostSockets) are taken: an app can have \(Self.mostSockets)"
             )
         }
         var unused = Set(common.members.map(\.key))
@@ -67,7 +67,7 @@ struct SystemdTriggers {
             program.append(to: "sockets", .table(socket))
         }
         for (key, (_, entry)) in common where unused.contains(key) {
-            let reason = key == "name" ? "each of its sockets has a name of its own" : "it is for no socket of its sort"
+            let reason = key == "name" ? "each of its sockets has its own name" : "it is not for that kind of socket"
             program.remark("\(entry.key) of its socket is left out: \(reason)", at: entry.line)
         }
         let installs = !service.unit.lists("Install", "WantedBy").isEmpty
@@ -107,7 +107,7 @@ struct SystemdTriggers {
                     if timer[key] == nil { timer[key] = .string(time) }
                 } else {
                     program.remark(
-                        "\(entry.key)=\(entry.value) of its timer is no time, and is left out",
+                        "\(entry.key)=\(entry.value) of its timer is not a time, and is left out",
                         at: entry.line
                     )
                 }
@@ -117,7 +117,7 @@ struct SystemdTriggers {
                 if let seconds = Amounts.systemd(entry.value), let time = Amounts.duration(seconds: seconds) {
                     timer["every"] = .string(time)
                     program.remark(
-                        "OnUnitInactiveSec of its timer counts from its last start, and not from its last end"
+                        "OnUnitInactiveSec of its timer counts from its last start, not from its last end"
                     )
                 }
             } else if !["OnCalendar", "Unit"].contains(entry.key) {
@@ -125,7 +125,7 @@ struct SystemdTriggers {
             }
         }
         guard ["calendar", "every", "after_boot", "after_start"].contains(where: { timer[$0] != nil }) else {
-            return program.remark("its timer says not when it comes, and is left out")
+            return program.remark("its timer does not say when to fire, and is left out")
         }
         program.append(to: "timers", .table(timer))
         program["launch"] = .string("on-demand")

@@ -19,7 +19,7 @@ extension ImportedConfiguration {
         var text = "# \(kind.title), read by ‘torpor import’ from \(Self.harmless(source)).\n"
         text = text.prefix(2) + text.dropFirst(2).prefix(1).uppercased() + text.dropFirst(3)
         for remark in remarks { text += Self.wrapped(remark.text) }
-        if translatedCount == 0 { text += "# There is no program in it that can be an app.\n" }
+        if translatedCount == 0 { text += "# It has no program that can become an app.\n" }
         return text
     }
 

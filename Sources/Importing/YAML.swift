@@ -62,9 +62,9 @@ enum YAML {
         private mutating func next() throws(ImportError) -> (event: Event, line: Int) {
             var event = yaml_event_t()
             guard yaml_parser_parse(parser, &event) == 1 else {
-                let problem = parser.pointee.problem.map { String(terminatedWire: $0) } ?? "it is no \(language)"
+                let problem = parser.pointee.problem.map { String(terminatedWire: $0) } ?? "it is not \(language)"
                 let line = parser.pointee.problem_mark.line + 1
-                throw ImportError("line \(line) is no \(language): \(problem)")
+                throw ImportError("line \(line) is not \(language): \(problem)")
             }
             defer { yaml_event_delete(&event) }
             let line = Int(event.start_mark.line) + 1
@@ -147,7 +147,7 @@ enum YAML {
                 } else if let name = key.text ?? (key.isNull ? "" : nil) {
                     members[name] = value
                 } else {
-                    throw ImportError("line \(key.line): a name is \(key.kind), where it must be a text")
+                    throw ImportError("line \(key.line): a name is \(key.kind), but must be a string")
                 }
             }
             for (name, node) in merged where members[name] == nil { members[name] = node }

@@ -62,7 +62,7 @@ public struct LaunchRequest: Sendable {
             case .name(let name):
                 "the app's name '\(name)' is empty or longer than \(KeeperProtocol.appNameLimit) bytes: shorten it"
             case .noArguments: "there is no argument 0: exec needs at least the program's name"
-            case .nul: "a NUL stands in an argument, a path or the environment: remove it"
+            case .nul: "an argument, a path or the environment contains a NUL: remove it"
             case .tooLarge(let bytes):
                 "arguments and environment are \(bytes) bytes, \(KeeperProtocol.planLimit) at most: "
                     + "put long values into a file"

@@ -128,7 +128,7 @@ extension Coordinator {
 
     private func requireQuestion(_ app: AppID) throws(RequestError) {
         guard admission.isAsked(app), nodes[app].machine.isWaitingForPermission else {
-            throw RequestError("does not wait for a policy to be launched")
+            throw RequestError("is not waiting for a policy to allow its launch")
         }
     }
 
@@ -151,7 +151,7 @@ extension Coordinator {
         case .active, .background:
             guard lives else {
                 guard machine.allowsLaunchByEvent else {
-                    throw RequestError("was stopped by a person or given up, so only a person starts it again")
+                    throw RequestError("was stopped by a user or restarted too often, so only a user starts it again")
                 }
                 return nil
             }
@@ -209,7 +209,7 @@ extension AppMachine {
 
     private func requireDelayedRestart() throws(RequestError) {
         guard case .notRunning(.delayed) = phase else {
-            throw RequestError("is not about to be started again after a delay")
+            throw RequestError("is not waiting for a delayed restart")
         }
     }
 

@@ -26,7 +26,7 @@ extension AppMachine {
         switch phase {
         case .notRunning(.resting):
             let isAllowed = allowsLaunchByEvent || (wake.overridesForceQuit && lastEnding == .forceQuit && !failed)
-            guard isAllowed else { throw RequestError("is not launched by events until somebody starts it") }
+            guard isAllowed else { throw RequestError("is not launched by events until a user starts it") }
             try requireBackground(for: wake)
             start(foreground: wake.foreground, reason: .event, into: &actions, now: now)
             wokenFor = wake.time
@@ -36,7 +36,7 @@ extension AppMachine {
                 let isAllowed =
                     (reason?.allowsLaunchByEvent ?? true) || (wake.overridesForceQuit && reason == .forceQuit)
                 guard isAllowed, !failed else {
-                    throw RequestError("is ending and is not launched by events until somebody starts it")
+                    throw RequestError("is ending and is not launched by events until a user starts it")
                 }
                 try requireBackground(for: wake)
                 terminating.relaunch = Relaunch(foreground: wake.foreground, reason: .event)

@@ -131,7 +131,7 @@ public final class GPSClient {
             rest = rest[(end + 1)...]
         }
         input = Array(rest)
-        guard input.count <= Self.longestLine else { return lost("what answers at this address is no gpsd") }
+        guard input.count <= Self.longestLine else { return lost("the server at this address is not gpsd") }
         if let fix { found(fix) }
     }
 
@@ -145,10 +145,10 @@ public final class GPSClient {
         case .user(let user):
             isTrusted = trusted.contains(user)
             if isTrusted { return true }
-            who = "user \(user) runs what answers there"
-        case .unknown: who = "the kernel does not tell which user runs what answers there"
+            who = "user \(user) runs the server there"
+        case .unknown: who = "the kernel does not say which user runs the server there"
         }
-        let reason = "\(who), and only root, the user gpsd and torpord's own user are believed"
+        let reason = "\(who), and only root, the user gpsd and torpord's own user are trusted"
         lost(reason)
         if !hasToldDistrust { onDistrust?(reason) }
         hasToldDistrust = true

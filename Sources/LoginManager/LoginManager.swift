@@ -221,7 +221,7 @@ public final class LoginManager {
         var parts: [String] = []
         if let sleep {
             let waits = sleep.longestDelay.map { "waits up to \($0.microseconds / 1000) ms before it sleeps" }
-            parts.append(sleep.inhibitor == nil ? "tells of sleep" : "tells of sleep, and " + (waits ?? "waits"))
+            parts.append(sleep.inhibitor == nil ? "reports sleep" : "reports sleep, and " + (waits ?? "waits"))
         }
         if let session {
             let lock = session.isLocked ? "locked" : "not locked"

@@ -155,7 +155,7 @@ public struct Mailbox: Sendable {
         }
         guard payload.serialised().count <= JSON.payloadSizeLimit else {
             throw .payload(
-                "takes payloads of at most \(JSON.payloadSizeLimit >> 10) KiB, together with what becomes one with them"
+                "takes payloads of at most \(JSON.payloadSizeLimit >> 10) KiB, including what is merged into them"
             )
         }
     }
@@ -164,7 +164,7 @@ public struct Mailbox: Sendable {
         switch draft.coalescing {
         case .all, .latest, .count: break
         case .merge:
-            if draft.payload.objectValue == nil { throw .payload("cannot merge a payload that is no JSON object") }
+            if draft.payload.objectValue == nil { throw .payload("cannot merge a payload that is not a JSON object") }
         case .net:
             guard draft.payload["before"] != nil, draft.payload["after"] != nil else {
                 throw .payload("needs a payload with before and after, which \"net\" compares")

@@ -21,7 +21,7 @@ public enum OpenedURL {
     /// - Parameter isFile: an operator named a file, and it is that file's URL.
     public static func problem(_ url: String, isFile: Bool = false) -> String? {
         let bytes = url.utf8
-        if bytes.isEmpty || bytes.count > longest { return "has from 1 to \(longest) bytes" }
+        if bytes.isEmpty || bytes.count > longest { return "must have 1 to \(longest) bytes" }
         if bytes.contains(where: { $0 <= 0x20 || $0 == 0x7f }) || url.unicodeScalars.contains(where: Self.isControl) {
             return "must not contain spaces or control characters: write them as %20 and so on"
         }

@@ -191,6 +191,6 @@ extension MemoryWatch {
         guard memory.available &+ MemoryLadder.obtainable(demand, candidates) >= taken(of: memory) &+ needed,
             let step = admission.ladder.next(demand, candidates, now: now)
         else { return }
-        carryOut(step, .launch(app.id), "\(app.name) is to be launched and needs \(MemoryReading.size(needed))")
+        carryOut(step, .launch(app.id), "\(app.name) waits to be launched and needs \(MemoryReading.size(needed))")
     }
 }

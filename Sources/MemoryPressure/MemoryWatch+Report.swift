@@ -67,7 +67,7 @@ extension MemoryWatch {
         let bytes: UInt64?
         let why: String
         switch step.rung {
-        case .tell: (bytes, why) = (nil, "they hear didReceiveMemoryWarning")
+        case .tell: (bytes, why) = (nil, "they get didReceiveMemoryWarning")
         case .purge: (bytes, why) = (nil, "it has declared something purgeable")
         case .pageOut:
             (bytes, why) = (

@@ -67,8 +67,8 @@ extension MemoryWatch {
         isAtAnEnd = true
         note(
             .memoryShort,
-            text: "memory is short and nothing is left that may be done about it: \(reading.text); "
-                + "‘torpor memory’ says who has it" + passedOver(candidates),
+            text: "memory is short and no app may be evicted: \(reading.text); "
+                + "‘torpor memory’ shows which apps use it" + passedOver(candidates),
             reason: level.rawValue
         )
     }
@@ -92,8 +92,8 @@ extension MemoryWatch {
                 guard let self else { return }
                 let what =
                     bytes == 0
-                    ? "had nothing left that is purgeable"
-                    : "drops \(MemoryReading.size(bytes)) that it called purgeable"
+                    ? "had nothing left to purge"
+                    : "drops \(MemoryReading.size(bytes)) of purgeable memory"
                 self.note(app, .madeRoom, text: "\(what): \(why)", reason: "purge")
                 self.done(number, settling: bytes > 0)
             }
@@ -153,12 +153,12 @@ extension MemoryWatch {
     func explain(_ protection: MemoryLadder.Protection, _ app: AppID) -> String {
         switch protection {
         case .never: "evict = \"never\""
-        case .required: "an app that runs requires it"
+        case .required: "a running app requires it"
         case .traced: "it is being debugged"
         case .busy: "it is on its way to another state"
         case .unnamed: "the policies do not name it"
         case .active: "it is in use"
-        case .small: "it has too little for its end to help"
+        case .small: "it has too little memory for its end to help"
         }
     }
 

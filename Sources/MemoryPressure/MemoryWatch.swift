@@ -111,7 +111,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
         let first = takeSamples()
         guard !first.isEmpty else {
             trouble = "/proc/meminfo cannot be read"
-            return log.warning("nothing is done when memory is short: /proc/meminfo cannot be read")
+            return log.warning("torpord cannot act when memory is short: /proc/meminfo cannot be read")
         }
         listen()
         // Whatever was begun under other rules goes on under these.
@@ -131,7 +131,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
             triggers.forEach { $0.source.cancel() }
             triggers = []
             let why = error == .noSuchFileOrDirectory || error == .notSupported ? "psi=1 is missing" : "\(error)"
-            trouble = "the kernel does not tell of memory pressure (\(why)): memory available is looked at instead"
+            trouble = "the kernel does not report memory pressure (\(why)): torpord polls available memory instead"
             log.info(trouble ?? "")
         }
     }

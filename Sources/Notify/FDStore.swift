@@ -89,7 +89,7 @@ public struct FDStore {
     /// Keeps a descriptor under a name.
     public mutating func add(_ descriptor: Descriptor, name: String, poll: Bool) -> Outcome {
         guard FDName.isValid(name) else {
-            return .refused("a descriptor cannot be called '\(name)': printable ASCII without a colon, please")
+            return .refused("a descriptor cannot be named '\(name)': use printable ASCII without a colon")
         }
         if entries.contains(where: { Descriptor.sameFile($0.descriptor.raw, descriptor.raw) }) { return .duplicate }
         guard entries.count < most else {

@@ -41,11 +41,11 @@ struct NotifyReader {
             return
         }
         guard !line.contains(0), let key = text(line[..<split]) else {
-            warn("\(quote(line)) has bytes that are no UTF-8 text: ignored")
+            warn("\(quote(line)) is not UTF-8: ignored")
             return
         }
         guard let value = text(line[(split + 1)...]) else {
-            warn("the value of \(shown(key)) is no UTF-8 text: ignored")
+            warn("the value of \(shown(key)) is not UTF-8: ignored")
             return
         }
         read(key: key, value: value)
@@ -82,7 +82,7 @@ struct NotifyReader {
                 fields.append(.fdName(value))
             } else {
                 warn(
-                    "FDNAME=\(shown(value)) is no valid name: up to 255 printable ASCII characters without a colon, please"
+                    "FDNAME=\(shown(value)) is not a valid name: use up to 255 printable ASCII characters except colons"
                 )
             }
         case "FDPOLL":
@@ -130,8 +130,8 @@ struct NotifyReader {
         let plain = value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
         guard !value.isEmpty, value.utf8.count <= NotifyReader.longestName, plain else {
             warn(
-                "\(key)=\(shown(value)) is no name: 1 to \(NotifyReader.longestName) bytes without control characters, "
-                    + "please"
+                "\(key)=\(shown(value)) is not a valid name: use 1 to \(NotifyReader.longestName) bytes without "
+                    + "control characters"
             )
             return
         }

@@ -69,7 +69,7 @@ public final class NotifySocket {
         } catch {
             let sentence =
                 error == .addressInUse
-                ? "\(path) is in the way and is no socket: remove it, or choose another runtime_directory"
+                ? "\(path) is in the way and is not a socket: remove it, or choose another runtime_directory"
                 : "could not make the notification socket \(path): \(error.description.lowercased())"
             throw NotifySocketError(description: sentence)
         }

@@ -224,7 +224,7 @@ public final class LogFile {
             removeOld(now: now)
         } catch {
             if !rotationFailed {
-                onTrouble?("could not rotate \(path), so it goes on growing: \(error.description.lowercased())")
+                onTrouble?("could not rotate \(path), so it keeps growing: \(error.description.lowercased())")
             }
             rotationFailed = true
         }

@@ -13,7 +13,7 @@ public enum OutputTarget {
             return try Descriptor.duplicate(number, minimum: 3)
         } catch {
             throw OutputError(
-                description: "could not pass descriptor \(number) of torpord on: \(error.description.lowercased())"
+                description: "could not pass on descriptor \(number) of torpord: \(error.description.lowercased())"
             )
         }
     }

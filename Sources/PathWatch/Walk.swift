@@ -71,7 +71,7 @@ struct Walk {
             do throws(Errno) {
                 try rights.acting { walk.go("", parts[...], shown: "") }
             } catch {
-                walk.outcome.trouble = "\(place.path) cannot be looked at as user \(rights.name): \(error)"
+                walk.outcome.trouble = "\(place.path) cannot be checked as user \(rights.name): \(error)"
             }
         } else {
             walk.go("", parts[...], shown: "")
@@ -89,7 +89,7 @@ struct Walk {
             steps += 1
             guard steps <= Self.mostSteps else {
                 let most = Self.mostSteps
-                return complain("\(place.path) leads over more than \(most) names: the others are not watched")
+                return complain("\(place.path) passes through more than \(most) names: the others are not watched")
             }
             if part.isShown, NamePattern.isPattern(part.name) { return expand(folder, part.name, rest, shown) }
             if part.name == "." { continue }
@@ -131,7 +131,7 @@ struct Walk {
         }
         if names.count > room {
             names.removeLast()
-            complain("more than \(Self.mostFound) names fit \(place.path): the others are not watched")
+            complain("more than \(Self.mostFound) names match \(place.path): the others are not watched")
         }
         matches += names.count
         for name in names.sorted() {
@@ -209,10 +209,10 @@ struct Walk {
     private mutating func deny(_ path: String) {
         if let rights = place.rights {
             complain(
-                "user \(rights.name) may not look at \(path): give it the right to (chmod, chown, setfacl), or name another path"
+                "user \(rights.name) may not read \(path): grant access (chmod, chown, setfacl), or name another path"
             )
         } else {
-            complain("\(path) cannot be looked at: \(Errno.permissionDenied)")
+            complain("\(path) cannot be checked: \(Errno.permissionDenied)")
         }
         if let node = try? open(path) { _ = watch(node, path, Mark(), .attributes) }
     }

@@ -20,7 +20,7 @@ public enum HostAnswers {
             rest = UnsafeRawBufferPointer(rebasing: bytes[MemoryLayout<torpor_policy_wire_header>.size...])
             var texts = Texts(rest)
             let sentence = try texts.next(limit: Int(TORPOR_POLICY_SENTENCE_LIMIT))
-            guard texts.isAtEnd, !sentence.isEmpty else { throw .nonsense("a refusal without its sentence") }
+            guard texts.isAtEnd, !sentence.isEmpty else { throw .nonsense("a refusal without a reason") }
             throw .refused(sentence)
         case TORPOR_POLICY_LOADED.rawValue:
             break
@@ -40,7 +40,7 @@ public enum HostAnswers {
         guard wire.descriptions <= bytes.count else { throw .nonsense("more descriptions than fit into a message") }
         var descriptions: [String] = []
         for _ in 0..<wire.descriptions { descriptions.append(try texts.next(limit: Int(TORPOR_POLICY_SENTENCE_LIMIT))) }
-        guard texts.isAtEnd else { throw .nonsense("something behind a description") }
+        guard texts.isAtEnd else { throw .nonsense("extra bytes after a description") }
         return PolicyDescription(
             name: name,
             version: version,
@@ -55,7 +55,7 @@ public enum HostAnswers {
 
     fileprivate static func header(_ bytes: UnsafeRawBufferPointer) throws(PolicyFailure) -> torpor_policy_wire_header {
         guard bytes.count >= MemoryLayout<torpor_policy_wire_header>.size else {
-            throw .nonsense("\(bytes.count) bytes")
+            throw .nonsense("a message of only \(bytes.count) bytes")
         }
         guard bytes.count <= HostMessages.largest else {
             throw .nonsense("a message of more than \(HostMessages.largest) bytes")
@@ -72,7 +72,7 @@ public enum HostAnswers {
         var isAtEnd: Bool { rest.isEmpty }
 
         mutating func next(limit: Int) throws(PolicyFailure) -> String {
-            guard let end = rest.firstIndex(of: 0) else { throw .nonsense("a text without an end") }
+            guard let end = rest.firstIndex(of: 0) else { throw .nonsense("a text without its NUL") }
             let text = PolicyText.clean(UnsafeRawBufferPointer(rebasing: rest[..<end]), limit: limit)
             rest = UnsafeRawBufferPointer(rebasing: rest[(end + 1)...])
             return text
@@ -104,7 +104,7 @@ public struct HostAnswerReader {
         }
         switch header.type {
         case TORPOR_POLICY_ADVICE.rawValue:
-            guard header.count > 0 else { throw .nonsense("no advice where there should be some") }
+            guard header.count > 0 else { throw .nonsense("an advice message without advice") }
             try takeAdvice(bytes, from: MemoryLayout<torpor_policy_wire_header>.size, count: Int(header.count))
             return nil
         case TORPOR_POLICY_ANSWERED.rawValue:
@@ -122,7 +122,7 @@ public struct HostAnswerReader {
     ) throws(PolicyFailure) {
         let size = MemoryLayout<torpor_policy_wire_advice>.size
         var offset = start
-        guard count <= (bytes.count - offset) / size else { throw .nonsense("less advice than it says") }
+        guard count <= (bytes.count - offset) / size else { throw .nonsense("less advice than it announced") }
         guard answer.advice.count + count <= adviceLimit else { throw .flooded(limit: adviceLimit) }
         if answer.advice.isEmpty { answer.advice.reserveCapacity(count) }
         for _ in 0..<count {
@@ -153,18 +153,18 @@ public struct HostAnswerReader {
             )
             offset += (reasonSize + 7) / 8 * 8
         }
-        guard offset == bytes.count else { throw .nonsense("something behind a piece of advice") }
+        guard offset == bytes.count else { throw .nonsense("extra bytes after a piece of advice") }
     }
 
     private mutating func finish(_ bytes: UnsafeRawBufferPointer) throws(PolicyFailure) -> PolicyAnswer {
         let size = MemoryLayout<torpor_policy_wire_answered>.size
         guard bytes.count >= size else { throw .nonsense("half an answer") }
         let wire = bytes.loadUnaligned(as: torpor_policy_wire_answered.self)
-        guard wire.flooded <= 1 else { throw .nonsense("an answer that says what cannot be") }
+        guard wire.flooded <= 1 else { throw .nonsense("an answer with an invalid flag") }
         if wire.flooded == 1 { throw .flooded(limit: adviceLimit) }
         try takeAdvice(bytes, from: size, count: Int(wire.header.count))
         guard wire.advice_count == answer.advice.count else {
-            throw .nonsense("\(wire.advice_count) pieces of advice, of which \(answer.advice.count) came")
+            throw .nonsense("\(wire.advice_count) pieces of advice announced, and \(answer.advice.count) sent")
         }
         guard eventCount == 64 || wire.decided >> UInt64(eventCount) == 0 else {
             throw .nonsense("a decision about more events than the \(eventCount) that it was asked about")

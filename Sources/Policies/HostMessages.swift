@@ -90,8 +90,8 @@ public enum HostMessages {
             }
             guard options.count <= Int(TORPOR_POLICY_OPTION_LIMIT), bytes.count <= HostMessages.largest else {
                 throw .refused(
-                    "\(path): its options do not fit into \(HostMessages.largest / 1024) KiB: there may be "
-                        + "\(TORPOR_POLICY_OPTION_LIMIT) of them, and long texts belong into files"
+                    "\(path): its options do not fit into \(HostMessages.largest / 1024) KiB: use at most "
+                        + "\(TORPOR_POLICY_OPTION_LIMIT) of them, and put long texts into files"
                 )
             }
             return bytes

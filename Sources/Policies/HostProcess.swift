@@ -152,7 +152,7 @@ private final class Link {
         } catch {
             throw ended()
         }
-        if size == nil { throw fail(.nonsense("it takes no more questions")) }
+        if size == nil { throw fail(.nonsense("it does not read its questions")) }
     }
 
     /// Takes messages until `body` has what it wants.
@@ -197,7 +197,7 @@ private final class Link {
     /// The connection has ended: the process has, or is about to.
     private func ended() -> PolicyFailure {
         guard let status = child.reap(within: .seconds(1)) else {
-            return fail(.nonsense("the end of the connection, and it went on"))
+            return fail(.nonsense("it closed the connection and did not exit"))
         }
         drain()
         return fail(.ended(PolicyEnd(waitStatus: status), lastLine: lastLine.text))

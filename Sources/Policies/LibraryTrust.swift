@@ -49,7 +49,7 @@ public enum LibraryTrust {
             if error == .noSuchFileOrDirectory { throw .refused("\(path) is not there") }
             throw .refused("\(path) cannot be opened: \(error)")
         }
-        throw .refused("\(path) is not a library: it is no file")
+        throw .refused("\(path) is not a library: it is not a file")
     }
 
     /// One way to a library, a name at a time.
@@ -160,7 +160,7 @@ public enum LibraryTrust {
             guard users.contains(status.uid) else {
                 throw .refused(
                     "\(asked) is not loaded: \(of)belongs to user \(status.uid), who could change what is loaded; "
-                        + "chown \(users.contains(0) ? "root" : String(users.min() ?? 0)) \(place), or put the policy into a folder of root's"
+                        + "chown \(users.contains(0) ? "root" : String(users.min() ?? 0)) \(place), or put the policy into a folder that root owns"
                 )
             }
             // Anybody may write to a link, but only its owner, or that of the folder, can have another in its place.

@@ -24,15 +24,15 @@ public enum PolicyFailure: Error, Hashable, Sendable, CustomStringConvertible {
         switch self {
         case .refused(let sentence): sentence
         case .notStarted(let program, let error):
-            "the policy's process cannot be started: \(program): \(error); reinstall Torpor if it is not there"
+            "the policy's process cannot be started: \(program): \(error); if it is missing, reinstall Torpor"
         case .ended(let end, let lastLine):
-            "the policy's process \(end)" + (lastLine.isEmpty ? "" : "; the last that it wrote: \(lastLine)")
+            "the policy's process \(end)" + (lastLine.isEmpty ? "" : "; its last output: \(lastLine)")
         case .late(let deadline):
-            "the policy gave no answer within \(Self.text(deadline)): give it a longer deadline, or mend it"
+            "the policy gave no answer within \(Self.text(deadline)): give it a longer deadline, or fix it"
         case .stalled(let deadline):
-            "the policy gave no answer within \(Self.text(deadline)) while the machine was short of memory, or of the disk: "
-                + "this does not count as a failure"
-        case .nonsense(let what): "the policy's process sent what makes no sense: \(what)"
+            "the policy gave no answer within \(Self.text(deadline)) while the machine stalled, waiting for memory or "
+                + "the disk: this does not count as a failure"
+        case .nonsense(let what): "the policy's process broke the protocol: \(what)"
         case .flooded(let limit): "the policy gave more than \(limit) pieces of advice to one question"
         }
     }

@@ -98,7 +98,7 @@ public final class PolicyLibrary {
     ) {
         // All that the first version has; a shorter one was never written.
         guard policy.pointee.size >= MemoryLayout<torpor_policy>.size else {
-            throw PolicyFailure.refused("\(path) describes itself in \(policy.pointee.size) bytes, which is too short")
+            throw PolicyFailure.refused("\(path) describes itself in \(policy.pointee.size) bytes, which is too few")
         }
         guard policy.pointee.minimum_abi <= TORPOR_POLICY_ABI else {
             throw PolicyFailure.refused(
@@ -160,7 +160,7 @@ public final class PolicyLibrary {
         guard let instance else {
             sentence[sentence.count - 1] = 0
             let said = text(sentence, limit: sentenceLimit)
-            throw PolicyFailure.refused(said.isEmpty ? "\(path) does not want to start and does not say why" : said)
+            throw PolicyFailure.refused(said.isEmpty ? "\(path) refused to start and gave no reason" : said)
         }
         return instance
     }

@@ -160,7 +160,7 @@ final class HostRuntime: PolicyRuntime {
         comeNear()
         do throws(Errno) {
             guard try Sockets.send(socket.raw, message) != nil else {
-                return loop.later { [weak self] in self?.fail(.nonsense("it does not read what it is asked")) }
+                return loop.later { [weak self] in self?.fail(.nonsense("it does not read its questions")) }
             }
         } catch {
             lost()
@@ -236,7 +236,7 @@ final class HostRuntime: PolicyRuntime {
                 question = nil
                 completion?(.success(answer))
             } else {
-                fail(.nonsense("an answer that nobody asked for"))
+                fail(.nonsense("an answer without a question"))
             }
         } catch {
             fail(error)

@@ -21,7 +21,7 @@ extension PolicyChain {
             slot.statistics.stalls += 1
             slot.state = .waiting
             tryAgain(slot, after: FailureLedger.afterStall)
-            tell(slot, "is tried again in \(FailureLedger.afterStall.components.seconds) s", failure)
+            tell(slot, "is reloaded in \(FailureLedger.afterStall.components.seconds) s", failure)
             return
         }
         slot.statistics.failures += 1
@@ -29,13 +29,13 @@ extension PolicyChain {
         case .retry(let delay):
             slot.state = .waiting
             tryAgain(slot, after: delay)
-            tell(slot, "failed and is tried again in \(delay.microseconds / 1000) ms", failure)
+            tell(slot, "failed and is reloaded in \(delay.microseconds / 1000) ms", failure)
         case .quarantine(let time):
             slot.state = .quarantined(failure.description)
             tryAgain(slot, after: time)
             let sentence =
-                "failed too often and is quarantined: it is tried again in \(time.components.seconds / 60) min, and at once by "
-                + "‘torpor policy reload \(slot.settings.name)’"
+                "failed too often and is quarantined: it is reloaded in \(time.components.seconds / 60) min, or at "
+                + "once by ‘torpor policy reload \(slot.settings.name)’"
             tell(slot, sentence, failure)
         }
     }

@@ -35,8 +35,8 @@ extension PolicyChain {
         if let earlier = openedHere[library.path], let status, earlier != (status.device, status.inode) {
             // The loader would give the same again, and say nothing.
             throw .refused(
-                "\(library.path) is another file now than the one that torpord has opened, and a process opens no library "
-                    + "anew: ‘torpor upgrade’ begins with the new one, and isolation = \"process\" needs no such thing"
+                "\(library.path) was replaced after torpord loaded it, and a process cannot reload a library: run "
+                    + "‘torpor upgrade’, or set isolation = \"process\""
             )
         }
         if let status { openedHere[library.path] = (status.device, status.inode) }

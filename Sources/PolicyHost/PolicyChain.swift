@@ -379,7 +379,7 @@ public final class PolicyChain {
     }
 
     private static func overruled(by other: String) -> CounselOutcome {
-        .refused("\(other) has advised something in this matter before it")
+        .refused("\(other) advised first in this matter")
     }
 
     // MARK: Asking again

@@ -55,8 +55,8 @@ struct AdviceJudge {
             return fault("advice of a kind that does not exist", "number \(advice.kind)")
         }
         if kind == TORPOR_ADVISE_ASK_AGAIN {
-            if !asksAboutTimers { remark("it wants to be asked again, and its events do not have TORPOR_EVENT_TIMER") }
-            if advice.time < 0 { remark("it wants to be asked again at a time that is over") }
+            if !asksAboutTimers { remark("it asks to be asked again, but its events lack TORPOR_EVENT_TIMER") }
+            if advice.time < 0 { remark("it asks to be asked again at a time in the past") }
             return
         }
         if advice.app == UInt32.max {
@@ -90,9 +90,9 @@ struct AdviceJudge {
         if reason.isEmpty {
             remark("\(word) without a reason: people see it in ‘torpor events’")
         } else if reason.utf8.count >= Self.longReason {
-            remark("\(word) with a reason of 200 bytes, which is all there is room for: what is longer is cut off")
+            remark("\(word) with a reason of 200 bytes, the limit: a longer one is cut off")
         } else if reason.unicodeScalars.contains("\u{FFFD}") {
-            remark("\(word) with a reason that has characters that are replaced: it has to be UTF-8 in one line")
+            remark("\(word) with a reason that is not one line of UTF-8: invalid characters are replaced")
         }
     }
 

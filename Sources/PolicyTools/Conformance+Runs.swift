@@ -49,15 +49,17 @@ extension Conformance {
             report(
                 name,
                 .failed,
-                "question \(index) of the same \(one.count) was answered differently by two processes: "
-                    + "\(Self.text(one[index])), then \(Self.text(other[index])); it may depend on nothing but the view "
-                    + "and what it remembers: no clock, no random numbers, no order of a hash table"
+                "two processes answered question \(index) of \(one.count) differently: "
+                    + "\(Self.text(one[index])), then \(Self.text(other[index])); an answer may depend only on the "
+                    + "view and earlier questions, not on a clock, random numbers or the order of a hash table"
             )
         }
     }
 
     private static func text(_ answer: PolicyAnswer) -> String {
-        guard let advice = answer.advice.first else { return answer.decided == 0 ? "nothing" : "decided, with nothing" }
+        guard let advice = answer.advice.first else {
+            return answer.decided == 0 ? "nothing" : "a decision without advice"
+        }
         let value = advice.kind == TORPOR_ADVISE_GOAL.rawValue ? PolicyWords.state(advice.value) : "\(advice.value)"
         let more = answer.advice.count > 1 ? " and \(answer.advice.count - 1) more" : ""
         return "\(PolicyWords.advice(advice.kind)) \(value) for place \(advice.app) “\(advice.reason)”\(more)"
@@ -157,7 +159,7 @@ extension Conformance {
             let before = Self.memory(of: host)
             sizes.append(before ?? 0)
             guard before != nil else {
-                return report("memory", .warning, "it cannot be read how much memory its process has: mount /proc")
+                return report("memory", .warning, "the memory of its process cannot be read: mount /proc")
             }
             var asked = 0
             var isHalf = false

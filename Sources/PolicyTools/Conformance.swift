@@ -108,13 +108,13 @@ package final class Conformance {
     private func openLibrary() -> Bool {
         do throws(PolicyFailure) {
             library = try LibraryTrust.open(tool.path)
-            report("trust", .ok, "\(library.path) can be changed by nobody but root and you")
+            report("trust", .ok, "\(library.path) can be changed only by root and you")
             return true
         } catch {
             let refusal = error
             do throws(PolicyFailure) {
                 library = try LibraryTrust.openAnyway(tool.path)
-                report("trust", .warning, "torpord will not load it like this: \(refusal)")
+                report("trust", .warning, "torpord would not load it from here: \(refusal)")
                 return true
             } catch {
                 report("loading", .failed, "\(error)")
@@ -138,10 +138,10 @@ package final class Conformance {
                 "loading",
                 .ok,
                 "\(description.name) \(description.version), ABI \(description.abi), confined by "
-                    + (bounds.isEmpty ? "nothing, which this machine has no means for" : bounds.joined(separator: ", "))
+                    + (bounds.isEmpty ? "nothing: this machine lacks the means" : bounds.joined(separator: ", "))
             )
             if case .ended(.exited(0), _) = failure {
-                report("ending", .ok, "it is destroyed without trouble")
+                report("ending", .ok, "it is destroyed without an error")
             } else {
                 report("ending", .failed, "when it is destroyed, \(failure)")
             }
@@ -149,7 +149,7 @@ package final class Conformance {
         } catch {
             var message = "\(error)"
             // What does not name the library is what the policy itself says of its options.
-            if case .refused = error, !message.contains(library.path) { message += " (--option gives it options)" }
+            if case .refused = error, !message.contains(library.path) { message += " (set its options with --option)" }
             report("loading", .failed, message)
             return nil
         }
@@ -175,13 +175,13 @@ package final class Conformance {
         }
         let alien = description.events & ~known
         if alien != 0, description.abi <= TORPOR_POLICY_ABI {
-            remarks.append("its events have bits that mean nothing (0x\(String(alien, radix: 16)))")
+            remarks.append("its events have unknown bits (0x\(String(alien, radix: 16)))")
         }
         // TORPOR_NEEDS_MEMORY, _CPU, _CONNECTIONS and _SYSTEM.
         let needs: UInt64 = 0b1111
         if description.needs & ~needs != 0, description.abi <= TORPOR_POLICY_ABI {
             remarks.append(
-                "its needs have bits that mean nothing (0x\(String(description.needs & ~needs, radix: 16)))"
+                "its needs have unknown bits (0x\(String(description.needs & ~needs, radix: 16)))"
             )
         }
         if description.abi > TORPOR_POLICY_ABI {
@@ -221,26 +221,26 @@ package final class Conformance {
                 settings: tool.settings
             )
             host.close()
-            report("options", .warning, "it takes options that it does not know: a typing error goes unnoticed")
+            report("options", .warning, "it accepts unknown options: a typo goes unnoticed")
         } catch {
             guard case .refused(let sentence) = error else {
-                return report("options", .failed, "given an option that it does not know, \(error)")
+                return report("options", .failed, "given an unknown option, \(error)")
             }
             guard sentence.contains("torpor_check_unknown") else {
                 return report(
                     "options",
                     .warning,
-                    "it refuses options that it does not know, and does not say which: \(sentence)"
+                    "it refuses unknown options without naming them: \(sentence)"
                 )
             }
-            report("options", .ok, "those that it does not know are refused by name")
+            report("options", .ok, "unknown ones are refused by name")
         }
     }
 
     private func reportAdvice() {
         func text(_ list: [AdviceJudge.Finding]) -> String { list.map(\.text).joined(separator: "; ") }
         if !judge.faults.isEmpty {
-            report("advice", .failed, "of \(judge.pieces) pieces some make no sense: \(text(judge.faults))")
+            report("advice", .failed, "some of \(judge.pieces) pieces make no sense: \(text(judge.faults))")
         } else if !judge.remarks.isEmpty {
             report("advice", .warning, text(judge.remarks))
         } else {

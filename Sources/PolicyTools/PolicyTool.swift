@@ -11,13 +11,13 @@ package struct PolicyToolOptions: ParsableArguments {
     @Option(
         name: .customLong("option"),
         help: ArgumentHelp(
-            "An option of the policy, its value as in the configuration, or as plain text; once for each.",
+            "Set an option of the policy, its value as in the configuration or as plain text; may be repeated.",
             valueName: "key=value"
         )
     )
     package var options: [String] = []
 
-    @Option(help: ArgumentHelp("The program torpor-policy-host.", valueName: "path"), completion: .file())
+    @Option(help: ArgumentHelp("The torpor-policy-host program to run.", valueName: "path"), completion: .file())
     var host: String?
 
     @Flag(help: "One JSON document on standard output.")
@@ -28,7 +28,7 @@ package struct PolicyToolOptions: ParsableArguments {
 
     package func validate() throws {
         for option in options where option.split(separator: "=", maxSplits: 1).count != 2 || option.hasPrefix("=") {
-            throw ValidationError("“\(option)” is no option of a policy: write key=value, as in max_active=2")
+            throw ValidationError("“\(option)” is not an option of a policy: write key=value, as in max_active=2")
         }
     }
 }

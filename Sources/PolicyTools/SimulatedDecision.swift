@@ -45,18 +45,18 @@ package struct SimulatedChange: Hashable {
 
     /// In words.
     package var text: String {
-        let app = apps.first ?? "nobody"
+        let app = apps.first ?? "no app"
         switch kind {
         case "goal": return "\(app) → \(PolicyWords.state(state))"
         case "grant": return "\(app) may stay in the background for \(Self.duration(time))"
         case "delay": return "\(app) waits \(Self.duration(time)) to be launched"
         case "refuse": return "\(app) is not launched"
         case "admit": return "\(app) is launched"
-        case "restart": return "\(app) is started again in \(Self.duration(time))"
+        case "restart": return "\(app) is restarted in \(Self.duration(time))"
         case "give-up": return "\(app) is given up"
         case "profile": return "\(app) gets the share of an app that is \(PolicyWords.state(state))"
         case "order":
-            return apps.isEmpty ? "nobody would be ended" : "ended in the order \(apps.joined(separator: ", "))"
+            return apps.isEmpty ? "no app would be evicted" : "evicted in the order \(apps.joined(separator: ", "))"
         default: return "\(app): advice of kind \(kind)"
         }
     }

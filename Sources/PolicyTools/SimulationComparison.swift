@@ -46,7 +46,7 @@ package struct SimulationComparison {
             decision.difference = .same
             decision.note = nil
         case "idle":
-            if decision.difference == .new { decision.note = "\(found.policy) advised it when it was so already" }
+            if decision.difference == .new { decision.note = "\(found.policy) advised it then without effect" }
         case "told":
             if decision.difference == .new { decision.note = "\(found.policy) only advised it then" }
         default:

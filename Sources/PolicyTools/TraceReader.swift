@@ -57,14 +57,14 @@ package final class TraceReader {
         do {
             read = try PolicyTraceLine(json: JSON.parse(bytes))
         } catch let error as JSONError {
-            if header == nil { throw failure("this is no recording of policies: \(Self.hint)") }
+            if header == nil { throw failure("this is not a recording of policies: \(Self.hint)") }
             if isCut {
-                throw failure("the line is cut off: remove it, and what was recorded before it can be simulated")
+                throw failure("the line is cut off: remove it to simulate the lines before it")
             }
-            throw failure("the line is damaged, \(error): remove what begins with it")
+            throw failure("the line is damaged, \(error): remove it and all lines after it")
         } catch {
             if header == nil, (error as? FieldError)?.field != "torpor_policy_trace" {
-                throw failure("this is no recording of policies: \(Self.hint)")
+                throw failure("this is not a recording of policies: \(Self.hint)")
             }
             throw failure("\(error)")
         }
@@ -75,7 +75,7 @@ package final class TraceReader {
             shownLine = 0
             for place in 0..<view.count { view.remove(place) }
         case .round(let round):
-            guard header != nil else { throw failure("this is no recording of policies: \(Self.hint)") }
+            guard header != nil else { throw failure("this is not a recording of policies: \(Self.hint)") }
             try show(round)
         }
         return read
@@ -111,7 +111,7 @@ package final class TraceReader {
                 throw failure("there is no room for an app in place \(place)")
             }
         }
-        guard view.isPresent(place) else { throw failure("place \(place) is given values, and has no app") }
+        guard view.isPresent(place) else { throw failure("place \(place) has values, but no app") }
         for member in app.fields.members {
             guard let field = PolicyField.byNameOfApps[member.name] else {
                 unknownFields.insert(member.name)

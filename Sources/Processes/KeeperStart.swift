@@ -78,7 +78,7 @@ extension Keeper {
                 resume = ["--resume", String(file.raw)]
                 memory = file
             } catch {
-                return "cannot hand on what is held: \(error)"
+                return "cannot hand over the held descriptors: \(error)"
             }
         }
         defer { withExtendedLifetime(memory) {} }

@@ -106,7 +106,7 @@ public final class Store {
             replay()
         } catch {
             source = nil
-            let notice = StoreNotice(.unavailable, "nothing is stored: no thread for it could be started (\(error))")
+            let notice = StoreNotice(.unavailable, "nothing is stored: its thread cannot be started (\(error))")
             loop.later { [weak self] in self?.onNotice?(notice) }
         }
     }
@@ -206,7 +206,7 @@ public final class Store {
             onNotice?(
                 StoreNotice(
                     .hangs,
-                    "\(place.path): the disk does not answer; what happens is kept in memory until it does"
+                    "\(place.path): the disk does not answer; events are kept in memory until it does"
                 )
             )
         }
@@ -318,7 +318,7 @@ public final class Store {
         let ticket = nextTicket
         let isTaken = doorbell != nil && !isClosed && queue.withLock { $0.ask(request, ticket: ticket) }
         guard isTaken else {
-            loop.later { completion(.failed("too much waits for the disk already")) }
+            loop.later { completion(.failed("too many requests wait for the disk already")) }
             return
         }
         pending[ticket] = Pending(deadline: loop.now + limit, completion: completion, late: late)

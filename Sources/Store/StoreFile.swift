@@ -53,7 +53,7 @@ final class StoreFile {
         isBehind = holds && version < Schema.version
         guard application == Schema.applicationID || (application == 0 && isEmpty), version >= 0,
             (version == 0) == isEmpty
-        else { throw DatabaseError(kind: .foreign, "it is the file of another program") }
+        else { throw DatabaseError(kind: .foreign, "it belongs to another program") }
         if version > Schema.version {
             throw DatabaseError(
                 kind: .newer(version: version),
@@ -188,7 +188,7 @@ final class StoreFile {
 
     /// Writes all of it, or nothing.
     func write(_ work: StoreWork) throws(DatabaseError) {
-        if isReadOnly { throw DatabaseError(kind: .refused, "it can only be read") }
+        if isReadOnly { throw DatabaseError(kind: .refused, "it is read-only") }
         var last = lastSequence
         var added: Int64 = 0
         // A commit in the log is not waited for, except where somebody relies on it.

@@ -158,7 +158,7 @@ final class StoreWriter {
         if found.origin == .otherMachine {
             tell(
                 .otherMachine,
-                "\(place.path) comes from another machine: what persons asked for of their apps is kept"
+                "\(place.path) comes from another machine: what users asked of their apps is kept"
             )
         }
         return found.origin
@@ -175,7 +175,7 @@ final class StoreWriter {
         guard trouble != nil || lost > 0 else { return }
         trouble = nil
         let loss = lost == 0 ? "nothing was lost" : lost == 1 ? "1 event was lost" : "\(lost) events were lost"
-        tell(.available(lost: lost), "\(place.path) is written again: \(loss)")
+        tell(.available(lost: lost), "\(place.path) can be written again: \(loss)")
     }
 
     /// Keeps the work, and tries again later.
@@ -202,7 +202,7 @@ final class StoreWriter {
         trouble = reason
         tell(
             .unavailable,
-            "\(place.path) cannot be written: \(reason); what happens is kept in memory until it can be"
+            "\(place.path) cannot be written: \(reason); events are kept in memory until it can be"
         )
     }
 
@@ -241,10 +241,10 @@ final class StoreWriter {
         default: what = "is damaged: \(error.description)"
         }
         let taken = salvaged.apps.count
-        let rest = taken == 0 ? "" : "; what it knew of \(taken) apps could be read and goes on"
+        let rest = taken == 0 ? "" : "; its records of \(taken) apps could be read and are kept"
         tell(
             suffix.hasPrefix("newer") ? .setAsideNewer : .setAside,
-            "\(place.path) \(what); it is kept as \(name), and a new one is begun\(rest)"
+            "\(place.path) \(what); it is kept as \(name), and a new one is created\(rest)"
         )
         return true
     }
@@ -278,7 +278,7 @@ final class StoreWriter {
         }
         if request.isFlush, let trouble { return .failed(trouble) }
         guard let file else { return .failed(trouble ?? "it cannot be read") }
-        if file.isBehind { return .failed("its version is changed first") }
+        if file.isBehind { return .failed("its format is being migrated") }
         do throws(DatabaseError) {
             return try read(request, from: file)
         } catch {

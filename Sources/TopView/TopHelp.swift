@@ -4,21 +4,21 @@
 public enum TopHelp {
     /// Keys and what they do.
     public static let keys: [(keys: String, what: String)] = [
-        ("↑ ↓ j k", "go to an app; PgUp, PgDn, Home, End likewise"),
-        ("Enter i", "everything about it (‘torpor status’)"),
-        ("t", "timeline: a lane an app; + and - from a minute to 24 hours"),
-        ("l", "what it writes, as it comes; ← → show long lines"),
-        ("e", "what happened; a: only to this app"),
-        ("f b s", "to the foreground, to the background, suspend"),
+        ("↑ ↓ j k", "select an app; PgUp, PgDn, Home and End too"),
+        ("Enter i", "show everything about it (‘torpor status’)"),
+        ("t", "show the timeline; + and - zoom, from 1 minute to 24 hours"),
+        ("l", "follow its output; ← → scroll long lines"),
+        ("e", "show events; a: only those of this app"),
+        ("f b s", "bring to the foreground, send to the background, suspend"),
         ("S x R", "start, stop, restart"),
         ("K", "force quit (asks first)"),
-        ("H", "hold it in the background for 10 min; once more ends that"),
-        ("Space", "mark, so that keys act on several; u unmarks all"),
-        ("/", "only apps with a text in name or state; Esc ends it"),
+        ("H", "hold: no suspending for 10 min; press again to end it"),
+        ("Space", "mark an app, so that keys act on several; u unmarks all"),
+        ("/", "filter apps by name or state; Esc ends the filter"),
         ("o O", "sort by name, state, memory, cpu, last event"),
-        ("m", "sparklines of processor time, or of memory"),
-        ("q Esc", "back; q in the list ends it, Ctrl-C everywhere"),
-        ("?", "this"),
+        ("m", "switch the sparklines between processor time and memory"),
+        ("q Esc", "go back; q in the list quits, Ctrl-C quits anywhere"),
+        ("?", "this help"),
     ]
 
     /// The keys in one text, for `--help`.

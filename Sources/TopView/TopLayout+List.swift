@@ -120,7 +120,7 @@ extension TopLayout {
         switch (model.link, model.apps.isEmpty) {
         case (.connecting, _): text = "asking the supervisor …"
         case (.lost, _): text = ""
-        case (.up, true): text = "no apps are configured: ‘torpor apply’ takes them from the configuration"
+        case (.up, true): text = "no apps are configured: add some to the configuration, then ‘torpor apply’"
         case (.up, false): text = "no app has “\(model.filter)” in its name or state: Esc shows all"
         }
         grid.put(text, row: regions.body.lowerBound, column: 1, Style(.dim))

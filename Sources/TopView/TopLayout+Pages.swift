@@ -82,7 +82,7 @@ extension TopLayout {
     }
 
     private mutating func log() {
-        title("log, as it comes" + (model.scroll > 0 ? " (\(model.scroll) lines further)" : ""), model.subjectApp)
+        title("log, live" + (model.scroll > 0 ? " (\(model.scroll) more lines below)" : ""), model.subjectApp)
         if let trouble = model.logTrouble {
             for (row, line) in zip(regions.body, DisplayText.wrapped(trouble, to: grid.columns - 2)) {
                 grid.put(line, row: row, column: 1, Style(.failed))
@@ -98,8 +98,8 @@ extension TopLayout {
 
     private mutating func events() {
         let all = model.shownEvents
-        let what = model.onlySubject ? "what happened to it" : "what happened, the newest at the end"
-        title(what + (model.scroll > 0 ? " (\(model.scroll) more)" : ""), model.onlySubject ? model.subjectApp : nil)
+        let what = model.onlySubject ? "its events" : "events, newest last"
+        title(what + (model.scroll > 0 ? " (\(model.scroll) below)" : ""), model.onlySubject ? model.subjectApp : nil)
         let chosen = all.dropLast(model.scroll).suffix(regions.body.count)
         let names = min(20, chosen.compactMap { $0.app.map { DisplayText.width($0, model.characters) } }.max() ?? 0)
         for (row, event) in zip(regions.body, chosen) {

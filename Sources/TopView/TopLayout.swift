@@ -108,7 +108,7 @@ public struct TopLayout {
                 ? "\(model.apps.count)" : "\(model.visible.count) of \(model.apps.count)"
             let apps = shown == "1" ? "1 app " : "\(shown) apps "
             (right, ink) =
-                model.mayChange == false ? ("reader only \(glyphs.separator) \(apps)", .warning) : (apps, .plain)
+                model.mayChange == false ? ("read-only \(glyphs.separator) \(apps)", .warning) : (apps, .plain)
         }
         let width = DisplayText.width(right, model.characters)
         grid.put(text, row: 0, column: 0, width: max(12, grid.columns - width - 1), Style(.plain, bold: true))
@@ -134,7 +134,7 @@ public struct TopLayout {
         }
         let moving = model.apps.count { $0.transition != nil }
         if moving > 0 {
-            groups.append([Part("\(model.glyphs.moving) \(moving)\(isNarrow ? "" : " on the way")", .warning)])
+            groups.append([Part("\(model.glyphs.moving) \(moving)\(isNarrow ? "" : " in transition")", .warning)])
         }
         if regions.header.count == 2, let memory = model.memory {
             groups.append([
@@ -210,7 +210,7 @@ public struct TopLayout {
         switch model.prompt {
         case .kill(let names):
             let apps = names.count == 1 ? names[0] : "\(names.count) apps"
-            return ("force quit \(apps)? (y/n) Without telling, and no event launches it again", .failed, true)
+            return ("force quit \(apps)? (y/n) SIGKILL without notice, and no event launches it again", .failed, true)
         case .filter: return ("filter: \(model.filter)_", .accent, true)
         case nil: break
         }
@@ -253,7 +253,7 @@ public struct TopLayout {
             words = [("q", "back"), ("+", "closer"), ("-", "wider"), ("?", "help"), ("o", "sort"), ("/", "filter")]
         case .events:
             words = [
-                ("q", "back"), ("a", model.onlySubject ? "of all apps" : "only of \(model.subject ?? "one")"),
+                ("q", "back"), ("a", model.onlySubject ? "all apps" : "only \(model.subject ?? "one")"),
                 ("?", "help"),
             ]
         case .log, .details:

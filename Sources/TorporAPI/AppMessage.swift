@@ -105,7 +105,7 @@ public struct AppAnswer: Hashable, Sendable {
         expectedMilliseconds = try fields.optionalInt("expected_ms")
         for name in try fields.strings("declines") {
             guard let declined = Declined(rawValue: name) else {
-                throw FieldError(field: "declines", problem: "has only url, restoration and snapshot")
+                throw FieldError(field: "declines", problem: "may have only url, restoration and snapshot")
             }
             declines.append(declined)
         }

@@ -25,7 +25,7 @@ public struct ApplyRequest: Hashable, Sendable {
         guard apps.isEmpty || diff || restart else {
             throw FieldError(
                 field: "apps",
-                problem: "is for restart and diff: a configuration is applied as a whole, name no apps"
+                problem: "may be given only with restart or diff: a configuration is applied as a whole"
             )
         }
         wait = try fields.optionalBool("wait") ?? true

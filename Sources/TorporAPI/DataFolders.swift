@@ -71,7 +71,7 @@ public struct PurgeDataRequest: Hashable, Sendable {
         if let wrong = folders.first(where: { !Self.names.contains($0) }) {
             throw FieldError(
                 field: "folders",
-                problem: "has no folder \(wrong): choose of \(Self.names.joined(separator: ", "))"
+                problem: "has the unknown folder \(wrong): choose from \(Self.names.joined(separator: ", "))"
             )
         }
     }

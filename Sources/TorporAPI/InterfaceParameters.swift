@@ -38,6 +38,6 @@ extension ManagerInterface {
         let known = Verb(rawValue: method) == nil ? own : ofVerbs
         guard let unknown = json.objectValue?.members.first(where: { !known.contains($0.name) }) else { return }
         let takes = own.isEmpty ? "none" : own.joined(separator: ", ")
-        throw FieldError(field: unknown.name, problem: "is no parameter of \(method), which takes \(takes)")
+        throw FieldError(field: unknown.name, problem: "is not a parameter of \(method), which takes \(takes)")
     }
 }

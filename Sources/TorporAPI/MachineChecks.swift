@@ -64,18 +64,18 @@ public struct MachineChecks {
     private static let purposes: [(controller: String, files: String, cost: String)] = [
         (
             "cpu", "cpu.weight, cpu.max",
-            "apps' shares of processors go by the nice value of their sessions, if at all, and cpu_max is not kept"
+            "the nice values of apps' sessions decide their processor shares, if at all, and cpu_max has no effect"
         ),
         (
             "io", "io.weight",
-            "apps' shares of disks go by I/O priorities, which only the scheduler BFQ heeds"
+            "I/O priorities decide apps' disk shares, and only the scheduler BFQ obeys them"
         ),
         (
             "memory", "memory.max, memory.high, memory.low",
-            "what apps have is counted from their processes, a memory_limit is looked after once a second and not by the "
-                + "kernel, and memory_high and memory_low are not kept"
+            "memory is counted per process, torpord and not the kernel enforces memory_limit, once a second, and "
+                + "memory_high and memory_low have no effect"
         ),
-        ("pids", "pids.max", "limits.tasks is not kept"),
+        ("pids", "pids.max", "limits.tasks has no effect"),
     ]
 
     /// The checks on the controllers that apps' cgroups have: one that names those, and one for each that is missing.
@@ -125,8 +125,8 @@ public struct MachineChecks {
             value: Users.lookup(uid: Users.effectiveUID)?.name ?? "\(Users.effectiveUID)",
             message: Users.isRoot
                 ? nil
-                : "apps run as this user: user, group and lower nice values are not possible, nor is the timer slack of "
-                    + "apps that are not in use (it takes CAP_SYS_NICE)"
+                : "apps run as this user: they cannot have another user or group, lower nice values, or more timer "
+                    + "slack while they are idle (it needs CAP_SYS_NICE)"
         )
     }
 

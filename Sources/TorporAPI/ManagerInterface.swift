@@ -10,23 +10,23 @@ public enum ManagerInterface {
         # Control of a Torpor supervisor and its apps.
         #
         # Times called "at" and "since" are microseconds since 1970; those called "_s" are seconds, "_ms" milliseconds.
-        # "apps" takes exact names, globs (web@*), tag:NAME, and the name of an app with instances for all of them; at most
-        # 64 that are no exact names. "app", of which there is one, takes an exact name, or that of an app with one
+        # "apps" takes exact names, globs (web@*), tag:NAME, and the name of an app with instances for all of them; at
+        # most 64 of them may be other than exact names. "app" takes one exact name, or that of an app with one
         # instance. Absent values are null.
         interface io.torpor.Manager
 
-        # How an app's last run ended: reason as in the documentation, exit code or the name of the signal.
+        # How an app's last run ended: the reason as in the documentation, and the exit code or the name of the signal.
         type LastExit (reason: string, code: ?int, signal: ?string, at: ?int)
 
-        # How many scenes an app has inside, and how many of them are connected, or about to be.
+        # How many scenes an app has inside, and how many of them are connected or connecting.
         type SceneCount (sessions: int, live: int)
 
-        # One app, as "torpor list" shows it. One that is stranded is to run always, was evicted, and nothing launches it
-        # again; one that is done is a oneshot that has done its work. socket_trouble says why a socket of it is not bound,
-        # held_back why its launch waits. title is what people call it, titles the same by language (BCP 47, in lower
-        # case), icon the file of its picture. Of a scene, template is what it is of, and scene its own name. picture_at is when the
-        # picture was taken that is its snapshot, microseconds since 1970; null where there is none, or a text.
-        # scenes is null for an app that has none inside.
+        # One app, as "torpor list" shows it. stranded: it should always run, but was evicted, and nothing launches it
+        # again. done: it is a oneshot that has finished its work. socket_trouble says why one of its sockets is not
+        # bound, held_back why its launch waits. title is the name that people know it by, titles the same by language
+        # (BCP 47, in lower case), icon the file of its picture. For a scene, template names its template, and scene is
+        # its own name. picture_at is when the picture in its snapshot was taken, in microseconds since 1970; null
+        # without a snapshot, or if it is a text. scenes is null for an app that has none inside.
         type App (
           name: string,
           state: string,
@@ -60,29 +60,29 @@ public enum ManagerInterface {
         # One process of an app; state is the letter of /proc/PID/stat.
         type Process (pid: int, ppid: int, state: string, command: string, threads: int)
 
-        # A deadline that runs; remaining_ms is null while its clock stands still.
+        # A running deadline; remaining_ms is null while its clock is paused.
         type Deadline (name: string, limit_ms: ?int, remaining_ms: ?int)
 
-        # One line that an app wrote.
+        # One line of an app's output.
         type LogLine (at: ?int, incarnation: ?int, stream: ?string, text: string)
 
-        # Where in systemd's journal the output of an app is: the SYSLOG_IDENTIFIER of its entries, and the units of the
-        # supervisor, those of the apps first: entries of another supervisor's units are not the app's. user is the user
+        # Where systemd's journal has the output of an app: the SYSLOG_IDENTIFIER of its entries, and the supervisor's
+        # units, those of the apps first. Entries of another supervisor's units are not the app's. user is the user
         # whose service manager has these units, null for the system's.
         type JournalPlace (identifier: string, units: []string, user: ?int)
 
-        # A state archive of an app: its file, its size, and when it was saved in microseconds since 1970.
+        # A state archive of an app: its file, its size, and when it was saved, in microseconds since 1970.
         type Archive (path: string, bytes: int, at: int)
 
-        # What an app showed when it was in the background last: kind is png, jpeg, gif, webp or text, at when it was taken.
+        # What an app last showed in the background: kind is png, jpeg, gif, webp or text, at is when it was taken.
         type Snapshot (kind: string, bytes: int, at: int, incarnation: int)
 
-        # A file lock that an app held: kind is flock, posix, ofd or lease, holder the process of the app that had it, waiter
-        # a process outside the app that waited for it.
+        # A file lock that an app held: kind is flock, posix, ofd or lease, holder the process of the app that held it,
+        # waiter a process outside the app that waited for it.
         type Lock (file: string, kind: string, holder: ?int, waiter: ?int)
 
-        # Where a thread stood: what it waits for in the kernel, and the functions of the kernel and of the program,
-        # innermost first. Null and empty is what cannot be read here.
+        # Where a thread was: what it waited for in the kernel, and the functions of the kernel and of the program,
+        # innermost first. What cannot be read is null or empty.
         type ThreadStack (
           pid: ?int,
           tid: int,
@@ -94,9 +94,9 @@ public enum ManagerInterface {
           user_stack: []string
         )
 
-        # A socket that is held for an app. kind is stream, datagram or seqpacket. waiting, of at most limit: connections that
-        # nobody has accepted; of datagrams bytes of the kernel's memory. dropped: datagrams that found no room. trouble:
-        # why it is not bound.
+        # A socket that is held for an app. kind is stream, datagram or seqpacket. waiting, of at most limit, is the
+        # number of connections that were not accepted yet, or for datagrams their bytes in the kernel's memory.
+        # dropped: datagrams for which there was no room. trouble: why it is not bound.
         type Socket (
           name: string,
           kind: string,
@@ -107,19 +107,20 @@ public enum ManagerInterface {
           trouble: ?string
         )
 
-        # How long the parts of a launch took, since it began: until its process was made, its program ran, it gave a sign
-        # of life, it was told something, it was ready.
+        # When each step of a launch was reached, counted from its beginning: its process existed, its program ran, it
+        # gave a sign of life, it got a message, it was ready.
         type LaunchTimes (fork_ms: ?float, exec_ms: ?float, contact_ms: ?float, message_ms: ?float, ready_ms: ?float)
 
-        # Something in the life of an incarnation, so long after its launch began. kind is launch (name: fork, exec,
-        # contact, ready), state, transition, message, answer, failed-answer, pending-answer, missed (a deadline), signal
-        # (one that was sent), task-begin, task-end, stopping (it said so), supervisor (another one took over), main (another
-        # process is), exit, or gap (name: how many entries are left out; without a time).
+        # An event in the life of an incarnation, and how long after the beginning of its launch it happened. kind is
+        # launch (name: fork, exec, contact, ready), state, transition, message, answer, failed-answer, pending-answer,
+        # missed (a deadline), signal (one that was sent), task-begin, task-end, stopping (the app said so), supervisor
+        # (another one took over), main (the main process changed), exit, or gap (name: how many entries are left out;
+        # without a time).
         type TimelineEntry (after_s: ?float, kind: string, name: ?string)
 
-        # Why an app ended when nobody had asked for it. With journal, its last output is there, and log is empty. due is
-        # what was to come by the deadline: ready, heartbeat, tasks or the message to be answered; late_ms how long after
-        # it that came (answered), or the app was gone. threads are as they were when it was about to be ended.
+        # Why an app ended without being asked to. With journal, its last output is there, and log is empty. due is what
+        # the deadline was for: ready, heartbeat, tasks or the message to answer; late_ms is how long after the deadline
+        # that came (answered), or the app was gone. threads are those of the moment before it was terminated.
         type Report (
           app: string,
           incarnation: int,
@@ -156,9 +157,10 @@ public enum ManagerInterface {
           timeline: []TimelineEntry
         )
 
-        # Everything about one app: the fields of App, and more. mailbox: how many messages wait for it, unhandled: how many
-        # nobody handled, transfers: how many are not over, data_folder: where its data folders are (data_folders = true),
-        # unfit_settings: those whose values do not fit their declaration. With journal, its output is there, and log is empty.
+        # Everything about one app: the fields of App, and more. mailbox: how many messages are queued for it;
+        # unhandled: how many were not handled; transfers: how many are not over; data_folder: where its data folders
+        # are (data_folders = true); unfit_settings: the settings whose values do not fit their declaration. With
+        # journal, its output is there, and log is empty.
         type AppStatus (
           name: string,
           state: string,
@@ -225,9 +227,9 @@ public enum ManagerInterface {
           launch: ?LaunchTimes
         )
 
-        # Something that nobody handled, of the app that it was sent to first. why: unhandled (nobody in the chain of asked
-        # handles it), crashed (it was told in that many attempts, which ended; incarnation: the last, which has a report),
-        # unknown-message or unreadable.
+        # A message that no app handled; app is the one that it was sent to first. why: unhandled (no app in asked
+        # handles it), crashed (that many attempts to deliver it ended with the app; incarnation: the last, which has a
+        # report), unknown-message or unreadable.
         type UnhandledMail (
           id: int,
           app: string,
@@ -246,10 +248,11 @@ public enum ManagerInterface {
           asked: []string
         )
 
-        # A transfer. direction: download or upload. state: queued, running, waiting, done, failed or cancelled; of one that
-        # waits, cause: retry, network, power, memory, load, space, window, metered, login or, of a subscription,
-        # interval. bytes of total are there, or were sent; rate: bytes a second. Times are microseconds since 1970.
-        # reason (a word) and error (a sentence): what went wrong last. One that is over stays until its app has answered for it.
+        # A transfer. direction: download or upload. state: queued, running, waiting, done, failed or cancelled. cause
+        # says why it waits: retry, network, power, memory, load, space, window, metered, login or, for a subscription,
+        # interval. bytes of total have arrived, or were sent; rate is in bytes a second. Times are microseconds since
+        # 1970. reason (a word) and error (a sentence) describe the last error. A transfer that is over stays until its
+        # app has answered for it.
         type Transfer (
           id: int,
           app: string,
@@ -275,8 +278,9 @@ public enum ManagerInterface {
           error: ?string
         )
 
-        # The data folders of an app, and what they take on the disk. configured: the configuration has it, with data_folders;
-        # version: the one that came up last; complete: false where not all could be looked at.
+        # The data folders of an app, and their sizes on the disk. configured: whether the configuration has the app,
+        # with data_folders; version: the last version that came up; complete: false if some files could not be
+        # inspected.
         type DataFolders (
           app: string,
           path: string,
@@ -289,9 +293,9 @@ public enum ManagerInterface {
           complete: bool
         )
 
-        # A setting of an app. type is string, integer, number, boolean, choice, duration, size, path or secret. value is as
-        # programs get it (durations in seconds, sizes in bytes), text and default are as people write them; of a secret only
-        # set is told. changed: when it was set or unset last. trouble: why what it is set to does not count.
+        # A setting of an app. type is string, integer, number, boolean, choice, duration, size, path or secret. value
+        # is the form for programs (durations in seconds, sizes in bytes), text and default the form for people; a
+        # secret shows only set. changed: when it was last set or unset. trouble: why its value is not used.
         type Setting (
           key: string,
           type: string,
@@ -311,10 +315,11 @@ public enum ManagerInterface {
           trouble: ?string
         )
 
-        # A scene of a template (an app with "scenes"): app is what it is called as an app, state that of the app, or unattached
-        # where it has no process. opened_at: when first; used_at: when it had a process last; session: what it was opened
-        # with; discarded_at: when it is discarded by itself; lacks_template: the configuration has none of that name;
-        # processes: how many are in its cgroup ("scenes.cgroups"); frozen: whether they are frozen.
+        # A scene of a template (an app with "scenes"). app is its name as an app; state that of the app, or unattached
+        # if it has no process. opened_at: when it was first opened; used_at: when it last had a process; session: what
+        # it was opened with; discarded_at: when it will be discarded automatically; lacks_template: the configuration
+        # no longer has its template; processes: how many are in its cgroup ("scenes.cgroups"); frozen: whether they are
+        # frozen.
         type Scene (
           app: string,
           template: string,
@@ -329,7 +334,8 @@ public enum ManagerInterface {
           frozen: ?bool
         )
 
-        # A template, or an app with scenes inside: how many of them have a process or are connected, how many may, how many sessions there are, and may be.
+        # A template, or an app with scenes inside: how many scenes have a process or are connected, and how many may
+        # (max_live); how many sessions exist, and how many may (max_sessions).
         type SceneTemplate (
           name: string,
           live: int,
@@ -339,7 +345,7 @@ public enum ManagerInterface {
           inside: ?bool
         )
 
-        # Something that happened, and why. "sequence" grows with every event, over instances and boots too.
+        # An event, and why it happened. "sequence" grows with every event, across instances and boots too.
         type Event (
           sequence: int,
           at: int,
@@ -356,13 +362,13 @@ public enum ManagerInterface {
         # What a verb did to one app. When ok is false, message says why and what to do.
         type Result (app: string, ok: bool, state: string, pid: ?int, message: ?string, error: ?string)
 
-        # Something that this machine offers or lacks; message says what the lack costs.
+        # What this machine offers or lacks; message says what the lack costs.
         type Check (name: string, ok: bool, value: ?string, message: ?string)
 
-        # A policy: state is loading, ready, waiting (it failed and is loaded again in retry_ms), refused or quarantined (it
-        # failed too often; it is loaded again in retry_ms, or where that is null by ReloadPolicy alone); stalls are late
-        # answers while the machine stalled, which are no failures; the counts are of questions and of pieces of advice, the
-        # times of its answers.
+        # A policy. state is loading, ready, waiting (it failed and is reloaded in retry_ms), refused or quarantined (it
+        # failed too often, and is reloaded in retry_ms, or if that is null only by ReloadPolicy). stalls are late
+        # answers while the machine stalled, which do not count as failures. The counts are of questions and of pieces
+        # of advice, the times those of its answers.
         type Policy (
           name: string,
           path: string,
@@ -392,12 +398,12 @@ public enum ManagerInterface {
           last_failure: ?string
         )
 
-        # An app that would be ended if memory were short, and why it stands where it does.
+        # An app that would be evicted if memory were short, and the reason for its place in the order.
         type EvictionCandidate (app: string, state: string, memory_bytes: ?int, policy: string, reason: string)
 
-        # The memory of the machine and of its apps. level is none, warning or critical; some_percent and full_percent are
-        # the part of the last 10 s in which some, or all, tasks waited for memory; policy says in which order apps are
-        # ended, where that is not the supervisor's own; trouble says why nothing is done about short memory.
+        # The memory of the machine and of its apps. level is none, warning or critical; some_percent and full_percent
+        # are the share of the last 10 s in which some tasks, or all, waited for memory; policy is the one that orders
+        # evictions, null for the supervisor's own order; trouble says why nothing is done about short memory.
         type MemoryStatus (
           level: string,
           trouble: ?string,
@@ -412,8 +418,8 @@ public enum ManagerInterface {
           steps: []MemoryStep
         )
 
-        # An app that runs. resident_bytes are its cgroup's, or its part of what processes share; ends_at_once: an eviction
-        # ends it without notice now; protection says why it would not be ended.
+        # A running app. resident_bytes are its cgroup's, or its part of what processes share; ends_at_once: an eviction
+        # would end it without notice now; protection says why it would not be evicted.
         type AppMemory (
           app: string,
           state: string,
@@ -426,12 +432,12 @@ public enum ManagerInterface {
           protection: ?string
         )
 
-        # What would be done: rung is tell, purge, page-out, evict, end-background, end-inactive or end-active.
+        # A step that would be taken: rung is tell, purge, page-out, evict, end-background, end-inactive or end-active.
         type MemoryStep (rung: string, apps: []string, bytes: ?int, why: string)
 
-        # A timer of an app: when the configuration says that it comes, when it comes next and came last. kind is timer, or
-        # fetch for the fetch mode, whose interval is what was learned; wake is background, foreground or none. blocked says
-        # why it wakes nothing for now: stopped, force-quit or failed, until the app is started.
+        # A timer of an app: when it fires by the configuration, when next, and when last. kind is timer, or fetch for
+        # the fetch mode, whose interval is learned; wake is background, foreground or none. blocked says why it wakes
+        # nothing now: stopped, force-quit or failed, until the app is started.
         type Timer (
           app: string,
           name: string,
@@ -444,16 +450,16 @@ public enum ManagerInterface {
           blocked: ?string
         )
 
-        # An app and those that it needs: those that it requires, and those that it is only launched after.
+        # An app and its dependencies: those that it requires, and those that it is only launched after.
         type GraphNode (app: string, state: string, failed: bool, requires: []string, after: []string)
 
-        # What a metric tells at one moment. name is that of its family in OpenMetrics, without _total; kind is counter,
-        # gauge, histogram, info, stateset or summary; docs/metrics.md has them all.
+        # The values of a metric at one moment. name is that of its family in OpenMetrics, without _total; kind is
+        # counter, gauge, histogram, info, stateset or summary; docs/metrics.md lists them all.
         type Metric (name: string, kind: string, unit: ?string, help: string, samples: []MetricSample)
 
-        # A value, told from others of the metric by its labels. Of a histogram, value is the sum of all values, count how
-        # many there are, and buckets say how many were not above each bound.
-        # Of a summary, quantiles say which value a part of all was not above.
+        # A value of a metric, identified by its labels. For a histogram, value is the sum of all values, count their
+        # number, and each bucket counts the values up to its bound. For a summary, each quantile is the value that this
+        # part of all values does not exceed.
         type MetricSample (
           labels: [string]string,
           value: float,
@@ -466,13 +472,13 @@ public enum ManagerInterface {
 
         type MetricQuantile (quantile: float, value: float)
 
-        # A key of the configuration whose value is another one now. effect says when it counts: live (at once),
-        # next-launch (it only matters then), restart (the app runs with the old value until it is launched again) or
-        # supervisor-start.
+        # A key of the configuration whose value has changed. effect says when the new value takes effect: live (at
+        # once), next-launch (it matters only then), restart (the app runs with the old value until it is launched
+        # again) or supervisor-start.
         type KeyChange (key: string, old: ?string, new: ?string, effect: string)
 
         # What Apply did to an app, or would do; kind is added, removed, changed, or restarted (with what it requires).
-        # message is for a line that begins with the app's name; when ok is false, it says why and what to do.
+        # message continues a line that begins with the app's name; when ok is false, it says why and what to do.
         type Applied (
           app: string,
           kind: string,
@@ -484,8 +490,8 @@ public enum ManagerInterface {
           error: ?string
         )
 
-        # Something that waits to be told to an app, or is being told (in_flight). name is the message of its delegate; count:
-        # how many became one in it; wake: background or foreground, where the app is woken for it.
+        # A message that waits in an app's mailbox, or is being delivered (in_flight). name is the message of its
+        # delegate; count: how many messages were merged into it; wake: background or foreground if it wakes the app.
         type Mail (
           id: int,
           topic: string,
@@ -500,10 +506,10 @@ public enum ManagerInterface {
           in_flight: bool
         )
 
-        # An app that opens something; by: why it fits, host, scheme, name or type.
+        # An app that opens something; by says why it fits: host, scheme, name or type.
         type Handler (app: string, by: string)
 
-        # What is wrong in a configuration; severity is error or warning.
+        # A problem in a configuration; severity is error or warning.
         type Diagnostic (
           file: string,
           line: int,
@@ -513,31 +519,32 @@ public enum ManagerInterface {
           severity: string
         )
 
-        # All apps, sorted by name, or those that "apps" names. templates: those of scenes, where none is named.
+        # All apps, sorted by name, or those that "apps" names. templates: the templates of scenes, if "apps" is
+        # absent or empty.
         method List(apps: ?[]string) -> (apps: []App, templates: []SceneTemplate)
 
         # Everything about one app.
         method Status(app: string) -> (status: AppStatus)
 
-        # Verbs. Called with "more" they reply once for each step of each app (app, state, transition, text),
-        # and at last, without "continues", the results; called without, the results only.
-        # wait = false answers as soon as the goal is set; timeout_ms bounds the waiting, not the goal.
-        # token (up to 16 hexadecimal digits, chosen at random) names the request: when the connection is lost before
-        # the reply, ask again with the same token, and what was carried out already is only waited for. Its lowest bit
-        # does not count. Stop answers for the apps that were stopped because they require one of "apps", too.
+        # Verbs. Called with "more" they reply once for each step of each app (app, state, transition, text), and
+        # finally, without "continues", with the results; without "more", with the results only. wait = false replies as
+        # soon as the goal is set; timeout_ms limits the waiting, not the goal. token (up to 16 hexadecimal digits,
+        # chosen at random) names the request: if the connection is lost before the reply, repeat the call with the same
+        # token; what was already carried out is not repeated but only waited for. Its lowest bit does not count. The
+        # results of Stop include the apps that were stopped because they require one of "apps".
         method Start(apps: []string, background: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         method Stop(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         method Restart(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        # url, one that the app shall open there, is for apps with a delegate.
+        # url, which the app is to open in the foreground, is for apps with a delegate.
         method Foreground(apps: []string, url: ?string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        # Has an app open a URL, or a file by its absolute path, whose media type is type: the one that fits best (a host of
-        # url_hosts, then url_schemes, then opens), and of several the one that was used last; or app. Brings it to the
-        # foreground, as Foreground does with a url, and replies when it has answered. One that it does not handle goes on
-        # to the next that fits: the result is of that app then.
+        # Opens a URL, or a file by its absolute path, whose media type is type, in the app that fits best (a host of
+        # url_hosts, then url_schemes, then opens; of several the one that was used last), or in app. Brings that app to
+        # the foreground, as Foreground does with a url, and replies when it has answered. If the app does not handle
+        # it, the next that fits is asked, and the result is that app's.
         method Open(
           url: ?string,
           file: ?string,
@@ -547,12 +554,12 @@ public enum ManagerInterface {
           timeout_ms: ?int,
           token: ?string
         ) -> (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        # The apps that open it, the one that Open chooses first.
+        # The apps that can open it, the one that Open chooses first.
         method Handlers(url: ?string, file: ?string, type: ?string) -> (handlers: []Handler)
-        # Makes a scene of a template where there is none of that name, and brings it to the foreground, or, with background,
-        # launches it there. session: an object of at most 4 KiB, which the scene is told at each launch; it is kept from the
-        # first time on. Replies as Foreground does, for the scene's app. remote: for somebody outside who is about to connect
-        # to its socket: launches nothing, and fails where the connection would not either.
+        # Creates a scene of a template unless one of that name exists, and brings it to the foreground or, with
+        # background, launches it there. session: an object of at most 4 KiB, which the scene gets at each launch; the
+        # first one given is kept. Replies as Foreground does, for the scene's app. remote: for a client outside this
+        # machine that is about to connect to its socket: launches nothing, and fails if the connection would fail too.
         method OpenScene(
           template: string,
           name: string,
@@ -563,10 +570,11 @@ public enum ManagerInterface {
           timeout_ms: ?int,
           token: ?string
         ) -> (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        # Ends scenes that are in the background or suspended. What they are stays, until they are opened, or woken.
+        # Ends scenes that are in the background or suspended. Their sessions and data stay, until they are opened or
+        # woken.
         method DisconnectScenes(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        # Ends scenes as Stop does, and removes everything of them.
+        # Ends scenes as Stop does, and removes all their data.
         method DiscardScenes(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         # The templates, and the scenes of one of them, or of all.
@@ -582,8 +590,9 @@ public enum ManagerInterface {
         method Kill(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
 
-        # Keeps apps in the background, not suspended by policies, for so long, or until it is ended; with end, that. The
-        # reason is shown with the app; holds of one reason are one, until the later end.
+        # Keeps apps from being suspended by policies in the background, for for_ms or until the hold is ended; with
+        # end, ends it. The reason is shown with the app; holds with the same reason are merged, and the later end
+        # counts.
         method Hold(apps: []string, for_ms: ?int, reason: ?string, end: ?bool, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
 
@@ -591,14 +600,14 @@ public enum ManagerInterface {
         method Reset(apps: []string, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
 
-        # Replies when the apps are in that state.
+        # Replies when the apps are in the state.
         method Wait(apps: []string, state: string, timeout_ms: ?int) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
 
-        # Reads the configuration again and goes by it; only what changed is touched. With diff nothing is changed, and
-        # the reply says what would be. With restart what runs with old values is launched anew; apps limits that, and
-        # what diff shows, to some apps. Replies once for each step like the verbs, and at last with apps, supervisor
-        # (keys of [supervisor] and [policies] that changed) and warnings.
+        # Reloads the configuration; only what changed is touched. With diff nothing is changed, and the reply says what
+        # would be. With restart, apps that run with old values are restarted; apps limits that, and what diff shows, to
+        # some apps. Replies once for each step like the verbs, and finally with apps, supervisor (keys of [supervisor]
+        # and [policies] that changed) and warnings.
         method Apply(diff: ?bool, restart: ?bool, apps: ?[]string, wait: ?bool, timeout_ms: ?int) ->
           (
             app: ?string,
@@ -610,36 +619,37 @@ public enum ManagerInterface {
             warnings: ?[]Diagnostic
           )
 
-        # Sends a signal (SIGUSR1, USR1 or 10) to the main process of an app, or of each of those that "app" fits as one of
+        # Sends a signal (SIGUSR1, USR1 or 10) to the main process of an app, or of each app that "app" names in the way
         # "apps" does. With a token, as for verbs, it is sent once. message names apps that get it only when they are
         # resumed.
         method Signal(app: string, signal: string, token: ?string) -> (message: ?string)
 
-        # An app's output: of the last lines so many (100, or with since all); with follow (and "more") what comes from
-        # now on as well. Called with "more", it comes in as many replies as it takes, each but the last of what there
-        # was at the call with "more": true; else in one, with at most 100000 lines of the last 32 MiB. Each reply has a
-        # cursor: given back, it goes on with the line after those of that reply, also with another instance and after
-        # rotations. It is empty, and so are the lines, as long as the beginning of what was asked for is looked for.
-        # Fails with InJournal for an app with log = "journal".
+        # An app's output: its last lines (100, or with since all); with follow (and "more") new output too. Called with
+        # "more", it comes in as many replies as it takes, each but the last of the past output with "more": true;
+        # otherwise in one, with at most 100000 lines of the last 32 MiB. Each reply has a cursor: a call with it
+        # continues after that reply's lines, with another instance and after rotations too. The cursor and the lines
+        # are empty while the beginning of the output is still looked up. Fails with InJournal for an app with log =
+        # "journal".
         method Logs(app: string, lines: ?int, follow: ?bool, since: ?int, grep: ?string, cursor: ?string) ->
           (lines: []LogLine, cursor: string, more: bool)
 
-        # What happened, over restarts and boots; with follow (and "more") what happens from now on as well. Only what
-        # is not before "since" and before "until", and behind the sequence number "after"; of that the newest "limit".
-        # Called with "more", the past may come in several replies. A reply's sequence number is that of the newest
-        # event that it looked at; "incomplete" says why older events are missing. "app" is as one of "apps".
+        # Past events, across restarts and boots; with follow (and "more") new ones too. "since", "until" (exclusive)
+        # and "after" (a sequence number) limit them; of these the newest "limit" are returned. Called with "more", past
+        # events may come in several replies. A reply's sequence number is that of the newest event that it covers;
+        # "incomplete" says why older events are missing. "app" takes what "apps" takes.
         method Events(app: ?string, follow: ?bool, since: ?int, until: ?int, after: ?int, limit: ?int) ->
           (events: []Event, sequence: int, incomplete: ?string)
 
-        # Termination reports, the newest first. "app" is as one of "apps".
+        # Termination reports, the newest first. "app" takes what "apps" takes.
         method Reports(app: ?string) -> (reports: []Report)
 
-        # The snapshot of an app, null where there is none, and its bytes from offset (0) on, at most 256 KiB of them, as
-        # Base64. Whoever wants all of it asks again until he has its bytes, and begins anew where another one has come.
+        # The snapshot of an app, null if there is none, and its bytes from offset (0) on, at most 256 KiB of them, as
+        # Base64. To read all of it, call again until it is complete, and start again if another snapshot has replaced
+        # it.
         method Snapshot(app: string, offset: ?int) -> (snapshot: ?Snapshot, data: string)
 
-        # The picture of an app, at most 256 KiB, as Base64; media_type is null where there is none, with trouble where one
-        # is configured.
+        # The picture of an app, at most 256 KiB, as Base64; media_type is null if there is none; trouble says why if
+        # one is configured.
         method Icon(app: string) -> (media_type: ?string, data: string, trouble: ?string)
 
         # What this machine offers, what it lacks and what that costs.
@@ -648,31 +658,31 @@ public enum ManagerInterface {
         # The policies, in the order in which they are asked.
         method Policies() -> (policies: []Policy)
 
-        # Opens a policy's library anew, also one that is refused or quarantined. Nothing else is touched. Replies when it
-        # is loaded or is known not to be.
+        # Reloads a policy's library, even if it is refused or quarantined. Nothing else is touched. Replies when it is
+        # loaded or has failed to load.
         method ReloadPolicy(name: string) -> (policy: Policy)
 
-        # Whom the policies would end first if memory were short, the first one first.
+        # The order in which the policies would evict apps if memory were short, the first one first.
         method EvictionOrder() -> (apps: []EvictionCandidate)
 
-        # Who has how much memory, and what would be done, step by step, if it were short.
+        # How much memory each app uses, and what would be done, step by step, if it were short.
         method Memory() -> (memory: MemoryStatus)
 
-        # When timers wake apps, what comes first before others; of all apps, or those that "apps" names.
+        # When timers wake apps, the earliest first; of all apps, or those that "apps" names.
         method Timers(apps: ?[]string) -> (timers: []Timer)
 
-        # What policies are asked, what they are shown then, and what becomes of their advice, from now on: a recording.
-        # Called with "more", each reply has a line of it, the first one its header; without, there is only that. Every
+        # Records what policies are asked and shown from now on, and what becomes of their advice. Called with "more",
+        # each reply has a line of the recording, the first one its header; without, there is only the header. Every
         # every_ms there is a line without events, with fresh measurements. The last reply, after for_ms, has no line. A
-        # client that does not read is cut off.
+        # client that does not read is disconnected.
         method RecordPolicies(every_ms: ?int, for_ms: ?int) -> (line: ?object)
 
-        # Tells an app something about a topic, now or when it wakes; replies when that is on the disk. payload is anything
-        # that JSON has. coalesce (all, latest, count, merge, net), and urgent, which wakes the app, are as the app's topics
-        # say where they are not given. sender: whom it comes from. remote: pushed from outside, the app is told
-        # didReceiveRemoteNotification, and woken only in the mode remote-notification. change is added, changed (one with what
-        # waited, whose number id is), cancelled or repeated (by its token); outcome is told, woken, waits or held-back, the
-        # last with a message.
+        # Posts a message about a topic to an app, which gets it now or when it wakes; replies when it is durable.
+        # payload is any JSON value. coalesce (all, latest, count, merge, net) and urgent, which wakes the app, default
+        # to those of the app's topics. sender: who sends it. remote: it is pushed from outside; the app gets
+        # didReceiveRemoteNotification, and is woken only in the mode remote-notification. change is added, changed
+        # (merged into the queued message with this id), cancelled or repeated (by its token); outcome is told, woken,
+        # waits or held-back, the last with a message.
         method Post(
           app: string,
           topic: string,
@@ -685,58 +695,58 @@ public enum ManagerInterface {
           token: ?string
         ) -> (id: ?int, change: string, outcome: string, message: ?string)
 
-        # What waits to be told to an app, and how much may. With take, what is returned does not wait any more; with drop,
-        # the numbers of mail, only that is returned and does not. What is being told stays.
+        # The messages that are queued for an app, and the limits. With take, the returned messages are removed; with
+        # drop, the ids of messages, only these are returned and removed. A message that is being delivered stays.
         method Mailbox(app: string, take: ?bool, drop: ?[]int) ->
           (mail: []Mail, limit: int, bytes: int, bytes_limit: ?int)
 
-        # What nobody handled, and what ended whoever was told it, the oldest first: of these apps, or of these numbers, or
-        # all. With payload, what they say is there too.
+        # Messages that no app handled, or during which the app ended, the oldest first: of these apps, or with these
+        # ids, or all. With payload, their payloads are included.
         method Unhandled(apps: ?[]string, ids: ?[]int, payload: ?bool) -> (unhandled: []UnhandledMail)
 
-        # Tells it again, as if it had just been posted, to the app that it was sent to or to another. It is no longer
-        # among what nobody handled. The reply is that of Post, with the app that is told.
+        # Posts an unhandled message again, to the app that it was sent to or to another, and removes it from the
+        # unhandled ones. The reply is that of Post, with the app that gets it.
         method ReplayUnhandled(id: int, app: ?string) ->
           (app: string, id: ?int, change: string, outcome: string, message: ?string)
 
-        # Keeps it no longer: all of these apps, or these numbers. Returns what was there.
+        # Removes unhandled messages: all of these apps, or those with these ids. Returns the ids of the removed ones.
         method DropUnhandled(apps: ?[]string, ids: ?[]int) -> (ids: []int)
 
-        # The transfers of these apps, or of all, in the order in which they were asked for.
+        # The transfers of these apps, or of all, in the order in which they were started.
         method Transfers(apps: ?[]string, session: ?string) -> (transfers: []Transfer)
 
-        # Cancels transfers that are not over: all of these apps, or these numbers. The apps are told of them as of any that
-        # failed. Returns which.
+        # Cancels transfers that are not over: all of these apps, or those with these ids. The apps get a message about
+        # each, as about any that failed. Returns the ids of the cancelled ones.
         method CancelTransfers(apps: ?[]string, ids: ?[]int) -> (ids: []int)
 
-        # The data folders of these apps, by exact names, or of all that have any, those included that have left the
-        # configuration. It is looked at now, which may take a while.
+        # The data folders of these apps, by exact names, or of all apps that have any, including those that the
+        # configuration no longer has. They are measured now, which may take a while.
         method Data(apps: ?[]string) -> (data: []DataFolders)
 
-        # Removes what is in these data folders of an app (documents, library, caches, tmp), or, without folders, all of
-        # them, so that its next launch is its first. It must not run. left: how many files could not be removed; message
-        # says which and why.
+        # Removes the content of these data folders of an app (documents, library, caches, tmp), or, without folders, of
+        # all of them, so that its next launch is its first. The app must not run. left: how many files could not be
+        # removed; message says which and why.
         method PurgeData(app: string, folders: ?[]string) -> (app: string, removed: int, left: int, message: ?string)
 
         # The settings of an app, in the order of their declarations. For operators only.
         method Settings(app: string) -> (settings: []Setting)
 
-        # Sets and unsets settings of an app, all or none. values: an object with a value for each, as people write it, or a
-        # number, or true or false. Replies when it is on the disk and in the app's file; changed names those that are
-        # otherwise than before, message says what follows.
+        # Sets and unsets settings of an app, all or none. values: an object with a value for each, in the form for
+        # people, or a number, or true or false. Replies when the change is durable and in the app's file; changed names
+        # the settings whose values are different now, message says what follows.
         method SetSettings(app: string, values: ?object, unset: ?[]string) -> (changed: []string, message: ?string)
 
-        # Which apps need which; all apps, sorted by name.
+        # The dependencies of all apps, sorted by name.
         method Graph() -> (apps: []GraphNode)
 
-        # What this torpord has counted since it was started, and how the machine's memory and its own processes are. ‘torpor
-        # metrics’ adds to it what follows from Describe, List and Policies.
+        # What this torpord has counted since it was started, and the memory of the machine and of its own processes.
+        # ‘torpor metrics’ adds to it what follows from Describe, List and Policies.
         method Metrics() -> (metrics: []Metric)
 
-        # Which torpord answers: its version, and how many its keeper has started, this one included; phase
-        # is starting until what is launched at the start was launched, then running, in the end ending;
-        # configuration_failure is there while the configuration on disk was not valid when it was read last. troubles
-        # says what of events and of apps' output cannot be written at present.
+        # Which torpord answers: its version, and how many its keeper has started, this one included. phase is starting
+        # until the first launches are done, then running, and finally ending. configuration_failure is set while the
+        # configuration on disk, when it was last read, was invalid. troubles says which events or output of apps cannot
+        # be written now.
         method Describe() -> (
           version: string,
           instance: int,
@@ -748,29 +758,30 @@ public enum ManagerInterface {
           troubles: []string
         )
 
-        # Puts the programs on disk in charge, without touching any app. Answers before this torpord makes way; then
-        # Describe tells of the next instance. When ok is false, nothing happens, and message says why.
+        # Replaces the running supervisor by the programs on disk, without touching any app. Replies before this torpord
+        # hands over; after that the next instance answers Describe. When ok is false, nothing happens, and message says
+        # why.
         method Upgrade() -> (ok: bool, message: string)
 
-        # There is no such app; nearest is a name that comes close.
+        # The app does not exist; nearest is a similar name.
         error UnknownApp (name: string, nearest: ?string)
 
-        # The app takes nothing of the topic; message says what to do.
+        # The app accepts no messages of the topic; message says what to do.
         error NotSubscribed (app: string, topic: string, message: string)
 
         # No app opens that; message says what to do.
         error NoHandler (url: string, message: string)
 
-        # As much waits for the app as may; it is to be tried again later.
+        # The app's mailbox is full; try again later.
         error MailboxFull (app: string, message: string)
 
-        # The caller may not do that; message says who may.
+        # The caller must not do that; message says who may.
         error NotPermitted (message: string)
 
-        # It failed; message says why and what to do.
+        # The call failed; message says why and what to do.
         error Failed (message: string)
 
-        # The supervisor does not have the app's output, since it is in the journal; message says how to read it.
+        # The supervisor does not have the app's output, because it is in the journal; message says how to read it.
         error InJournal (app: string, journal: JournalPlace, message: string)
 
         # The configuration on disk is invalid, and nothing was changed.

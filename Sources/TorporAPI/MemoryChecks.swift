@@ -30,11 +30,12 @@ public struct MemoryChecks {
         return DoctorCheck(
             name: "torpord in memory",
             ok: ok,
-            value: !ok ? nil : lockedBytes > 0 ? "locked" : "not yet: as soon as it is at rest",
+            value: !ok ? nil : lockedBytes > 0 ? "locked" : "not yet: once torpord is idle",
             message: ok
                 ? nil
-                : "torpord may be paged out itself, and is slow then just when memory is short: it needs CAP_IPC_LOCK, as "
-                    + "root has it (a container with --cap-add IPC_LOCK), or ulimit -l unlimited, which its apps have then too"
+                : "torpord itself may be paged out, and is slow then when memory is short: give it CAP_IPC_LOCK, "
+                    + "which root has (a container with --cap-add IPC_LOCK), or ulimit -l unlimited, which apps "
+                    + "inherit"
         )
     }
 
@@ -48,9 +49,9 @@ public struct MemoryChecks {
             value: ok ? "/proc/pressure" : nil,
             message: ok
                 ? nil
-                : "the kernel does not tell when work waits for memory, so it counts as short only when little is left, "
-                    + "which comes late, and memory is looked at each second or more often: boot with psi=1 (on Debian "
-                    + "in GRUB_CMDLINE_LINUX of /etc/default/grub, then update-grub)"
+                : "the kernel does not report when tasks wait for memory, so torpord notices shortage late, when "
+                    + "little is left, and has to check it every second or more often: boot with psi=1 (on Debian in "
+                    + "GRUB_CMDLINE_LINUX of /etc/default/grub, then update-grub)"
         )
     }
 
@@ -62,8 +63,8 @@ public struct MemoryChecks {
                 name: "swap",
                 ok: false,
                 message:
-                    "there is none, so suspended apps keep all the memory that they have, and room is made only by "
-                    + "ending them.\n\(recipe)"
+                    "there is none, so suspended apps keep all their memory, and only terminating them frees it.\n"
+                    + recipe
             )
         }
         let problem = slowSwap ?? fullSwap
@@ -104,8 +105,7 @@ public struct MemoryChecks {
 
     private var fullSwap: String? {
         guard swapSpace.size > 0, swapSpace.free < swapSpace.size / 20 else { return nil }
-        return "it is full: suspended apps keep the memory that they have, and are ended instead of being paged out; "
-            + "make it larger"
+        return "it is full: suspended apps keep their memory, and are terminated instead of paged out; make it larger"
     }
 
     /// What could be better, and is not wrong.
@@ -118,8 +118,8 @@ public struct MemoryChecks {
         guard let text = try? File.readString(file), let cluster = Int(text.prefix { $0.isNumber }), cluster > 0,
             swapSpace.areas.allSatisfy({ $0.zram != nil })
         else { return nil }
-        return "each page that is needed brings \((1 << min(cluster, 10)) - 1) neighbours with it, which only disks "
-            + "need: sysctl vm.page-cluster=0 (a line in /etc/sysctl.d keeps it)"
+        return "each page that is read back brings \((1 << min(cluster, 10)) - 1) neighbours with it, which helps only "
+            + "on disks: sysctl vm.page-cluster=0 (a line in /etc/sysctl.d makes it permanent)"
     }
 
     /// How there comes to be a zram device, and how large; a line for each way.
@@ -127,13 +127,13 @@ public struct MemoryChecks {
         let (percent, expression) = Self.zramSize(total)
         let amount = total == 0 ? "" : " of \(Self.size(total / 100 * percent))"
         return """
-            A zram device\(amount) holds them compressed, in about a third of the memory, and none while it is empty.
+            A zram device\(amount) holds pages compressed, in about a third of the memory, and takes none while empty.
             On Debian: apt install zram-tools, write ALGO=zstd and PERCENT=\(percent) into /etc/default/zramswap, \
             systemctl restart zramswap.
             Or: apt install systemd-zram-generator, write [zram0], zram-size = \(expression) and \
             compression-algorithm = zstd into /etc/systemd/zram-generator.conf, systemctl daemon-reload, \
             systemctl start systemd-zram-setup@zram0.
-            In a container it is the host that needs it.
+            In a container, do this on the host.
             """
     }
 
@@ -163,8 +163,8 @@ public struct MemoryChecks {
             ok: problem == nil,
             value: problem == nil ? "process_madvise" : nil,
             message: problem.map {
-                "\($0). Without it suspended apps are paged out only where their cgroups have the memory controller, and "
-                    + "else stay in memory until the kernel itself comes upon them, or they are ended"
+                "\($0). Without it torpord pages out only suspended apps whose cgroups have the memory controller; "
+                    + "others stay in memory until the kernel itself pages them out, or they are terminated"
             }
         )
     }
@@ -180,8 +180,8 @@ public struct MemoryChecks {
                 ok: true,
                 value: "\(Self.size(bound.limit)) of \(Self.size(total))",
                 message:
-                    "\(bound.file) is a limit for the supervisor and all around it: what is said of the machine's memory, "
-                    + "such as warning_available, is meant of this much"
+                    "\(bound.file) is a limit for the supervisor and everything around it: settings and figures for "
+                    + "the machine's memory, such as warning_available, refer to it"
             )
         ]
     }
@@ -193,17 +193,17 @@ public struct MemoryChecks {
     private static let killers = [
         (
             "earlyoom",
-            "have it wait until Torpor has done what it can: EARLYOOM_ARGS=\"-m 3 -s 3\" in /etc/default/earlyoom, "
+            "let it act only after Torpor: EARLYOOM_ARGS=\"-m 3 -s 3\" in /etc/default/earlyoom, "
                 + "below critical_available"
         ),
         (
             "nohang",
-            "@BADNESS_ADJ_RE_CGROUP_V2 -1000 /// /torpor-apps in /etc/nohang/nohang.conf leaves the apps out, where "
-                + "they have cgroups"
+            "put @BADNESS_ADJ_RE_CGROUP_V2 -1000 /// /torpor-apps into /etc/nohang/nohang.conf, which spares apps that "
+                + "have cgroups"
         ),
         (
             "systemd-oomd",
-            "take the slice of torpor-apps.scope from its watch, which oomctl shows: systemctl set-property SLICE "
+            "stop it from watching the slice of torpor-apps.scope (oomctl shows it): systemctl set-property SLICE "
                 + "ManagedOOMSwap=auto ManagedOOMMemoryPressure=auto"
         ),
     ]
@@ -216,8 +216,8 @@ public struct MemoryChecks {
             value: found.isEmpty ? "none" : found.map { "\($0.name), process \($0.pid)" }.joined(separator: "; "),
             message: found.isEmpty
                 ? nil
-                : "\(found.count == 1 ? "it kills" : "they kill") by size and without a word, whoever is in use and "
-                    + "whoever has saved its state:\n"
+                : "\(found.count == 1 ? "it kills" : "they kill") by size and without notice, even apps that are in "
+                    + "use or have not saved their state:\n"
                     + found.map { "\($0.name): \($0.remedy)" }.joined(separator: "\n")
         )
     }

@@ -38,7 +38,7 @@ public struct OpenRequest: Hashable, Sendable {
         }
         switch (url, file) {
         case (let url?, nil):
-            guard type == nil else { throw FieldError(field: "type", problem: "goes with file only") }
+            guard type == nil else { throw FieldError(field: "type", problem: "may be given only with file") }
             guard !url.isEmpty, url.utf8.count <= Self.longestURL else {
                 throw FieldError(field: "url", problem: "must have from 1 to \(Self.longestURL) bytes")
             }

@@ -87,7 +87,7 @@ public struct PolicyTraceHeader: Hashable, Sendable {
             throw FieldError(
                 field: "torpor_policy_trace",
                 problem: "is \(version), and this torpor reads \(PolicyTraceLine.version): "
-                    + (version > PolicyTraceLine.version ? "upgrade it" : "record anew")
+                    + (version > PolicyTraceLine.version ? "upgrade it" : "record again")
             )
         }
         torpor = try fields.string("torpor")

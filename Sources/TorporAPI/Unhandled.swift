@@ -155,7 +155,7 @@ public struct DropRequest: Hashable, Sendable {
         apps = try fields.strings("apps")
         ids = try fields.integers("ids")
         guard apps.isEmpty != ids.isEmpty else {
-            throw FieldError(field: "ids", problem: "or apps say what is dropped: name one of the two")
+            throw FieldError(field: "ids", problem: "or apps must be given, and not both")
         }
     }
 

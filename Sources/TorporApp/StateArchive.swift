@@ -45,7 +45,7 @@ extension TorporApp {
         guard let stateDirectory else {
             throw AppError(
                 code: .failed,
-                "there is no TORPOR_STATE_DIRECTORY to write \(bytes.count) bytes of \(what) to"
+                "\(bytes.count) bytes of \(what) have to go through a file, but TORPOR_STATE_DIRECTORY is not set"
             )
         }
         let name = ".\(what)-\(ThisProcess.pid)-\(UInt32.random(in: 0...(.max)))"

@@ -154,7 +154,7 @@ public final class TorporApp: Sendable {
     /// - Throws: ``AppError``: `notPermitted` where `may_open` does not name the scheme, `failed` where no app opens it.
     @discardableResult
     public func openURL(_ url: String) async throws(AppError) -> String {
-        guard isSupervised else { throw AppError(code: .failed, "no supervisor is there that could open \(url)") }
+        guard isSupervised else { throw AppError(code: .failed, "there is no supervisor that could open \(url)") }
         return try await call(.openURL(url, token: .random()))["app"]?.stringValue ?? ""
     }
 

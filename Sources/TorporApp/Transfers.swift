@@ -41,7 +41,7 @@ public struct TransferLogin: Hashable, Sendable {
 
 /// What goes on while the app sleeps.
 extension TorporApp {
-    private static let nobody = AppError(code: .failed, "no supervisor is there that could transfer anything")
+    private static let nobody = AppError(code: .failed, "there is no supervisor that could transfer files")
 
     /// Has a file downloaded; the app is told by `transferDidFinish`, whatever becomes of it meanwhile. Returns its number
     /// once the supervisor has written it down.

@@ -31,7 +31,7 @@ public enum TransferCommand: Hashable, Sendable {
         case "discard": self = .discard(id: try fields.int("id"))
         case "acknowledge": self = .acknowledge(id: try fields.int("id"))
         case "rate": self = .rate(try fields.optionalInt("rate"))
-        default: throw FieldError(field: "command", problem: "is \(kind), which is none")
+        default: throw FieldError(field: "command", problem: "is \(kind), which is unknown")
         }
     }
 

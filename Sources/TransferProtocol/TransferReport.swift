@@ -46,7 +46,7 @@ public enum TransferReport: Hashable, Sendable {
             )
         case "ended":
             self = .ended(id: try fields.int("id"), try TransferEnd(json: fields["end"] ?? .emptyObject))
-        default: throw FieldError(field: "report", problem: "is \(kind), which is none")
+        default: throw FieldError(field: "report", problem: "is \(kind), which is unknown")
         }
     }
 

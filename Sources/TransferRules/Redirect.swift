@@ -49,7 +49,7 @@ public struct Redirect: Hashable, Sendable {
         guard allow.isEmpty || allow.contains(where: { $0.matches(next) }) else {
             throw TransferRefusal(
                 "not-allowed",
-                "the server redirects to \(next.named), where the app may not transfer from or to: transfers.allow"
+                "the server redirects to \(next.named), which transfers.allow does not permit"
             )
         }
         let isElsewhere = status == 303 && method != "GET"

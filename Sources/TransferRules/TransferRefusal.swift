@@ -110,7 +110,7 @@ public struct TransferRefusal: Error, Hashable, Sendable, CustomStringConvertibl
         try check(file: order.file)
         if let digest = order.sha256 { try check(sha256: digest) }
         guard order.unless?.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) ?? true else {
-            throw TransferRefusal("headers", "the version of the file that is there has a control character in it")
+            throw TransferRefusal("headers", "the version of the file that the app has contains a control character")
         }
         let secrets = [order.credentials?.user, order.credentials?.password, order.credentials?.header]
         guard secrets.allSatisfy({ $0?.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f } ?? true }) else {

@@ -141,7 +141,7 @@ private struct JSONParser {
             }
             guard !duplicate else {
                 let shown = name.utf8.count <= 64 ? "the name “\(name)”" : "a name of \(name.utf8.count) bytes"
-                throw JSONError("\(shown) stands twice", offset: start)
+                throw JSONError("\(shown) appears twice", offset: start)
             }
             skipSpace()
             guard next == UInt8(ascii: ":") else { throw unexpected }

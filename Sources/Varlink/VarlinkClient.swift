@@ -20,10 +20,10 @@ public enum VarlinkClientError: Error, Hashable, Sendable, CustomStringConvertib
     /// A sentence for people.
     public var description: String {
         switch self {
-        case .cannotConnect(let path, let problem): "nobody answers at \(path): \(problem)"
+        case .cannotConnect(let path, let problem): "no server answers at \(path): \(problem)"
         case .disconnected: "the connection ended before the reply came"
         case .gone(let path, let waited, let problem):
-            "the connection was lost, and nobody has answered at \(path) for \(waited.components.seconds) s: \(problem)"
+            "the connection was lost, and no server answered at \(path) for \(waited.components.seconds) s: \(problem)"
         case .timedOut: "no reply came in time"
         case .malformed(let problem): "the reply cannot be read: \(problem)"
         case .service(let name, let parameters): parameters["message"]?.stringValue ?? "\(name) \(parameters)"

@@ -240,8 +240,8 @@ public final class VarlinkServer {
     ) throws(VarlinkServerError) -> Descriptor {
         guard path.utf8.count <= Sockets.longestPath else {
             throw VarlinkServerError(
-                description: "the socket's path is \(path.utf8.count) bytes long, \(Sockets.longestPath) is the "
-                    + "most that Linux takes: choose a shorter runtime_directory (\(path))"
+                description: "the socket path \(path) has \(path.utf8.count) bytes and Linux allows "
+                    + "\(Sockets.longestPath): choose a shorter runtime_directory"
             )
         }
         let occupant: FileStatus.Kind?

@@ -7,10 +7,10 @@ struct VarlinkServiceInterface {
     static let name = "org.varlink.service"
 
     static let description = """
-        # What every Varlink service offers.
+        # The interface that every Varlink service offers.
         interface org.varlink.service
 
-        # Who answers, and which interfaces are offered.
+        # Describes the service and lists its interfaces.
         method GetInfo() -> (
           vendor: string,
           product: string,

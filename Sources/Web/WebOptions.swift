@@ -29,12 +29,12 @@ public struct WebOptions: Hashable, Sendable {
     public static let usage = """
         Usage: torpor-web [--socket PATH] [--listen ADDRESS] [--token-file FILE] [--host NAME]… [--read-only]
 
-          --socket PATH      the control socket of torpord; without it the one that torpor finds
-          --listen ADDRESS   127.0.0.1:7878 (the default), [::1]:7878, a port of 127.0.0.1, or unix:/path
-          --token-file FILE  the first line is the token that gives access; without it one is made, and kept
-          --host NAME        a name by which a proxy is known; may be given several times
-          --read-only        nothing can be changed, whatever torpord allows
-          --assets DIR       the files of the page, for those who work on them
+          --socket PATH      use this control socket of torpord, not the one that torpor finds
+          --listen ADDRESS   listen at 127.0.0.1:7878 (default), [::1]:7878, a port of 127.0.0.1, or unix:/path
+          --token-file FILE  read the access token from its first line; default: make and keep one
+          --host NAME        accept this host name too, such as a proxy's; may be given several times
+          --read-only        refuse all changes, even those that torpord allows
+          --assets DIR       serve the page's files from here, for work on them
           --version          print the version
         """
 
@@ -56,7 +56,7 @@ public struct WebOptions: Hashable, Sendable {
                 let text = try value()
                 guard let address = ListenAddress(text) else {
                     throw Problem(
-                        description: "\(text) is no address to listen at: write 127.0.0.1:7878, [::1]:7878 or "
+                        description: "\(text) is not an address to listen at: write 127.0.0.1:7878, [::1]:7878 or "
                             + "unix:/path"
                     )
                 }
@@ -72,7 +72,7 @@ public struct WebOptions: Hashable, Sendable {
         }
         if !address.isLocal, tokenFile == nil {
             throw Problem(
-                description: "\(address) is reached from other machines: set a token with --token-file, or listen at "
+                description: "other machines can reach \(address): set a token with --token-file, or listen at "
                     + "127.0.0.1 behind a proxy with TLS"
             )
         }

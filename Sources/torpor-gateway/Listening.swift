@@ -22,10 +22,10 @@ enum Listening {
         let socket: Descriptor
         if let passed = PassedSocket.first() {
             socket = passed
-            surroundings.log.say(.info, "http: listens at the socket that it was passed")
+            surroundings.log.say(.info, "http: listening on the socket that was passed")
         } else {
             socket = try listen(endpoint.address)
-            surroundings.log.say(.info, "http: listens at \(endpoint.address)")
+            surroundings.log.say(.info, "http: listening on \(endpoint.address)")
         }
         return try HTTPServer(
             socket,
@@ -42,7 +42,7 @@ enum Listening {
             case .unix(let path): return try Sockets.listen(path: path, backlog: 1024)
             }
         } catch {
-            throw Problem(description: "cannot listen at \(address): \(error)")
+            throw Problem(description: "cannot listen on \(address): \(error)")
         }
     }
 }

@@ -54,7 +54,7 @@ final class MQTTSource {
                 isFinished.wake()
             }
             guard let source = MQTTSource(broker, password, surroundings) else {
-                surroundings.log.say(.error, "mqtt:\(broker.name): there is no memory, or a certificate is not usable")
+                surroundings.log.say(.error, "mqtt:\(broker.name): out of memory, or a certificate cannot be used")
                 return
             }
             source.run()
@@ -169,7 +169,11 @@ final class MQTTSource {
     private func connected(_ code: Int32, isResumed: Bool) {
         guard code == 0 else {
             let why = String(terminatedWire: mosquitto_connack_string(code))
-            surroundings.log.sayOften(.error, "\(sender) \(code)", "\(sender): \(broker.url) refuses: \(why)")
+            surroundings.log.sayOften(
+                .error,
+                "\(sender) \(code)",
+                "\(sender): \(broker.url) refuses the connection: \(why)"
+            )
             return
         }
         if !isConnected { surroundings.log.say(.info, "\(sender): connected to \(broker.url)") }
@@ -196,7 +200,7 @@ final class MQTTSource {
         // What it did not grant it is asked again with the next connection.
         if asked.isEmpty { isSubscribed = !isRefused }
         guard granted.contains(where: { $0 > 2 }) else { return }
-        surroundings.log.say(.error, "\(sender): \(broker.url) does not let this user subscribe to all that it shall")
+        surroundings.log.say(.error, "\(sender): \(broker.url) refuses some of the subscriptions of this user")
     }
 
     // MARK: Messages

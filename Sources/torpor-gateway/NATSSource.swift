@@ -92,7 +92,7 @@ final class NATSSource: Sendable {
         for subscription in subscriptions where subscription.rules.durable == nil {
             let status = subscription.begin(connection)
             if status != NATS_OK, !natsConnection_IsClosed(connection) {
-                say(.error, "\(subscription.rules.pattern) cannot be had: \(Self.text(status))")
+                say(.error, "cannot subscribe to \(subscription.rules.pattern): \(Self.text(status))")
             }
         }
         beginDurable(subscriptions.filter { $0.rules.durable != nil }, connection)
@@ -115,7 +115,7 @@ final class NATSSource: Sendable {
                 let problem = subscription.beginDurable(connection)
                 if let problem {
                     let name = "\(subscription.rules.pattern) of \(subscription.rules.stream ?? "JetStream")"
-                    say(.warning, "\(name) cannot be had: \(problem)")
+                    say(.warning, "cannot subscribe to \(name): \(problem)")
                 }
                 return problem == nil
             }

@@ -108,7 +108,7 @@ final class NATSSubscription: @unchecked Sendable {
         }
         switch Int(code.rawValue) {
         case 10_059: return "there is no stream \(rules.stream ?? "with the subject")"
-        case 10_039: return "its server has no JetStream for this account"
+        case 10_039: return "the server has no JetStream for this account"
         case 0: return NATSSource.text(status)
         default: return "\(NATSSource.text(status)), error \(code.rawValue) of JetStream"
         }
@@ -159,7 +159,7 @@ final class NATSSubscription: @unchecked Sendable {
     private func take(_ message: OpaquePointer, _ connection: OpaquePointer?) {
         let isRequest = natsMsg_GetReply(message) != nil
         guard let push = push(message) else {
-            return reply(message, connection, .refused("it is no message for an app"))
+            return reply(message, connection, .refused("it is not a message for an app"))
         }
         var pause = Backoff()
         while true {
@@ -170,7 +170,7 @@ final class NATSSubscription: @unchecked Sendable {
                 source.surroundings.log.sayOften(
                     .warning,
                     "\(push.sender) \(push.app)",
-                    "\(push.sender): \(push.app) \(push.topic): \(outcome.text); it waits here"
+                    "\(push.sender): \(push.app) \(push.topic): \(outcome.text); it waits in the gateway"
                 )
                 if source.surroundings.stop.wait(pause.next()) { return complain(outcome, push, "; it is lost") }
                 continue

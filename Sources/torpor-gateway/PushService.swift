@@ -20,7 +20,7 @@ final class PushService: HTTPService {
     func begin(_ head: HTTPHead) -> HTTPBeginning {
         let verdict =
             surroundings.stop.isRequested
-            ? .answer(HTTPAnswer(503, "the gateway is ending: try again", headers: ["Retry-After": "2"]))
+            ? .answer(HTTPAnswer(503, "the gateway is stopping: try again", headers: ["Retry-After": "2"]))
             : rules.judge(
                 method: head.method,
                 path: head.path,
@@ -30,7 +30,7 @@ final class PushService: HTTPService {
         switch verdict {
         case .answer(let answer):
             if answer.status == 401 {
-                surroundings.log.sayOften(.warning, "401", "somebody without a token of ours asked for \(head.path)")
+                surroundings.log.sayOften(.warning, "401", "a request for \(head.path) has no valid token")
             }
             return .answer(HTTPResponse(answer))
         case .open(let scene): return .take(SceneExchange(surroundings, scene))

@@ -12,8 +12,8 @@ import TorporAPI
 let usage = """
     Usage: torpor-gateway [--config FILE] [--check] [--version] [--help]
 
-      --config FILE  the configuration; without it \(GatewayLoader.defaultPath)
-      --check        read the configuration and the secrets, say what is wrong with them, and end
+      --config FILE  read the configuration FILE (default: \(GatewayLoader.defaultPath))
+      --check        check the configuration and the secrets, and exit
       --version      print the version
     """
 

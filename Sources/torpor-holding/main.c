@@ -365,7 +365,7 @@ int main(int count, char **words)
     setrlimit(RLIMIT_NOFILE, &files);
     prctl(PR_SET_DUMPABLE, 0);
     if (listener_count == 0 || read_page() < 0 || confine() < 0) {
-        fprintf(stderr, "torpor-holding: cannot begin: %s\n", strerror(errno));
+        fprintf(stderr, "torpor-holding: cannot start: %s\n", strerror(errno));
         return 1;
     }
     for (int i = 0; i < listener_count; i++) {

@@ -81,7 +81,7 @@ void keeper_take_milliseconds(const char *name, uint32_t *value)
     if (*end == 0 && number <= 3600000)
         *value = (uint32_t)number;
     else
-        keeper_log("%s=%s is no number of milliseconds up to an hour: %u is used", name, text, *value);
+        keeper_log("%s=%s is not a number of milliseconds up to an hour: using %u", name, text, *value);
 }
 
 bool keeper_watch_descriptor(int fd, uint32_t events, enum keeper_event event, uint32_t index)

@@ -64,7 +64,7 @@ static bool is_zombie(pid_t pid)
 
 static void shut_down(int signo)
 {
-    keeper_log("<5>asked to end while there is no torpord: the apps get SIGTERM");
+    keeper_log("<5>asked to stop while there is no torpord: sending SIGTERM to the apps");
     shutdown_signal = signo;
     signal_children(SIGTERM);
     torpord_set_delay(SHUTDOWN_GRACE);

@@ -124,7 +124,7 @@ void hold_inherit(void)
     const char *next = getenv("LISTEN_FDNAMES");
     struct inherited *all = count == 0 ? NULL : calloc((size_t)count, sizeof *all);
     if (count > 0 && all == NULL)
-        keeper_log("cannot take over what the service manager gives: %s", strerror(errno));
+        keeper_log("cannot take over the service manager's descriptors: %s", strerror(errno));
     for (int i = 0; all != NULL && i < count; i++) {
         struct inherited *one = &all[used];
         memcpy(one->name, "unknown", sizeof "unknown");

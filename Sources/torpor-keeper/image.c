@@ -63,7 +63,7 @@ void image_settled(pid_t pid)
     int fd = open(path, O_PATH | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &status) < 0) {
         if (errno != ENOENT && errno != ESRCH)  // it has ended since
-            keeper_log("cannot keep torpord's program for the case that an upgrade fails: %s", strerror(errno));
+            keeper_log("cannot keep torpord's program in case an upgrade fails: %s", strerror(errno));
         if (fd >= 0)
             close(fd);
         return;

@@ -61,7 +61,7 @@ void manager_setup(void)
         return;
     size_t length = strlen(path);
     if (length >= sizeof address.sun_path) {
-        keeper_log("NOTIFY_SOCKET is longer than a socket address can be: the service manager is not told anything");
+        keeper_log("NOTIFY_SOCKET is longer than a socket address can be: the service manager is not notified");
         return;
     }
     address.sun_family = AF_UNIX;
@@ -73,7 +73,7 @@ void manager_setup(void)
     if (retry_fd >= 0 && keeper_watch_descriptor(retry_fd, EPOLLIN, EVENT_MANAGER_RETRY, 0))
         manager_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (manager_fd < 0) {
-        keeper_log("cannot speak to the service manager: %s", strerror(errno));
+        keeper_log("cannot reach the service manager: %s", strerror(errno));
         return;
     }
     manager_present = true;
@@ -110,7 +110,7 @@ bool manager_send(const char *text, size_t size, int fd)
             return false;
         if (errno != EINTR) {
             if (!is_deaf)
-                keeper_log("the service manager was not told: %s", strerror(errno));
+                keeper_log("cannot notify the service manager: %s", strerror(errno));
             is_deaf = true;
             return true;  // it will not be better the next time
         }
@@ -124,7 +124,7 @@ void manager_tell(const char *text, size_t size)
     if (text_count == 0 && manager_send(text, size, -1))
         return;
     if (text_count == TEXTS) {
-        keeper_log("the service manager does not listen: %.*s is not told", (int)strcspn(text, "\n"), text);
+        keeper_log("the service manager reads no notifications: %.*s is dropped", (int)strcspn(text, "\n"), text);
         return;
     }
     struct text *one = &texts[(text_first + text_count++) % TEXTS];

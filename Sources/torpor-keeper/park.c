@@ -117,7 +117,7 @@ static bool is_within_limit(void)
     if (total < limit && total < room)
         return true;
     if (!said_limit)
-        keeper_log("the service manager is given %u descriptors and no more: those beyond will not outlive the service; "
+        keeper_log("the service manager stores %u descriptors at most: the others will not outlive the service; "
                    "raise FileDescriptorStoreMax= and LimitNOFILE=", total);
     said_limit = true;
     return false;

@@ -55,7 +55,7 @@ int resume_accepts(const char *text)
     unsigned long version = strtoul(text, &end, 10);
     if (*text >= '0' && *text <= '9' && *end == 0 && version >= 1 && version <= TORPOR_KEEPER_RESUME_VERSION)
         return 0;
-    keeper_log("cannot go on from a keeper's state of version %s: this program reads 1 to %u", text,
+    keeper_log("cannot resume from a keeper's state of version %s: this program reads 1 to %u", text,
                TORPOR_KEEPER_RESUME_VERSION);
     return 1;
 }
@@ -222,7 +222,7 @@ void resume_execute(void)
     char **arguments = calloc(count + 4, sizeof *arguments);
     int fd = arguments == NULL ? -1 : write_state();
     if (fd < 0) {
-        keeper_log("cannot write down what it holds, so it is not replaced: %s", strerror(errno));
+        keeper_log("cannot save its state, so it is not replaced: %s", strerror(errno));
         free(arguments);
         return;
     }
@@ -260,11 +260,11 @@ static const char *wrong_with(const struct torpor_keeper_resume *state, uint64_t
 {
     if (state->slot_count > TORPOR_KEEPER_SLOTS || state->name_count > TORPOR_KEEPER_NAME_COUNT
         || state->orphan_count > TORPOR_KEEPER_ORPHANS)
-        return "it holds more than fits here";
+        return "it has more entries than fit here";
     if (state->slot_count > 0
         && (state->slot_bytes != sizeof *table_slots || state->orphan_bytes != sizeof *table_orphans
             || state->process_bytes != sizeof(struct torpor_keeper_resume_process)))
-        return "its records have another size";
+        return "its records have a different size";
     return state->total_bytes != size || state->head_bytes != sizeof *state ? "it is damaged" : NULL;
 }
 
@@ -373,7 +373,7 @@ bool resume_open(const char *number, char **arguments)
     memcpy(&resumed, base, size < sizeof resumed ? size : sizeof resumed);
     bool known = resumed.magic == TORPOR_KEEPER_RESUME_MAGIC;
     if (known && resumed.version != TORPOR_KEEPER_RESUME_VERSION) {
-        keeper_log("cannot go on from a keeper's state of version %u: this program reads version %u", resumed.version,
+        keeper_log("cannot resume from a keeper's state of version %u: this program reads version %u", resumed.version,
                    TORPOR_KEEPER_RESUME_VERSION);
     } else if (known && size >= sizeof resumed && (wrong = wrong_with(&resumed, size)) == NULL) {
         resumed_base = base;
@@ -381,11 +381,11 @@ bool resume_open(const char *number, char **arguments)
         close(fd);
         return true;
     } else {
-        keeper_log("cannot go on from what the last keeper left: %s", wrong);
+        keeper_log("cannot resume from the last keeper's state: %s", wrong);
     }
     munmap((void *)base, size);
     if (known && resumed.writer >= 0 && strcmp(arguments[1], "--resume") == 0) {
-        keeper_log("<6>the keeper that wrote it goes on");
+        keeper_log("<6>the previous keeper continues");
         arguments[1] = "--resume-back";
         syscall(SYS_execveat, resumed.writer, "", arguments, keeper_environment, AT_EMPTY_PATH);
         keeper_log("could not run it: %s", strerror(errno));
@@ -398,7 +398,7 @@ void resume_restore(void)
     struct input input = {resumed_base + sizeof resumed, resumed_base + resumed_size};
     if (!read_table(&resumed) || !read_processes(&resumed, &input) || !read_names(&resumed, &input)
         || !read_texts(&resumed, &input))
-        keeper_log("<3>what the last keeper left is damaged: some of it is lost");
+        keeper_log("<3>the last keeper's state is damaged: some of it is lost");
     if (resumed.app_nofile_soft != 0) {
         keeper_nofile_soft = resumed.app_nofile_soft;
         keeper_nofile_hard = resumed.app_nofile_hard;

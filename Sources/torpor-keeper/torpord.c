@@ -193,7 +193,7 @@ void torpord_is_stuck(void)
 {
     if (stuck)
         return;
-    keeper_log("<3>torpord (pid %d) has not moved for %u ms: ended with SIGABRT, it is started again", (int)torpord_pid,
+    keeper_log("<3>torpord (pid %d) has not responded for %u ms: sent SIGABRT, restarting it", (int)torpord_pid,
                watch_milliseconds);
     stuck = true;
     kill(torpord_pid, SIGABRT);
@@ -276,11 +276,11 @@ void torpord_ended(int code, int status)
         return;
     }
     if (code == CLD_EXITED)
-        keeper_log("torpord exited with status %d; the apps run on", status);
+        keeper_log("torpord exited with status %d; the apps keep running", status);
     else
-        keeper_log("torpord was ended by signal %d (%s); the apps run on", status, strsignal(status));
+        keeper_log("torpord was ended by signal %d (%s); the apps keep running", status, strsignal(status));
     if (!settled && !asked && image_failed())
-        keeper_log("<3>%s ended before it had recovered: the program that worked before is started instead",
+        keeper_log("<3>%s ended before it had recovered: starting the program that worked before instead",
                    torpord_arguments[0]);
     if (keeper_now_milliseconds() - started_at >= STABLE_AFTER)
         next_delay = 0;

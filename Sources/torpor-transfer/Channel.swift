@@ -47,13 +47,13 @@ final class Channel {
     /// Half a message of a torpord that died, with what its follower said, is none: that is no reason to end.
     private static func command(_ bytes: ArraySlice<UInt8>) -> TransferCommand? {
         guard let json = try? JSON.parse(bytes) else {
-            ThisProcess.complain("torpor-transfer: leaving out a message that is no JSON")
+            ThisProcess.complain("torpor-transfer: ignoring a message that is not JSON")
             return nil
         }
         do throws(FieldError) {
             return try TransferCommand(json: json)
         } catch {
-            ThisProcess.complain("torpor-transfer: leaving out a command: \(error.field) \(error.problem)")
+            ThisProcess.complain("torpor-transfer: ignoring a command: \(error.field) \(error.problem)")
             return nil
         }
     }

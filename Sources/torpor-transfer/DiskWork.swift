@@ -42,7 +42,7 @@ struct DiskWork: Sendable {
                     throw DiskError(
                         .failed,
                         "doubt",
-                        "it was under way when what sends it was lost: the server may have it"
+                        "the upload was under way when torpor-transfer died: the server may have the file"
                     )
                 }
                 return .source(try openSource())
@@ -85,7 +85,7 @@ struct DiskWork: Sendable {
         }
         let source = TransferSource(status)
         if let earlier = order.source, earlier != source {
-            throw DiskError(.failed, "file-changed", "\(order.file) is not what it was when the transfer began")
+            throw DiskError(.failed, "file-changed", "\(order.file) has changed since the transfer began")
         }
         return SourceFile(descriptor, source)
     }
@@ -98,7 +98,7 @@ struct DiskWork: Sendable {
             guard status.kind == .regular else { throw Errno.notSupported }
             return PartFile(descriptor, digest, length: Int64(clamping: status.size))
         } catch {
-            throw DiskError(error, "the part", reason: "destination")
+            throw DiskError(error, "the partial file", reason: "destination")
         }
     }
 
@@ -121,17 +121,19 @@ struct DiskWork: Sendable {
         result { () throws(DiskError) in
             do throws(Errno) {
                 try part.begin(at: offset)
-                guard part.length == offset else { return .ended(DiskError(.retry, "disk", "the part changed").end) }
+                guard part.length == offset else {
+                    return .ended(DiskError(.retry, "disk", "the partial file changed").end)
+                }
                 let missing = max(0, (total ?? 0) - offset)
                 let free = try part.free()
                 if free - missing < order.minimumFree {
                     return .ended(
-                        DiskError(.space, "space", "\(missing) bytes are missing, and \(free) are free").end
+                        DiskError(.space, "space", "\(missing) more bytes are needed, and \(free) are free").end
                     )
                 }
                 return .begun
             } catch {
-                throw DiskError(error, "the part", reason: "destination")
+                throw DiskError(error, "the partial file", reason: "destination")
             }
         }
     }
@@ -153,13 +155,13 @@ struct DiskWork: Sendable {
                         DiskError(
                             wasResumed ? .retry : .failed,
                             "digest",
-                            "the SHA-256 is \(sha256), and should be \(wanted)"
+                            "the SHA-256 is \(sha256), but should be \(wanted)"
                         ).end
                     )
                 }
                 try part.synchronise()
             } catch {
-                throw DiskError(error, "the part", reason: "destination")
+                throw DiskError(error, "the partial file", reason: "destination")
             }
             return .ended(try move(part, try places.partsFolder(), end))
         }
@@ -186,7 +188,7 @@ struct DiskWork: Sendable {
             }
             try parts.synchronise()
         } catch {
-            throw DiskError(error, "the folder of parts", reason: "destination")
+            throw DiskError(error, "the folder of partial files", reason: "destination")
         }
     }
 

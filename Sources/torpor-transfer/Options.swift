@@ -19,11 +19,11 @@ struct Options: Sendable {
 
         Moves files between HTTP servers and an app's folders. torpord starts it, with a socket as descriptor 3.
 
-          --parts FOLDER   where files are until they are whole
-          --root FOLDER    a folder below which files are fetched and sent
-          --read PATH      a file to read besides, such as an authority's certificate
-          --stall SECONDS  how long a try may go without a byte; without it 60
-          --unconfined     do without Landlock
+          --parts FOLDER   keep files in FOLDER until they are complete
+          --root FOLDER    download to FOLDER and upload from it
+          --read PATH      allow PATH to be read too, such as a CA certificate
+          --stall SECONDS  end an attempt after SECONDS without a byte (default: 60)
+          --unconfined     run without Landlock
           --version        print the version
         """
 
@@ -51,12 +51,12 @@ struct Options: Sendable {
             case "--read": readable.append(value)
             default:
                 guard let seconds = Int(value), (1...86_400).contains(seconds) else {
-                    throw Mistake(sentence: "--stall needs seconds, 1 to 86400")
+                    throw Mistake(sentence: "--stall needs a number of seconds from 1 to 86400")
                 }
                 stall = seconds
             }
         }
-        guard !parts.isEmpty, !roots.isEmpty else { throw Mistake(sentence: "--parts and --root are needed") }
+        guard !parts.isEmpty, !roots.isEmpty else { throw Mistake(sentence: "--parts and --root are required") }
     }
 
     /// What certificates, the resolver and OpenSSL read. `/lib` is for what the C library loads for names in nsswitch.conf.

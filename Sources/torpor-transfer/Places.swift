@@ -41,7 +41,7 @@ struct Places: Sendable {
         do throws(Errno) {
             return try Folder(parts, followLinks: true, entersMounts: true)
         } catch {
-            throw DiskError(.retry, "disk", "the folder of parts: \(error)")
+            throw DiskError(.retry, "disk", "the folder of partial files: \(error)")
         }
     }
 

@@ -171,7 +171,7 @@ final class Request {
         head.take(UnsafeRawBufferPointer(start: line, count: count))
         guard head.size <= ResponseHead.most else {
             failure =
-                DiskError(.retry, "connection", "the head of the answer has more than \(ResponseHead.most) bytes").end
+                DiskError(.retry, "connection", "the head of the response has more than \(ResponseHead.most) bytes").end
             return 0
         }
         return count
@@ -198,7 +198,7 @@ final class Request {
             return false
         }
         if let total = transfer.total, length > total {
-            failure = DiskError(.retry, "length", "the server sends more than the \(total) bytes that it said").end
+            failure = DiskError(.retry, "length", "the server sends more than the \(total) bytes that it announced").end
             return false
         }
         do throws(Errno) {
@@ -206,7 +206,7 @@ final class Request {
             service.digest(transfer)
             return true
         } catch {
-            failure = DiskError(error, "the part", reason: "destination").end
+            failure = DiskError(error, "the partial file", reason: "destination").end
             return false
         }
     }

@@ -264,7 +264,7 @@ extension TransferService {
             if let part = transfer.part, transfer.order.minimumFree > 0, let free = try? part.free(),
                 free < transfer.order.minimumFree
             {
-                end(transfer, DiskError(.space, "space", "\(free) bytes are free").end)
+                end(transfer, DiskError(.space, "space", "only \(free) bytes are free").end)
             } else if let source = transfer.source, !source.isUnchanged {
                 end(transfer, Request.changed(transfer.order))
             }

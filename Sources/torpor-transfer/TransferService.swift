@@ -154,7 +154,7 @@ final class TransferService {
         }
         if code == 0 && !request.head.isComplete {
             drop(transfer)
-            end(transfer, DiskError(.retry, "connection", "the connection was closed in the head of the answer").end)
+            end(transfer, DiskError(.retry, "connection", "the connection was closed in the head of the response").end)
             return
         }
         guard let verdict, wasJudged else {

@@ -36,7 +36,7 @@ extension Transfer {
         let isSuccess = (200...299).contains(head.status)
         if head.status == 401, login != nil {
             var end = TransferEnd.of(head, bytes: bytes, now: Self.now)
-            end.message = "the server does not take the login (status 401)"
+            end.message = "the server rejects the login (status 401)"
             return .ended(end)
         }
         guard order.direction == .download else {
@@ -59,7 +59,7 @@ extension Transfer {
                 DiskError(
                     .failed,
                     "encoding",
-                    "the server sends the file packed (\(encoding)), which it was not asked for"
+                    "the server sends the file encoded (\(encoding)), which was not requested"
                 ).end
             )
         }
@@ -90,7 +90,7 @@ extension Transfer {
         var end = DiskError(
             .retry,
             "proxy-login",
-            "\(name) wants to know who asks: give it an entry in transfers.credentials, or a login in its URL"
+            "\(name) requires a login: give it an entry in transfers.credentials, or a login in its URL"
         ).end
         end.status = 407
         return end
@@ -104,11 +104,11 @@ extension Transfer {
 
     private func redirect(_ status: Int, _ location: String) -> Verdict {
         guard let target = Self.resolve(location, from: url) else {
-            return .ended(DiskError(.failed, "redirects", "the server redirects to what is no URL").end)
+            return .ended(DiskError(.failed, "redirects", "the server redirects to something that is not a URL").end)
         }
         let allow = order.allow.compactMap(WebPattern.init)
         guard allow.count == order.allow.count else {
-            return .ended(DiskError(.failed, "not-allowed", "where it may be redirected to cannot be read").end)
+            return .ended(DiskError(.failed, "not-allowed", "the patterns of transfers.allow cannot be read").end)
         }
         do throws(TransferRefusal) {
             let next = try Redirect.follow(

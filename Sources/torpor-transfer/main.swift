@@ -41,7 +41,7 @@ do throws(Errno) {
             writable: options.roots + [options.parts]
         )
     }
-    guard curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK else { fail("libcurl cannot begin", 1) }
+    guard curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK else { fail("libcurl cannot be started", 1) }
     try TransferService(options).run()
 } catch {
     fail("\(error)", 1)

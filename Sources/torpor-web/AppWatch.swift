@@ -39,7 +39,7 @@ enum AppWatch {
                         return true
                     }
                     if next == nil {
-                        state.samples.pause("nobody has looked for \(Hub.interest.components.seconds / 60) minutes")
+                        state.samples.pause("no page was open for \(Hub.interest.components.seconds / 60) minutes")
                     }
                     deadline = next
                     return nil

@@ -54,7 +54,7 @@ enum EventWatch {
             return "torpord ended the connection"
         } catch {
             switch error {
-            case .disconnected: return "torpord is gone: waiting for the next one"
+            case .disconnected: return "torpord is gone: waiting for it to come back"
             default: return "\(error)"
             }
         }

@@ -12,7 +12,7 @@ final class Hub: Sendable {
         var apps = AppTable()
         var events = EventRing(capacity: 1000)
         var samples = SampleRing(capacity: 1800, age: 3_600_000_000)
-        var supervisor: JSON = ["connected": false, "message": "torpord was not asked yet"]
+        var supervisor: JSON = ["connected": false, "message": "torpord was not reached yet"]
         var pages: [Int: HTTPStream] = [:]
         var nextPage = 1
         /// When somebody looked last.

@@ -22,8 +22,8 @@ enum TokenStore {
         let line = Array((text.split(separator: "\n").first ?? "").utf8).filter { $0 != 13 }
         guard line.count >= Bearer.shortest else {
             throw Problem(
-                description: "the token in \(path) has \(line.count) bytes, and could be guessed: make one of at least "
-                    + "\(Bearer.shortest), as ‘openssl rand -hex 32’ does"
+                description: "the token in \(path) has only \(line.count) bytes and could be guessed: use at least "
+                    + "\(Bearer.shortest), as from ‘openssl rand -hex 32’"
             )
         }
         return line
@@ -43,7 +43,7 @@ enum TokenStore {
             if let folder = File.parent(of: path) { try File.makeDirectories(folder, mode: 0o700) }
             try File.replace(path, token + [10], mode: 0o600)
         } catch {
-            throw Problem(description: "cannot keep a token in \(path): \(error): name another file with --token-file")
+            throw Problem(description: "cannot save a token in \(path): \(error): name another file with --token-file")
         }
         return token
     }

@@ -19,7 +19,7 @@ final class WebService: HTTPService {
     private let assets: Assets
     private let answers: Answers
     private let doers: WorkPool
-    private static let onlyShows = "this dashboard only shows: it was started with --read-only"
+    private static let onlyShows = "this dashboard is read-only: it was started with --read-only"
     private let tries = Monitor(TryLimit(most: 10))
 
     init(_ options: WebOptions, token: [UInt8]?, socket: String) throws {
@@ -50,7 +50,7 @@ final class WebService: HTTPService {
 
     private func judge(_ head: HTTPHead) -> HTTPBeginning {
         guard hosts.allows(head.header("Host")) else {
-            return .answer(HTTPResponse(421, "this is the dashboard of Torpor, which has another name: see --host"))
+            return .answer(HTTPResponse(421, "this dashboard does not go by that name: add it with --host"))
         }
         guard let route = WebRoute(path: head.path) else { return .answer(HTTPResponse(404, "there is nothing here")) }
         guard route.methods.contains(head.method) else {
@@ -130,7 +130,7 @@ final class WebService: HTTPService {
     /// Why something is not changed that somebody with access asks for; nil: it is.
     private func refusalOfPost(_ head: HTTPHead, _ route: WebRoute) -> HTTPResponse? {
         guard head.header("X-Torpor-Request") != nil else {
-            return HTTPResponse(403, "what changes something has the header X-Torpor-Request: 1")
+            return HTTPResponse(403, "a request that changes something needs the header X-Torpor-Request: 1")
         }
         let isOurs = OriginRule.allows(
             origin: head.header("Origin"),
@@ -138,10 +138,10 @@ final class WebService: HTTPService {
             host: head.header("Host"),
             hasBearer: head.header("Authorization") != nil || !access.needsToken || route == .session
         )
-        guard isOurs else { return HTTPResponse(403, "this does not come from the dashboard's own page") }
+        guard isOurs else { return HTTPResponse(403, "the request does not come from the dashboard's own page") }
         if route.changesApp, isReadOnly { return HTTPResponse(403, Self.onlyShows) }
         if let length = head.header("Content-Length").flatMap({ UInt64($0) }), length > UInt64(PostExchange.limit) {
-            return HTTPResponse(413, "that is too much")
+            return HTTPResponse(413, "the body is too large")
         }
         return nil
     }
@@ -192,7 +192,7 @@ final class WebService: HTTPService {
         .later { later in
             let isTaken = pool.submit { link in later.answer(job(link).secured) }
             guard !isTaken else { return }
-            let busy = HTTPResponse(503, "too many requests wait: try again", headers: [("Retry-After", "1")])
+            let busy = HTTPResponse(503, "too many requests are waiting: try again", headers: [("Retry-After", "1")])
             later.answer(busy.secured)
         }
     }

@@ -15,8 +15,8 @@ package struct Torpor: ParsableCommand {
             APP is a name, a glob in quotes ('web@*') or tag:NAME. The supervisor is found by --socket, else \
             $TORPOR_MANAGER_SOCKET, else in the default runtime directory.
 
-            Exit status: 0 done; 1 it failed; 2 usage or configuration; 3 the app is not running (status); 4 unknown \
-            app, or no supervisor answers.
+            Exit status: 0 done; 1 failed; 2 wrong usage or configuration; 3 the app is not running (status); 4 \
+            unknown app, or no supervisor answers.
             """,
         version: "torpor \(TorporVersion.text)",
         groupedSubcommands: [
@@ -30,7 +30,7 @@ package struct Torpor: ParsableCommand {
                 ]
             ),
             CommandGroup(
-                name: "Have apps do something",
+                name: "Control apps",
                 subcommands: [
                     Start.self, Stop.self, Restart.self, Foreground.self, Open.self, Background.self, Suspend.self,
                     Resume.self,
@@ -114,25 +114,25 @@ package struct Torpor: ParsableCommand {
     /// Verbs of other supervisors, and what they are called here.
     private static let habits = [
         "reread": "‘torpor apply --diff’ shows what an edited file would change",
-        "update": "‘torpor apply’ reads the configuration again, and touches only what changed",
-        "reload": "‘torpor apply’ reads the configuration; of an app: ‘torpor restart APP’, ‘torpor signal HUP APP’",
-        "daemon-reload": "‘torpor apply’ reads the configuration again, and touches only what changed",
-        "add": "write the app into the configuration, then ‘torpor apply’",
-        "remove": "take the app out of the configuration, then ‘torpor apply’",
-        "delete": "take the app out of the configuration, then ‘torpor apply’",
+        "update": "‘torpor apply’ reloads the configuration and touches only what changed",
+        "reload": "‘torpor apply’ reloads the configuration; for an app: ‘torpor restart APP’, ‘torpor signal HUP APP’",
+        "daemon-reload": "‘torpor apply’ reloads the configuration and touches only what changed",
+        "add": "add the app to the configuration, then ‘torpor apply’",
+        "remove": "remove the app from the configuration, then ‘torpor apply’",
+        "delete": "remove the app from the configuration, then ‘torpor apply’",
         "scale": "set instances of the app in the configuration, then ‘torpor apply’",
         "tail": "‘torpor logs APP -f’ shows what an app writes",
         "fg": "‘torpor logs APP -f’ shows what an app writes",
         "maintail": "‘torpor events -f’ shows what torpord does (journalctl -u torpord where it is a service)",
-        "clear": "logs are rotated by themselves (log_max_size, log_max_age); a file that you remove is begun anew",
-        "flush": "logs are rotated by themselves (log_max_size, log_max_age); a file that you remove is begun anew",
+        "clear": "torpord rotates logs itself (log_max_size, log_max_age) and recreates a file that you remove",
+        "flush": "torpord rotates logs itself (log_max_size, log_max_age) and recreates a file that you remove",
         "freeze": "did you mean ‘torpor suspend APP’, which stops an app and keeps it in memory?",
         "pause": "did you mean ‘torpor suspend APP’, which stops an app and keeps it in memory?",
         "sleep": "did you mean ‘torpor suspend APP’, which stops an app and keeps it in memory?",
         "wake": "did you mean ‘torpor foreground APP’, or ‘torpor resume APP’ to have it run in the background?",
         "thaw": "did you mean ‘torpor foreground APP’, or ‘torpor resume APP’ to have it run in the background?",
-        "save": "did you mean ‘torpor app state save FILE’? Where each app was sent last is saved by itself",
-        "resurrect": "did you mean ‘torpor start APP’? After a boot apps are by themselves where they were sent last",
+        "save": "did you mean ‘torpor app state save FILE’? torpord saves each app's state itself",
+        "resurrect": "did you mean ‘torpor start APP’? After a boot torpord restores the state of each app",
         "is-active": "did you mean ‘torpor health APP’? Its exit status is 0 if the app is up",
         "is-failed": "did you mean ‘torpor health APP’? Its exit status is 1 if the app is not up",
         "version": "did you mean ‘torpor --version’?",
@@ -143,7 +143,7 @@ package struct Torpor: ParsableCommand {
         "describe": "‘torpor status APP’ shows everything about an app",
         "show": "‘torpor status APP’ shows everything about an app",
         "up": "‘torpord --config FILE’ is the supervisor, ‘torpor start APP’ launches an app",
-        "down": "‘torpor stop APP’ ends an app, SIGTERM to torpord all of them",
+        "down": "‘torpor stop APP’ ends an app; SIGTERM to torpord ends all of them",
         "shutdown": "SIGTERM ends torpord with all its apps (Ctrl-C in its terminal, systemctl stop torpord)",
         "quit": "SIGTERM ends torpord with all its apps (Ctrl-C in its terminal, systemctl stop torpord)",
         "enable": "apps are launched with the supervisor, unless they have launch = \"on-demand\"",

@@ -14,7 +14,7 @@ for (argument, number) in zip(CommandLine.arguments, 0...) {
         continue
     }
     ThisProcess.complain(
-        "torpor: the argument “\(Terminal.harmless(argument))” is not UTF-8: names, URLs and values are taken as UTF-8 alone"
+        "torpor: the argument “\(Terminal.harmless(argument))” is not UTF-8: names, URLs and values must be UTF-8"
     )
     ThisProcess.exit(2)
 }

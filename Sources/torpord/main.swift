@@ -9,13 +9,13 @@ import Supervisor
 let usage = """
     Usage: torpord [--config FILE] [--check] [--version] [--help]
 
-      --config FILE  the configuration; without it /etc/torpor/torpor.toml as root,
-                     $XDG_CONFIG_HOME/torpor/torpor.toml as a user
-      --check        read the configuration, say what is wrong with it, and end
-      --version      print the version
+      --config FILE  read this configuration instead of /etc/torpor/torpor.toml (root) or
+                     $XDG_CONFIG_HOME/torpor/torpor.toml (other users)
+      --check        check the configuration, report its errors, and exit
+      --version      print the version, and exit
 
-    Where it writes: $RUNTIME_DIRECTORY, $STATE_DIRECTORY and $LOGS_DIRECTORY; without them
-    /run/torpor, /var/lib/torpor and /var/log/torpor as root, and as a user
+    torpord writes to $RUNTIME_DIRECTORY, $STATE_DIRECTORY and $LOGS_DIRECTORY; without them to
+    /run/torpor, /var/lib/torpor and /var/log/torpor as root, and as a user to
     $XDG_RUNTIME_DIR/torpor, $XDG_STATE_HOME/torpor and $XDG_STATE_HOME/torpor/log.
     """
 
@@ -99,7 +99,7 @@ do throws(StartError) {
     ThisProcess.exit(try supervisor.run())
 } catch {
     guard ThisProcess.parent == keeper else {
-        StartLog.tell("torpord: ", "torpor-keeper is gone before it could be asked anything: starting another one")
+        StartLog.tell("torpord: ", "torpor-keeper ended before torpord could reach it: starting another one")
         fail(Keeper.become(arguments: Array(CommandLine.arguments.dropFirst())), 1)
     }
     fail(error.description, 1)

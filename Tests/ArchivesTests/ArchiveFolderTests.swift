@@ -110,7 +110,7 @@ import Varlink
             Issue.record("not refused")
             return
         }
-        #expect(sentence.contains("not of the app's user"))
+        #expect(sentence.contains("not owned by the app's user"))
     }
 
     @Test("a directory of the app that is a link by now is not followed")
@@ -154,7 +154,7 @@ import Varlink
             Issue.record("not refused")
             return
         }
-        #expect(sentence.contains("stays as it was"))
+        #expect(sentence.contains("the earlier one is unchanged"))
         #expect(kept == "one")
     }
 

@@ -111,7 +111,7 @@ import VarlinkServer
         try end(archives, .failed)
         #expect(archives.kept() == nil && archives.aside() == "bad")
         #expect(archives.shell.app("web").restoration == nil)
-        #expect(archives.told("goes on without its saved state").count == 1)
+        #expect(archives.told("continues without its saved state").count == 1)
         try archives.shell.start("web")
         #expect(archives.given.last == .some(nil))
         archives.shell.engine.deliver(.ready, to: 0)
@@ -159,7 +159,7 @@ import VarlinkServer
         try archives.shell.request(.stop(.stopped), "web")
         try archives.rest()
         #expect(archives.kept() == nil && archives.aside() == nil)
-        #expect(archives.told("goes on without").isEmpty)
+        #expect(archives.told("continues without").isEmpty)
     }
 
     @Test("Once the app is ready its end says nothing of the archive") func readyFirst() throws {
@@ -289,7 +289,7 @@ import VarlinkServer
         give(nil, "notes", by: geteuid() + 2)
         try archives.turn { failures.count == 3 }
         guard case .refused(let why) = failures[2] else { return #expect(Bool(false), "\(failures)") }
-        #expect(why.contains("not of the app's user"))
+        #expect(why.contains("not owned by the app's user"))
         #expect(archives.kept() == "one")
         // Who runs as root may have given its user up: the caller's own files are the app's.
         give(nil, "notes")

@@ -61,13 +61,16 @@ import WireText
                 closes: false,
                 comes: "hello"
             ),
-            Answer(parts: ["HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello"], comes: "breaks off its answer"),
+            Answer(
+                parts: ["HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello"],
+                comes: "closed the connection before the end of its answer"
+            ),
             Answer(parts: ["HTTP/1.1 404 Not Found\r\n\r\nhello"], comes: "answers 404"),
             Answer(parts: ["HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n"], comes: "answers 302"),
-            Answer(parts: ["SSH-2.0-OpenSSH\r\n\r\n"], comes: "gives no answer of HTTP"),
-            Answer(parts: ["HTTP/1.1 200 OK\r\n"], comes: "gives no answer of HTTP"),
-            Answer(parts: [], comes: "gives no answer of HTTP"),
-            Answer(parts: [String(repeating: "x", count: 66 << 10)], closes: false, comes: "gives no answer of HTTP"),
+            Answer(parts: ["SSH-2.0-OpenSSH\r\n\r\n"], comes: "does not answer in HTTP"),
+            Answer(parts: ["HTTP/1.1 200 OK\r\n"], comes: "does not answer in HTTP"),
+            Answer(parts: [], comes: "does not answer in HTTP"),
+            Answer(parts: [String(repeating: "x", count: 66 << 10)], closes: false, comes: "does not answer in HTTP"),
             Answer(
                 parts: ["HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\nhello"],
                 closes: false,

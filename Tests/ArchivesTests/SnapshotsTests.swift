@@ -217,7 +217,7 @@ import VarlinkServer
             }
         }
         give("QUJD")
-        #expect(outcomes == [.failure(.refused("a snapshot is of an app in the background, and web is active"))])
+        #expect(outcomes == [.failure(.refused("only an app in the background has a snapshot: web is active"))])
         try archives.shell.request(.background, "web")
         give("QUJD")
         give("REVGRw==")

@@ -79,9 +79,9 @@ struct DiagnosticTests {
             ("grace = 5", "9: apps.web.grace: expected a duration, found an integer: write \"5s\""),
             ("grace = 1.5", "9: apps.web.grace: expected a duration, found a float: write \"1.5s\""),
             ("grace = \"5\"", "9: apps.web.grace: \"5\" has no unit: write \"5s\""),
-            ("grace = \"5sec\"", "9: apps.web.grace: \"sec\" is no unit of time: use us, ms, s, min, h or d"),
+            ("grace = \"5sec\"", "9: apps.web.grace: \"sec\" is not a unit of time: use us, ms, s, min, h or d"),
             ("grace = \"-5s\"", "9: apps.web.grace: \"-5s\" is negative: write \"5s\""),
-            ("grace = \"soon\"", "9: apps.web.grace: \"soon\" is no number with a unit: write \"5s\""),
+            ("grace = \"soon\"", "9: apps.web.grace: \"soon\" is not a number with a unit: write \"5s\""),
             ("grace = \"\"", "9: apps.web.grace: it is empty: write \"5s\""),
             ("grace = \"1m1h\"", "9: apps.web.grace: the units of \"1m1h\" must go from the largest to the smallest"),
             ("grace = \"99999999d\"", "9: apps.web.grace: \"99999999d\" is too long: the longest is \"36500d\""),
@@ -92,7 +92,7 @@ struct DiagnosticTests {
             ),
             (
                 "expiry_warning = \"none\"",
-                "18: apps.web.expiry_warning: \"none\" is not possible here: write a duration like \"5s\""
+                "18: apps.web.expiry_warning: \"none\" is not allowed here: write a duration like \"5s\""
             ),
             ("extension_limit = \"0s\"", "19: apps.web.extension_limit: must be longer than zero"),
             // Sizes
@@ -103,7 +103,8 @@ struct DiagnosticTests {
             ("memory_limit = \"64\"", "16: apps.web.memory_limit: \"64\" has no unit: write \"64B\" or \"64MiB\""),
             (
                 "memory_limit = \"64 Zebras\"",
-                "16: apps.web.memory_limit: \" Zebras\" is no unit of size: use B, KiB, MiB, GiB, TiB, KB, MB, GB or TB"
+                "16: apps.web.memory_limit: \" Zebras\" is not a unit of size: "
+                    + "use B, KiB, MiB, GiB, TiB, KB, MB, GB or TB"
             ),
             ("memory_limit = \"0B\"", "16: apps.web.memory_limit: must be more than zero; \"none\" switches it off"),
             ("memory_limit = \"99999999TB\"", "16: apps.web.memory_limit: \"99999999TB\" is too large"),
@@ -117,11 +118,11 @@ struct DiagnosticTests {
                 "26: apps.web.restart_backoff.factor: 0.5 is out of range: from 1.0 to 100.0"
             ),
             ("success_exit_status = [256]", "24: apps.web.success_exit_status[0]: 256 is out of range: from 0 to 255"),
-            ("limits.nofile = -1", "17: apps.web.limits.nofile: -1 is out of range: from 0; \"unlimited\" for none"),
+            ("limits.nofile = -1", "17: apps.web.limits.nofile: -1 is negative: write 0 or more, or \"unlimited\""),
             // Signals
             (
                 "stop_signal = \"SIGTREM\"",
-                "15: apps.web.stop_signal: \"SIGTREM\" is no signal; did you mean \"SIGTERM\"?"
+                "15: apps.web.stop_signal: \"SIGTREM\" is not a signal; did you mean \"SIGTERM\"?"
             ),
             (
                 "stop_signal = 15",
@@ -137,21 +138,24 @@ struct DiagnosticTests {
             ),
             // Values with a form of their own
             ("umask = 27", "9: apps.web.umask: expected a string of octal digits, found an integer: write \"0027\""),
-            ("umask = \"0999\"", "9: apps.web.umask: \"0999\" is no octal mode up to \"0777\""),
+            ("umask = \"0999\"", "9: apps.web.umask: \"0999\" is not an octal mode up to \"0777\""),
             (
                 "limits.nofile = \"many\"",
-                "17: apps.web.limits.nofile: \"many\" is no limit: write 4096, \"unlimited\" or \"SOFT:HARD\""
+                "17: apps.web.limits.nofile: \"many\" is not a limit: write 4096, \"unlimited\" or \"SOFT:HARD\""
             ),
-            ("limits.tasks = 0", "16: apps.web.limits.tasks: must be one number from 1, or \"unlimited\""),
-            ("limits.tasks = \"1:2\"", "16: apps.web.limits.tasks: must be one number from 1, or \"unlimited\""),
+            ("limits.tasks = 0", "16: apps.web.limits.tasks: must be a single number of 1 or more, or \"unlimited\""),
+            (
+                "limits.tasks = \"1:2\"",
+                "16: apps.web.limits.tasks: must be a single number of 1 or more, or \"unlimited\""
+            ),
             (
                 "resources.active.cpu_max = 50",
                 "28: apps.web.resources.active.cpu_max: expected a share of one processor like \"50%\", found an integer"
             ),
             (
                 "resources.active.cpu_max = \"half\"",
-                "28: apps.web.resources.active.cpu_max: \"half\" is no share of a processor: write \"50%\" for half of one, "
-                    + "\"200%\" for two, at least \"1%\", or \"none\""
+                "28: apps.web.resources.active.cpu_max: \"half\" is not a share of a processor: write \"50%\" for half "
+                    + "of one, \"200%\" for two, at least \"1%\", or \"none\""
             ),
             (
                 "resources.active = { memory_high = \"1MiB\", memory_low = \"2MiB\" }",
@@ -160,7 +164,7 @@ struct DiagnosticTests {
             ("limits.core = \"2:1\"", "15: apps.web.limits.core: the soft limit of \"2:1\" is above the hard one"),
             (
                 "environment.\"A=B\" = \"\"",
-                "13: apps.web.environment.\"A=B\": the name of a variable must not be empty nor contain ="
+                "13: apps.web.environment.\"A=B\": the name of a variable must not be empty or contain ="
             ),
             ("environment_file = \"-\"", "20: apps.web.environment_file: must name a file after -"),
             (
@@ -190,14 +194,15 @@ struct DiagnosticTests {
             ),
             (
                 "snapshot = { http = \"ftp://x\" }",
-                "21: apps.web.snapshot.http: \"ftp://x\" is no address beginning with http://"
+                "21: apps.web.snapshot.http: \"ftp://x\" does not begin with http://"
             ),
             ("title = \"\"", "9: apps.web.title: must not be empty"),
             (
                 "title = [\"a\"]",
-                "9: apps.web.title: expected a string, or a table of strings by languages, with default, found an array"
+                "9: apps.web.title: expected a string, or a table of strings by language, with the key default, "
+                    + "found an array"
             ),
-            ("title = { de = \"a\" }", "9: apps.web.title: needs default, for all other languages"),
+            ("title = { de = \"a\" }", "9: apps.web.title: needs the key default, for all other languages"),
             (
                 "title = { default = \"a\", d3 = \"b\" }",
                 "26: apps.web.title.d3: must be \"default\" or a language, such as \"de\" or \"pt-BR\""
@@ -216,35 +221,35 @@ struct DiagnosticTests {
             ),
             (
                 "ready = { tcp = \"localhost\" }",
-                "17: apps.web.ready.tcp: \"localhost\" is no address with a port: write \"127.0.0.1:8000\""
+                "17: apps.web.ready.tcp: \"localhost\" is not an address with a port: write \"127.0.0.1:8000\""
             ),
             (
                 "ready = { tcp = \"localhost:70000\" }",
-                "17: apps.web.ready.tcp: \"localhost:70000\" is no address with a port: write \"127.0.0.1:8000\""
+                "17: apps.web.ready.tcp: \"localhost:70000\" is not an address with a port: write \"127.0.0.1:8000\""
             ),
             (
                 "ready = { http = \"https://a\" }",
-                "18: apps.web.ready.http: \"https://a\" is no address beginning with http://"
+                "18: apps.web.ready.http: \"https://a\" does not begin with http://"
             ),
             (
                 "ready = { http = \"http://a b\" }",
-                "18: apps.web.ready.http: \"http://a b\" is no address: write \"http://127.0.0.1:8000/health\""
+                "18: apps.web.ready.http: \"http://a b\" is not an address: write \"http://127.0.0.1:8000/health\""
             ),
             // Accounts
             (
                 "user = \"nobdy\"",
-                "8: warning: apps.web.user: there is no user \"nobdy\" on this machine: the app is not launched before "
-                    + "there is one"
+                "8: warning: apps.web.user: there is no user \"nobdy\" on this machine: the app is not launched until "
+                    + "the user exists"
             ),
             (
                 "group = \"nobdy\"",
-                "9: warning: apps.web.group: there is no group \"nobdy\" on this machine: the app is not launched before "
-                    + "there is one"
+                "9: warning: apps.web.group: there is no group \"nobdy\" on this machine: the app is not launched "
+                    + "until the group exists"
             ),
             (
                 "supplementary_groups = [\"nobdy\"]",
                 "24: warning: apps.web.supplementary_groups: there is no group \"nobdy\" on this machine: the app is not "
-                    + "launched before there is one"
+                    + "launched until the group exists"
             ),
             // Keys that do not go together
             (
@@ -262,17 +267,17 @@ struct DiagnosticTests {
             ("expiry_warning = \"30s\"", "18: apps.web.expiry_warning: must be shorter than task_time"),
             (
                 "background_modes = [\"voip\"]\nkeep_alive = \"9min\"",
-                "line 4 14: apps.web.keep_alive: must be 10min at least: write \"10min\", or lower keep_alive_minimum of "
-                    + "[supervisor]"
+                "line 4 14: apps.web.keep_alive: must be at least 10min: write \"10min\", or lower keep_alive_minimum "
+                    + "of [supervisor]"
             ),
             (
                 "keep_alive = \"10min\"",
                 "14: warning: apps.web.keep_alive: does nothing without background_modes = [\"voip\"]"
             ),
-            ("answers = true", "11: warning: apps.web.answers: there is nothing to answer without signals"),
+            ("answers = true", "11: warning: apps.web.answers: does nothing without signals"),
             (
                 "signals.refresh = \"SIGHUP\"",
-                "9: warning: apps.web.signals.refresh: does nothing: no app is told refresh yet"
+                "9: warning: apps.web.signals.refresh: does nothing: Torpor does not send refresh yet"
             ),
             (
                 "background_modes = [\"external-accessory\", \"fetch\"]",
@@ -284,7 +289,7 @@ struct DiagnosticTests {
             ),
             (
                 "wake_after_force_quit = [\"localtion\"]",
-                "25: warning: apps.web.wake_after_force_quit: \"localtion\" is no background mode; did you mean "
+                "25: warning: apps.web.wake_after_force_quit: \"localtion\" is not a background mode; did you mean "
                     + "\"location\"?"
             ),
         ]
@@ -309,7 +314,8 @@ struct DiagnosticTests {
             ("[apps.\".a\"]\nexec = [\"a\"]", "1:7: apps.\".a\": a name must not begin with . or -"),
             (
                 "[apps.\"a@1\"]\nexec = [\"a\"]",
-                "1:7: apps.\"a@1\": the name must not contain @: it stands before an instance's number or a scene's name"
+                "1:7: apps.\"a@1\": the name must not contain @, which separates it from an instance's number or a "
+                    + "scene's name"
             ),
             ("[apps.\"\"]\nexec = [\"a\"]", "1:7: apps.\"\": a name has from 1 to 64 characters"),
             ("apps.web = 4", "1:12: apps.web: expected a table: write [apps.web], found an integer"),
@@ -320,8 +326,8 @@ struct DiagnosticTests {
             ("[supervisor]\nonexit = 1", "2:1: supervisor.onexit: there is no such key; did you mean \"on_exit\"?"),
             (
                 "[supervisor]\nsession = \"c 1\"",
-                "2:11: supervisor.session: \"c 1\" is neither \"auto\" nor \"none\", a seat such as \"seat0\", nor the "
-                    + "identifier of a session as ‘loginctl’ shows it"
+                "2:11: supervisor.session: \"c 1\" is not \"auto\", \"none\", a seat such as \"seat0\" or the ID of a "
+                    + "session as ‘loginctl’ shows it"
             ),
             (
                 "[supervisor]\nmemory.settling = \"0s\"",
@@ -333,7 +339,7 @@ struct DiagnosticTests {
             ),
             (
                 "[supervisor.memory]\nwarning_available = \"60%\"",
-                "2:21: supervisor.memory.warning_available: \"60%\" is no part of memory: write \"0%\" to \"50%\""
+                "2:21: supervisor.memory.warning_available: \"60%\" is not a share of memory: write \"0%\" to \"50%\""
             ),
             (
                 "[supervisor.memory]\ncritical_available = \"20%\"",
@@ -341,7 +347,7 @@ struct DiagnosticTests {
             ),
             (
                 "[supervisor.memory]\nwarning_stall = \"2s\"",
-                "2:17: supervisor.memory.warning_stall: is out of each second: write \"10ms\" to \"1s\""
+                "2:17: supervisor.memory.warning_stall: must be from 10ms to 1s: it is a time within each second"
             ),
             (
                 "[supervisor]\nmain = \"wbe\"\n[apps.web]\nexec = [\"a\"]",
@@ -349,11 +355,12 @@ struct DiagnosticTests {
             ),
             (
                 "[supervisor]\nmain = \"web\"\n[apps.web]\nexec = [\"a\"]\ninstances = 2",
-                "2:8: supervisor.main: \"web\" has instances, and one of them is meant: write \"web@1\""
+                "2:8: supervisor.main: \"web\" has instances: write the name of one, such as \"web@1\""
             ),
             (
                 "[supervisor]\npolicies = [\"mobil\"]\n[policies.mobile]\npath = \"a\"",
-                "2:12: supervisor.policies: no [policies.mobil] says where the policy \"mobil\" is; did you mean \"mobile\"?"
+                "2:12: supervisor.policies: there is no [policies.mobil] for the policy \"mobil\"; did you mean "
+                    + "\"mobile\"?"
             ),
             (
                 "[supervisor]\npolicies = [\"a\"]\n[policies.a]\n",
@@ -362,7 +369,7 @@ struct DiagnosticTests {
             ),
             (
                 "[supervisor]\npolicies = [\"server\"]",
-                "2:12: supervisor.policies: no [policies.server] says where the policy \"server\" is: write it, with "
+                "2:12: supervisor.policies: there is no [policies.server] for the policy \"server\": add it, with "
                     + "path = \"libServerPolicy.so\""
             ),
             (
@@ -444,7 +451,7 @@ struct DiagnosticTests {
                 "torpor.toml:2:32: apps.a.requires: the apps wait for each other: a → b → c → a",
                 "torpor.toml:5:29: apps.d.after: the apps wait for each other: d → d",
                 "torpor.toml:6:29: apps.e.after: there is no app \"x\"",
-                "torpor.toml:6:29: apps.e.after: there is no instance \"b@3\": they are \"b@1\" to \"b@2\"",
+                "torpor.toml:6:29: apps.e.after: there is no instance \"b@3\": the instances are \"b@1\" to \"b@2\"",
             ]
         )
     }

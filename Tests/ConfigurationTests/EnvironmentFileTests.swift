@@ -37,8 +37,9 @@ struct EnvironmentFileTests {
         "mistakes are said with their line",
         arguments: [
             ("A=1\nB", "e:2: expected NAME=VALUE"), ("A=\"x\ny", "e:1: the quote is not closed"),
-            ("1A=1", "e:1: \"1A\" is no name: use letters, digits and _"),
-            ("=1", "e:1: \"\" is no name: use letters, digits and _"), ("A=\0", "e:1: a value must not contain NUL"),
+            ("1A=1", "e:1: \"1A\" is not a variable name: use letters, digits and _"),
+            ("=1", "e:1: \"\" is not a variable name: use letters, digits and _"),
+            ("A=\0", "e:1: a value must not contain NUL"),
         ]
     )
     func mistakes(text: String, complaint: String) {

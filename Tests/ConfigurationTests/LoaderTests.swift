@@ -236,8 +236,8 @@ struct LoaderTests {
         ])
         #expect(
             complaints(twice) == [
-                "torpor.toml:2:7: apps.web: is declared already at a.toml:2",
-                "torpor.toml:5:11: supervisor.on_exit: is said already at a.toml:1",
+                "torpor.toml:2:7: apps.web: is already declared at a.toml:2",
+                "torpor.toml:5:11: supervisor.on_exit: is already set at a.toml:1",
             ]
         )
         let again = load(["torpor.toml": "include = [\"a.toml\", \"?.toml\"]", "a.toml": "apps.a.exec = [\"a\"]"])

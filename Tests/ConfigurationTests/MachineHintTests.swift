@@ -48,8 +48,8 @@ import Testing
         }
         #expect(
             warnings("exec = [\"python3\", \"-u\", \"serve.py\"]") == [
-                "torpor.toml:2:8: warning: apps.web.exec: \"serve.py\" is looked for in /, where the app begins: write directory = "
-                    + "\"/etc/torpor\""
+                "torpor.toml:2:8: warning: apps.web.exec: \"serve.py\" is looked up in /, the app's working "
+                    + "directory: write directory = \"/etc/torpor\""
             ]
         )
         #expect(warnings("exec = [\"node\", \"./sub/main.js\"]").count == 1)

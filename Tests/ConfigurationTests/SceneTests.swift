@@ -65,9 +65,12 @@ import Testing
     @Test(
         "What scenes cannot have is refused in a sentence",
         arguments: [
-            ("[[apps.a.sockets]]\nstream = \"127.0.0.1:80\"\n", "would be the address of all scenes"),
-            ("[[apps.a.sockets]]\nstream = \"/run/a\"\n", "would be the address of all scenes"),
-            ("[[apps.a.sockets]]\nstream = \"/run/%s\"\nsymlinks = [\"/run/b\"]\n", "would be the link of all scenes"),
+            ("[[apps.a.sockets]]\nstream = \"127.0.0.1:80\"\n", "would be the same address for every scene"),
+            ("[[apps.a.sockets]]\nstream = \"/run/a\"\n", "would be the same address for every scene"),
+            (
+                "[[apps.a.sockets]]\nstream = \"/run/%s\"\nsymlinks = [\"/run/b\"]\n",
+                "would be the same symlink for every scene"
+            ),
             ("instances = 2\n", "instances or scenes, not both"),
             ("launch = \"foreground\"\n", "are launched when they are opened"),
         ]
@@ -114,12 +117,12 @@ import Testing
         for key in ["requires", "after"] {
             for name in ["a", "a@x"] {
                 let text = a + "scenes = {}\n[apps.b]\nexec = [\"b\"]\n\(key) = [\"\(name)\"]\n"
-                #expect(problems(text).contains("is a template of scenes, and nothing can wait for those"))
+                #expect(problems(text).contains("is a template of scenes, which no app can wait for"))
             }
         }
         #expect(
             problems("[supervisor]\nmain = \"a\"\n" + a + "scenes = {}\n").contains(
-                "is a template of scenes, and runs never itself"
+                "is a template of scenes, which never runs itself"
             )
         )
         // A default of all apps is no mistake of the template's.
@@ -127,7 +130,7 @@ import Testing
         #expect(configuration.templates.first?.launch == .onDemand)
         // Scenes that do the same, but for a variable.
         let same = try load("[apps.a]\nexec = [\"/bin/a\"]\nscenes = {}\n").get()
-        #expect(same.warnings.contains { $0.message.contains("differ by $TORPOR_SCENE alone") })
+        #expect(same.warnings.contains { $0.message.contains("differ only in $TORPOR_SCENE") })
     }
 
     @Test("An app with scenes inside is an app, launched when somebody wants it, and has a delegate")
@@ -141,10 +144,10 @@ import Testing
         #expect(launched.apps.first?.launch == .background)
         let wrong: [(String, String)] = [
             ("[apps.a]\nexec = [\"/bin/a\"]\n", "write ready = \"delegate\""),
-            (head + "exits_on_suspend = true\n", "stays when they leave the foreground"),
-            (head + "type = \"oneshot\"\n", "a oneshot app shows no scenes"),
+            (head + "exits_on_suspend = true\n", "keeps running when they leave the foreground"),
+            (head + "type = \"oneshot\"\n", "a oneshot app cannot have scenes"),
             (head + "instances = 2\n", "instances or scenes, not both"),
-            (head + "signals = { sceneDidDisconnect = \"SIGUSR1\" }\n", "no signal says which scene it is about"),
+            (head + "signals = { sceneDidDisconnect = \"SIGUSR1\" }\n", "a signal cannot say which scene it is about"),
         ]
         for (text, complaint) in wrong {
             guard case .failure(let problems) = load(text + "scenes = { inside = true }\n") else {

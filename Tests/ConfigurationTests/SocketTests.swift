@@ -44,21 +44,21 @@ struct SocketTests {
         arguments: [
             ("[{ name = \"x\" }]", "needs exactly one of stream, datagram and seqpacket"),
             ("[{ stream = \"1\", datagram = \"1\" }]", "needs exactly one of"), ("[{ stream = 80 }]", "write \"80\""),
-            ("[{ stream = \"localhost:80\" }]", "is no address: write a port like \"8080\""),
+            ("[{ stream = \"localhost:80\" }]", "is not an address: write a port like \"8080\""),
             ("[{ seqpacket = \"80\" }]", "seqpacket sockets have a path"),
             ("[{ stream = \"80\", mode = \"0600\" }]", "is only for sockets with a path"),
             ("[{ stream = \"/s\", no_delay = true }]", "is only for TCP sockets"),
-            ("[{ datagram = \"80\", backlog = 3 }]", "is only for sockets with connections"),
-            ("[{ datagram = \"80\", user = true }]", "is only for TCP sockets: of others"),
-            ("[{ stream = \"127.0.0.1:80\", bind_ipv6_only = \"both\" }]", "is only for sockets of all addresses"),
+            ("[{ datagram = \"80\", backlog = 3 }]", "is only for stream and seqpacket sockets"),
+            ("[{ datagram = \"80\", user = true }]", "is only for TCP sockets: on others"),
+            ("[{ stream = \"127.0.0.1:80\", bind_ipv6_only = \"both\" }]", "is only for sockets on all addresses"),
             ("[{ stream = \"80\", defer_accept = \"1500ms\" }]", "must be whole seconds"),
             ("[{ stream = \"80\", name = \"a:b\" }]", "a name has up to 64"),
             ("[{ stream = \"80\", naem = \"a\" }]", "did you mean \"name\"?"),
             (
                 "[{ stream = \"80\", name = \"x\" }, { stream = \"81\", name = \"x\" }]",
-                "there is a socket \"x\" already"
+                "another socket is already named \"x\""
             ),
-            ("[{ stream = \"80\" }, { stream = \"80\" }]", "is an address of \"a\" already"),
+            ("[{ stream = \"80\" }, { stream = \"80\" }]", "is already an address of \"a\""),
             ("[{ stream = \"80\" }]\ninstances = 2", "put %i into it, or write reuse_port = true"),
             (
                 "[{ stream = \"80\" }]\n[apps.b]\nexec = [\"b\"]\nsockets = [{ stream = \"80\" }]",

@@ -57,10 +57,10 @@ import TransferProtocol
     @Test(
         "What cannot be is said, with what can",
         arguments: [
-            ("allow = [\"ftp://h/\"]", "no pattern of URLs"),
-            ("allow = [\"https://a.*.example\"]", "no pattern of URLs"),
-            ("allow = [\"*\"]", "no pattern of URLs"), ("allow = \"https://h\"", "expected an array"),
-            ("window = \"at night\"", "no time of the day"), ("limit = 0", "out of range"),
+            ("allow = [\"ftp://h/\"]", "not a pattern of http or https URLs"),
+            ("allow = [\"https://a.*.example\"]", "not a pattern of http or https URLs"),
+            ("allow = [\"*\"]", "not a pattern of http or https URLs"), ("allow = \"https://h\"", "expected an array"),
+            ("window = \"at night\"", "not a time window"), ("limit = 0", "out of range"),
             ("authorities = { \"https://h\" = \"ca.pem\" }", "not the name of a host"),
             ("authorities = { \"h:1\" = \"ca.pem\" }", "not the name of a host"),
             ("credentials = { h = { user = \"me\" } }", "secret is missing"),
@@ -78,9 +78,9 @@ import TransferProtocol
         arguments: [
             ("{ url = \"http://h/\" }", "name is missing"), ("{ name = \"a\" }", "url is missing"),
             ("{ name = \"a/b\", url = \"http://h/\" }", "a name has from 1"),
-            ("{ name = \"a\", url = \"ftp://h/\" }", "no URL of http or https"),
-            ("{ name = \"a\", url = \"http://me@h/\" }", "no URL of http or https"),
-            ("{ name = \"a\", url = \"http://h/ b\" }", "no URL of http or https"),
+            ("{ name = \"a\", url = \"ftp://h/\" }", "not an http or https URL"),
+            ("{ name = \"a\", url = \"http://me@h/\" }", "not an http or https URL"),
+            ("{ name = \"a\", url = \"http://h/ b\" }", "not an http or https URL"),
             ("{ name = \"a\", url = \"http://h/\", every = \"1ms\" }", "at least"), ("7", "expected a table"),
             ("{ name = \"a\", url = \"http://h/\" }, { name = \"a\", url = \"http://i/\" }", "a"),
         ]

@@ -128,7 +128,7 @@ import Varlink
         let events = try FakeEvents(Self.toml("device = \"\(Self.strap)\"\non = [\"connect\"]"))
         events.host.full = [0]
         connect(events, true)
-        #expect(events.told("is not told of the connection of the Bluetooth device Strap", of: "heart").count == 1)
+        #expect(events.told("is not notified of the connection of the Bluetooth device Strap", of: "heart").count == 1)
         events.host.full = []
         let heart = events.app("heart")
         events.configure("heart") { $0.backgroundModes = [] }

@@ -117,7 +117,7 @@ import Testing
         client.close()
         try served.awaitInput()
         try events.wait("it was woken") { !events.woken("web").isEmpty }
-        #expect(events.woken("web") == ["the end of what comes on a connection with \(name)"])
+        #expect(events.woken("web") == ["the end of input on a connection with \(name)"])
         _ = listener
     }
 

@@ -117,7 +117,7 @@ import Testing
         try events.shell.request(.evict, "web")
         listener.close()
         try events.pass(.seconds(1))
-        #expect(events.woken("web") == (isRestarted ? ["its end in its sleep"] : []))
+        #expect(events.woken("web") == (isRestarted ? ["its end while suspended"] : []))
         #expect(events.ports("web") == (isRestarted ? [] : [port.text]))
     }
 

@@ -99,7 +99,7 @@ import Testing
         let next = specification(folder("s")) { $0.symlinks = [folder("b"), folder("c")] }
         let warnings = socket.change(to: next, SocketAccounts())
         #expect(
-            warnings == ["its socket http (\(folder("s"))) has the receive_buffer that it had until it is bound anew"]
+            warnings == ["its socket http (\(folder("s"))) keeps its receive_buffer until it is bound again"]
         )
         #expect(["a", "b", "c"].map { File.exists(folder($0)) } == [false, true, true])
         #expect(socket.change(to: next, SocketAccounts()) == [], "nothing is otherwise")
@@ -132,9 +132,9 @@ import Testing
         let other = try port.listen()
         let served = try Sockets.listen(path: folder("served"))
         let cases: [(SocketAddress, String)] = [
-            (.path(folder("file")), "something that is no socket is there: remove it"),
+            (.path(folder("file")), "something that is not a socket is there: remove it"),
             (.path(folder("served")), "another program listens there"),
-            (.ipv4(port.host, port.number), "the address is in use: ‘ss -lnp’ shows by whom"),
+            (.ipv4(port.host, port.number), "the address is in use: ‘ss -lnp’ shows by which process"),
             (.ipv4("192.0.2.7", port.number), "this machine does not have that address, at least not yet"),
             (.ipv6("fe80::1", port.number, interface: "nowhere0"), "there is no such network interface"),
         ]

@@ -67,7 +67,7 @@ import Testing
             while clients.count < count { clients.append(try port.connect()) }
             try events.wait("\(count) connections wait") { try waiting() == count }
         }
-        func told() -> [String] { events.shell.told(of: "web").filter { $0.contains("hardly room") } }
+        func told() -> [String] { events.shell.told(of: "web").filter { $0.contains("is nearly full") } }
         try connect(until: 3)
         #expect(told() == [])
         try connect(until: 4)

@@ -204,13 +204,13 @@ import Varlink
     @Test("gpsd is asked while somebody wants to know") func asked() throws {
         let events = try FakeEvents(Self.toml("updates = \"continuous\""))
         let mode = events.wakes.locationMode
-        #expect(mode.check?.value?.hasPrefix("not asked") == true)
+        #expect(mode.check?.value?.hasPrefix("not in use") == true)
         try events.shell.start("guide")
-        #expect(mode.check?.value?.hasPrefix("not asked") == false)
+        #expect(mode.check?.value?.hasPrefix("not in use") == false)
         try events.shell.request(.stop(.stopped), "guide")
-        #expect(mode.check?.value?.hasPrefix("not asked") == true)
+        #expect(mode.check?.value?.hasPrefix("not in use") == true)
         events.configure("guide") { $0.location.updates = .significant }
-        #expect(mode.check?.value?.hasPrefix("not asked") == false)
+        #expect(mode.check?.value?.hasPrefix("not in use") == false)
         try events.leave("guide")
         #expect(mode.check == nil)
         hear(events, 0)

@@ -59,7 +59,7 @@ import Testing
         #expect(events.shell.state("web") == .notRunning && events.topics("web") == [], "it is not begun yet")
         try events.begin()
         try events.wait(for: .background, of: "web")
-        #expect(events.woken("web") == ["\(folder("f")), which is there"])
+        #expect(events.woken("web") == ["the existence of \(folder("f"))"])
         #expect(events.topics("web") == ["path:it"] && tellings(events) == [folder("f")])
     }
 

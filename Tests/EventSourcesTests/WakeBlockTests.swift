@@ -53,7 +53,7 @@ import Testing
         #expect(events.machine("web").blocksWaking == nil)
         try end.end(events)
         #expect(events.machine("web").blocksWaking == end.block)
-        #expect(events.happen(mail: .note()) == "is not launched by events until somebody starts it")
+        #expect(events.happen(mail: .note()) == "is not launched by events until a user starts it")
         #expect(events.state("web") == .notRunning && events.mail().count == 1)
         #expect(events.app("web").pendingWake == nil)
         #expect(events.told("is not woken by its timer: it is not launched").count == 1)

@@ -63,18 +63,18 @@ import Testing
     @Test(
         "that is wrong is refused with a sentence at its place",
         arguments: [
-            ("", "nothing would come"),
+            ("", "no messages would arrive"),
             ("[gatewy]", "did you mean \"gateway\"?"),
             ("[gateway.http]", "has no tokens"),
             (
                 "[gateway.http]\nlisten = \"nowhere\"\n[[gateway.http.tokens]]\nname=\"a\"\nsecret=\"a\"",
-                "is no address"
+                "is not an address"
             ),
             ("[[gateway.http.tokens]]\nname = \"a\"", "secret is missing"),
-            ("[[gateway.nats]]\nurl = \"nats://h\"", "nothing would come"),
+            ("[[gateway.nats]]\nurl = \"nats://h\"", "no messages would arrive"),
             ("[[gateway.nats]]\nurl = \"mqtt://h\"", "write \"nats://HOST:PORT\""),
-            ("[[gateway.nats]]\nurl = \"nats://user:pass@h\"", "must not name who this is"),
-            ("[[gateway.mqtt]]\nurl = \"mqtt://h:x\"", "no port that is a number"),
+            ("[[gateway.nats]]\nurl = \"nats://user:pass@h\"", "must not contain a login"),
+            ("[[gateway.mqtt]]\nurl = \"mqtt://h:x\"", "a port that is not a number"),
             (
                 "[[gateway.nats]]\nurl=\"nats://h\"\n[[gateway.nats.subscriptions]]\nsubject=\"a..b\"\napp=\"x\"",
                 "has an empty part"

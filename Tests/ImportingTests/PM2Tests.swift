@@ -48,16 +48,16 @@ struct PM2Tests {
         #expect(try app(#""script":"a.js","max_restarts":0"#).rules.backoff.limit == 10_000)
         let file = #"{"apps":[{"script":"a.js","restart_delay":100}]}"#
         let remarks = try Imported("ecosystem.json", file).result.remarks
-        #expect(remarks.contains { $0.text.hasPrefix("Without max_restarts no app is given up") })
+        #expect(remarks.contains { $0.text.hasPrefix("Without max_restarts Torpor gives up no app") })
     }
 
     @Test(
         "a value that means nothing is told",
         arguments: [
-            (#""kill_timeout":"abc""#, "kill_timeout"), (#""env":"PORT=3""#, "env is a text"),
+            (#""kill_timeout":"abc""#, "kill_timeout"), (#""env":"PORT=3""#, "env is a string"),
             (#""autorestart":"perhaps""#, "autorestart"), (#""max_restarts":"x""#, "max_restarts"),
             (#""min_uptime":[1]"#, "min_uptime"), (#""cwd":{}"#, "cwd"), (#""env_production":[1]"#, "env_production"),
-            (#""cron_restart":"never""#, "no time that cron knows"),
+            (#""cron_restart":"never""#, "not a time in cron's syntax"),
         ]
     )
     func values(member: String, word: String) throws {
@@ -155,11 +155,14 @@ struct PM2Tests {
 
     @Test("a program is not run, and what is no JSON is refused")
     func wrong() {
-        #expect(refusal("ecosystem.config.js", "module.exports = {}")?.contains("is a program, and is not run") == true)
         #expect(
-            refusal("ecosystem.json", "module.exports = { apps: [] }")?.contains("is a program, and is not run") == true
+            refusal("ecosystem.config.js", "module.exports = {}")?.contains("is a program, which is not run") == true
         )
-        #expect(refusal("ecosystem.json", "{\"apps\":\n")?.contains("is no JSON") == true)
+        #expect(
+            refusal("ecosystem.json", "module.exports = { apps: [] }")?.contains("is a program, which is not run")
+                == true
+        )
+        #expect(refusal("ecosystem.json", "{\"apps\":\n")?.contains("is not JSON") == true)
         #expect(refusal("ecosystem.json", "{ apps: [") != nil && refusal("ecosystem.json", "4") != nil)
     }
 }

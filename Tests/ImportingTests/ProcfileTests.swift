@@ -55,7 +55,8 @@ struct ProcfileTests {
         #expect(found.result.remarks.contains { $0.text.contains("Line 2") && $0.line == 2 })
         #expect(
             refusal("Procfile", "web bundle\n")
-                == "/srv/app/Procfile names no program: line 1, \"web bundle\", has no colon behind a name, and is left out"
+                == "/srv/app/Procfile names no program: line 1, \"web bundle\", has no colon after a name, "
+                + "and is left out"
         )
         #expect(refusal("Procfile", "") != nil)
     }
@@ -65,7 +66,7 @@ struct ProcfileTests {
         arguments: ["root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1::/:/bin/sh\n", "passwd: files systemd\n", "a: b\n"]
     )
     func other(text: String) {
-        #expect(refusal("passwd", text)?.contains("looks like no configuration that can be imported") == true)
+        #expect(refusal("passwd", text)?.contains("does not look like a configuration that can be imported") == true)
         #expect(refusal("passwd", text, kind: .procfile) == nil)
     }
 

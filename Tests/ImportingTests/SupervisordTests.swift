@@ -42,7 +42,7 @@ struct SupervisordTests {
     @Test("what is another for every program is said once")
     func general() throws {
         let found = try Imported("supervisord.conf", "[program:a]\ncommand=cat\n[program:b]\ncommand=b\n")
-        for start in ["Programs read from /dev/null", "SUPERVISOR_ENABLED", "No program is given up"] {
+        for start in ["Standard input is /dev/null", "SUPERVISOR_ENABLED", "No program is given up"] {
             #expect(found.result.remarks.count { $0.text.hasPrefix(start) } == 1, "\(found.result.remarks)")
         }
         #expect(found.remarks("a").isEmpty)
@@ -202,12 +202,12 @@ struct SupervisordTests {
     func output() throws {
         let keys = "numprocs=2\nstdout_logfile=/var/log/none/w_%(process_num)02d.log\n"
         let found = try Imported("supervisord.conf", "[program:w]\ncommand=w\n" + keys)
-        #expect(found.remarks("w").contains { $0.contains("/w_%(process_num)02d.log, which stdout_logfile says") })
+        #expect(found.remarks("w").contains { $0.contains("/w_%(process_num)02d.log (stdout_logfile)") })
         let none = "stdout_logfile=NONE\nstdout_logfile_maxbytes=1MB\nstderr_logfile_maxbytes=1MB\n"
         let silent = try Imported("supervisord.conf", "[program:w]\ncommand=w\n" + none).remarks("w")
         #expect(
             silent.filter { $0.contains("maxbytes") }
-                == ["stdout_logfile_maxbytes and stderr_logfile_maxbytes say nothing: there is no file"]
+                == ["stdout_logfile_maxbytes and stderr_logfile_maxbytes have no effect: there is no file"]
         )
     }
 

@@ -110,7 +110,7 @@ struct SystemdTests {
     func host() throws {
         let found = try Imported("web.service", "[Service]\nExecStart=/bin/w %H %l\n")
         #expect(try found["web"].exec == ["/bin/w", "box.example.org", "box"])
-        #expect(found.remarks("web").contains { $0.contains("%H of ExecStart is \"box.example.org\"") })
+        #expect(found.remarks("web").contains { $0.contains("%H of ExecStart becomes \"box.example.org\"") })
     }
 
     @Test(
@@ -144,7 +144,7 @@ struct SystemdTests {
         let socket = "[Socket]\nListenStream=8080\n"
         let found = try Imported("web.service", ["web.service": text, "web.socket": socket])
         #expect(try found["web"].launch == .onDemand && found["web"].sockets.isEmpty)
-        #expect(found.remarks("web").contains { $0.contains("would run as root, and its sockets stand as comments") })
+        #expect(found.remarks("web").contains { $0.contains("only by hand, and its sockets are commented out") })
         #expect(found.result.toml.contains("# sockets = "))
         let named = try Imported(
             "web.service",

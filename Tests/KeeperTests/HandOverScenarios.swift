@@ -21,7 +21,7 @@ extension Scenarios {
         #expect(bench.log.isEmpty, "a hand-over is no failure: \(bench.log)")
         // Without SETTLED it is a death like any other, and damped like any other.
         for _ in 0..<2 { try bench.handOver() }
-        #expect(bench.log.contains("torpord exited with status 0; the apps run on"))
+        #expect(bench.log.contains("torpord exited with status 0; the apps keep running"))
         #expect(bench.log.contains("starting it again in 100 ms"))
         try bench.end(one)
     }
@@ -129,7 +129,7 @@ extension Scenarios {
         try bench.handOver()
         #expect(bench.keeper.isFallback && bench.keeper.instance == instance + 2)
         #expect(bench.log.contains("\(program) ended before it had recovered"))
-        #expect(bench.log.contains("the program that worked before is started instead"))
+        #expect(bench.log.contains("starting the program that worked before instead"))
         // It stays so when that one dies as well, settled or not.
         try bench.killTorpord()
         try bench.becomeTorpord()

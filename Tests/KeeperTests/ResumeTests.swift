@@ -82,7 +82,7 @@ struct ResumeTests {
             var answer = try refused(program, newer, bench)
             #expect(answer.exit.status == .exited(1))
             #expect(
-                answer.output.contains("cannot go on from a keeper's state of version 9: this program reads version 1")
+                answer.output.contains("cannot resume from a keeper's state of version 9: this program reads version 1")
             )
 
             for (index, damage) in [
@@ -91,7 +91,7 @@ struct ResumeTests {
             ].enumerated() {
                 answer = try refused(program, damage, bench)
                 #expect(answer.exit.status == .exited(1), "\(index)")
-                #expect(answer.output.contains("cannot go on from what the last keeper left"), "\(answer.output)")
+                #expect(answer.output.contains("cannot resume from the last keeper's state"), "\(answer.output)")
                 #expect(!answer.output.contains("Sanitizer") && !answer.output.contains("runtime error"))
             }
             answer = try refused(program, [], bench)
@@ -108,7 +108,7 @@ struct ResumeTests {
             withUnsafeBytes(of: Int32(4)) { newer.replaceSubrange(12..<16, with: $0) }
             let answer = try refused(Bench.program, newer, passing: [writer.raw], bench)
             #expect(answer.exit.status == .exited(0))
-            #expect(answer.output.contains("the keeper that wrote it goes on\n--resume-back 3 /usr/bin/python3"))
+            #expect(answer.output.contains("the previous keeper continues\n--resume-back 3 /usr/bin/python3"))
         }
     }
 
@@ -128,7 +128,7 @@ struct ResumeTests {
             for version in ["9", "0", "", "x", "1x", "-1"] {
                 let answer = try accepts(version)
                 #expect(answer.status == .exited(1), "\(version)")
-                #expect(answer.output.contains("cannot go on from a keeper's state of version \(version):"))
+                #expect(answer.output.contains("cannot resume from a keeper's state of version \(version):"))
             }
         }
     }

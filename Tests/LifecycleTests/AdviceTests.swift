@@ -41,7 +41,7 @@ import Testing
         for request in [Request.stop(.stopped), .forceQuit] {
             try fleet.ask(.start(background: false), "web")
             try fleet.ask(request, "web")
-            #expect(fleet.refusal(.goal(.active), "web")?.contains("only a person starts it again") == true)
+            #expect(fleet.refusal(.goal(.active), "web")?.contains("only a user starts it again") == true)
             #expect(fleet.state("web") == .notRunning)
         }
     }
@@ -119,7 +119,7 @@ import Testing
         var fleet = try fleet(AppDefinition(name: "web"))
         let crash = AppEvent.mainExited(.exited(code: 1))
         try fleet.ask(.start(background: false), "web")
-        #expect(fleet.refusal(.restart(after: .seconds(1)), "web")?.contains("is not about to be started") == true)
+        #expect(fleet.refusal(.restart(after: .seconds(1)), "web")?.contains("for a delayed restart") == true)
         fleet.tell(crash, "web")
         try fleet.advise(.restart(after: .seconds(30)), "web")
         #expect(fleet.coordinator.nextDeadline(fleet.id("web")) == fleet.now + .seconds(30))
@@ -129,7 +129,7 @@ import Testing
         try fleet.advise(.giveUp, "web")
         let machine = fleet.coordinator.machine(fleet.id("web"))
         #expect(machine.failed && machine.nextDeadline == nil)
-        #expect(fleet.refusal(.goal(.active), "web")?.contains("only a person") == true)
+        #expect(fleet.refusal(.goal(.active), "web")?.contains("only a user") == true)
         try fleet.ask(.start(background: false), "web")
         #expect(fleet.state("web") == .active)
     }
@@ -142,7 +142,7 @@ import Testing
         #expect(asked.map(\.app) == [fleet.id("db")] && asked.map(\.action) == [.askForAdmission(.dependency)])
         #expect(fleet.coordinator.waitsForAdmission(fleet.id("db")))
         #expect(!fleet.coordinator.waitsForAdmission(fleet.id("web")))
-        #expect(fleet.refusal(.admit, "web")?.contains("does not wait for a policy") == true)
+        #expect(fleet.refusal(.admit, "web")?.contains("is not waiting for a policy") == true)
         try fleet.advise(.admit, "db")
         #expect(fleet.state("db") == .active && fleet.coordinator.waitsForAdmission(fleet.id("web")))
         try fleet.advise(.refuse, "web")

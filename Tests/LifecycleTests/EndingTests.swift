@@ -73,7 +73,7 @@ struct EndingTests {
         _ = try bench.ask(.stop(.stopped))
         #expect(try bench.ask(.forceQuit) == [.killProcesses])
         #expect(try bench.end(done).reason == .forceQuit)
-        #expect(bench.refusal(.wake(Wake())) == "is not launched by events until somebody starts it")
+        #expect(bench.refusal(.wake(Wake())) == "is not launched by events until a user starts it")
         #expect(try bench.ask(.start(background: false)) == [.requestLaunch])
     }
 

@@ -123,7 +123,7 @@ struct EvictionTests {
         _ = try bench.ask(.evict)
         #expect(try bench.ask(.forceQuit) == [.killProcesses])
         #expect(try bench.end(.signaled(9, coreDumped: false)).reason == .forceQuit)
-        #expect(bench.refusal(.wake(Wake())) == "is not launched by events until somebody starts it")
+        #expect(bench.refusal(.wake(Wake())) == "is not launched by events until a user starts it")
     }
 
     @Test("a supervisor that takes over in the middle gives it the ordinary grace, and the reason stays")

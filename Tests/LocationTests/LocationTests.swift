@@ -159,7 +159,7 @@ import Testing
         }
         #expect(fixes == 0 && client.release == nil && client.lastFix == nil)
         #expect(
-            reasons.count == 1 && reasons.first?.contains("user \(own) runs what answers there") ?? false,
+            reasons.count == 1 && reasons.first?.contains("user \(own) runs the server there") ?? false,
             "\(reasons)"
         )
         #expect(client.trouble == reasons.first)
@@ -185,7 +185,7 @@ import Testing
             if let peer, sent < flood.count {
                 do { sent += try Descriptor.write(peer.raw, Array(flood[sent...])) ?? 0 } catch { sent = flood.count }
             }
-            return client.trouble == "what answers at this address is no gpsd"
+            return client.trouble == "the server at this address is not gpsd"
         }
         // It comes again after a second, and this time somebody speaks as it should.
         try turn {

@@ -33,7 +33,7 @@ import Testing
         #expect(memory.host.letGo == ["a purgeable-cache"])
         #expect(app.store.entries.map(\.name) == ["cache"])
         #expect(
-            memory.told(of: "a") == ["drops 1024 KiB that it called purgeable: memory is short (warning)"]
+            memory.told(of: "a") == ["drops 1024 KiB of purgeable memory: memory is short (warning)"]
         )
         #expect(try File.read(dropped.raw, at: 0, maximum: 1 << 21).allSatisfy { $0 == 0 })
         #expect(try File.read(kept.raw, at: 0, maximum: 1 << 21) == [UInt8](repeating: 7, count: 1 << 16))

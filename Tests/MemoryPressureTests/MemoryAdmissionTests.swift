@@ -203,7 +203,7 @@ import Testing
         #expect(memory.alive == ["c", "need"])
         #expect(
             memory.told(of: "a") == [
-                "is evicted: need is to be launched and needs 2048 MiB; it is suspended, has 1024 MiB, "
+                "is evicted: need waits to be launched and needs 2048 MiB; it is suspended, has 1024 MiB, "
                     + "was last used 0 s ago"
             ]
         )

@@ -52,7 +52,7 @@ import Testing
         try memory.pass(.milliseconds(300))
         #expect(memory.host.levels == [.warning, .critical, .none])
         #expect(memory.host.timesEnough == 1)
-        let told = memory.told().filter { !$0.contains("nothing is left") }
+        let told = memory.told().filter { !$0.contains("no app may be evicted") }
         #expect(told.count == 3)
         #expect(
             told.first?.hasPrefix("memory is short (warning): 573 MiB of 8192 MiB available (7 %), no swap") == true

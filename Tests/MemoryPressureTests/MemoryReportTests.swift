@@ -33,7 +33,7 @@ import TorporAPI
         #expect(status.apps.map(\.app) == ["kept", "sleeper", "tiny", "back", "active"])
         #expect(
             status.apps.map(\.protection) == [
-                "evict = \"never\"", nil, "it has too little for its end to help", nil, "it is in use",
+                "evict = \"never\"", nil, "it has too little memory for its end to help", nil, "it is in use",
             ]
         )
         #expect(status.steps.map(\.rung) == ["evict", "end-background"])

@@ -131,7 +131,7 @@ import Testing
         try memory.shell.start("seen")
         short(memory, 0.03)
         try memory.pass(.seconds(5))
-        let told = memory.told().filter { $0.contains("nothing is left") }
+        let told = memory.told().filter { $0.contains("no app may be evicted") }
         #expect(told.count == 1)
         #expect(
             told.first?.hasSuffix(
@@ -214,7 +214,7 @@ import Testing
         memory.host.answer()
         try memory.pass(.milliseconds(100))
         #expect(memory.alive == [])
-        #expect(!memory.told().contains { $0.contains("nothing is left") })
+        #expect(!memory.told().contains { $0.contains("no app may be evicted") })
     }
 
     @Test("A policy that is asked while it is short is asked again each second") func asksAgain() throws {

@@ -320,7 +320,7 @@ struct PathWatcherTests {
         for number in 0..<6000 { try world.write("in/\(number)", "") }
         try world.watch("in/*", .existence)
         #expect(world.news.compactMap(\.trouble).count == 1)
-        #expect(world.watcher.trouble(of: "it")?.contains("more than 4096 names fit") ?? false)
+        #expect(world.watcher.trouble(of: "it")?.contains("more than 4096 names match") ?? false)
         let kept = world.watcher.remembered.split(separator: 0).filter { $0.starts(with: world.folder.utf8) }
         #expect(kept.count == 4096)
         world.news = []
@@ -340,7 +340,7 @@ struct PathWatcherTests {
         let steps = String(repeating: "d/../", count: 800)
         for number in 0..<30 { try world.link("d/\(number)", "../" + steps + "d/\(number + 1)") }
         try world.watch("d/0", .existence)
-        #expect(world.watcher.trouble(of: "it")?.contains("leads over more than") ?? false)
+        #expect(world.watcher.trouble(of: "it")?.contains("passes through more than") ?? false)
         try world.make("e")
         for number in 0..<1000 { try world.link("e/\(number)", "missing\(number)") }
         try world.watch("e/*", .existence)
@@ -380,7 +380,7 @@ struct PlaceRightsTests {
             try world.link("home/w", world.folder + "/root")
             try world.watch(path, interest, as: rights)
             let trouble =
-                "user nobody may not look at \(world.folder)/root: give it the right to (chmod, chown, setfacl), or "
+                "user nobody may not read \(world.folder)/root: grant access (chmod, chown, setfacl), or "
                 + "name another path"
             #expect(world.watcher.trouble(of: "it") == trouble)
             #expect(world.news.allSatisfy { !$0.isNew && $0.holds == nil })
@@ -407,7 +407,7 @@ struct PlaceRightsTests {
             try File.setMode(world.folder + "/home/a/f", 0o600)
             // Whether it is there may be known of a file that may not be read; what becomes of it may not.
             try world.watch("home/a/f", .content, as: rights)
-            #expect(world.watcher.trouble(of: "it")?.contains("may not look at \(world.folder)/home/a/f:") ?? false)
+            #expect(world.watcher.trouble(of: "it")?.contains("may not read \(world.folder)/home/a/f:") ?? false)
             #expect(try world.told { try world.write("home/a/f", "more") } == [])
             try File.setMode(world.folder + "/home/a/f", 0o644)
             try world.settle()

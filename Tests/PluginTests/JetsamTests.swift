@@ -138,7 +138,7 @@ struct JetsamTests {
             ),
             (
                 ["bands.0.name": "x"],
-                "bands.0.apps must be there, or states, or a priority: the band would have all apps"
+                "bands.0.apps is missing: without apps, states or a priority the band would have all apps"
             ),
             (
                 ["bands.0.states.0": "suspended", "bands.1.states.0": "running"],
@@ -147,7 +147,7 @@ struct JetsamTests {
             ),
             (
                 ["bands.0.states": "active"],
-                "bands.0.states has active apps only, which are not ended unless last_resort = true"
+                "bands.0.states has only active apps, which are not evicted unless last_resort = true"
             ),
             (
                 ["bands.0.min_priority": 3, "bands.0.max_priority": 2],

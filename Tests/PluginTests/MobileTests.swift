@@ -157,7 +157,7 @@ struct MobileTests {
             (["suspend": "no"], "suspend must be true or false: it is a string, \"no\""),
             (
                 ["suspend": false, "keep_running": "music"],
-                "keep_running says nothing while suspend = false: remove one of them"
+                "keep_running has no effect while suspend = false: remove one of them"
             ),
         ] as [(KeyValuePairs<String, PolicyOption.Value>, String)]
     )

@@ -116,7 +116,7 @@ struct PolicyNewTests {
         let written = try torpor("--", name)
         #expect(written.status == 2)
         #expect(
-            written.output.hasPrefix("torpor: “\(name)” cannot be a policy's name: it begins with"),
+            written.output.hasPrefix("torpor: “\(name)” cannot be a policy's name: use at most 48 characters"),
             "\(written.output)"
         )
         #expect(!workshop.exists(name) || name.isEmpty)

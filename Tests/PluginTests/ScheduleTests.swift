@@ -440,14 +440,14 @@ struct ScheduleTests {
             complaint(good.filter { $0.key != change.key && $0.key != key } + [change])
         }
         #expect(complaint(good) == "")
-        #expect(complaint([]) == "rules is missing: write which apps are where, and when")
+        #expect(complaint([]) == "rules is missing: write which apps are in which state, and when")
         #expect(
             complaint(("rules.0.name", "office"), without: "rules.0.to")
                 == "rules.0.to is missing: every rule needs apps, from, to and state"
         )
         #expect(
             complaint(("rules.0.from", "Fri..Mon 08:00"))
-                == "rules.0.from is \"Fri..Mon 08:00\", which is no time by the calendar: Fri..Mon runs backwards: "
+                == "rules.0.from is \"Fri..Mon 08:00\", which is not a calendar expression: Fri..Mon runs backwards: "
                 + "weeks begin on Monday; write Mon,Fri..Sun"
         )
         #expect(complaint(("rules.0.to", "*-02-30")) == "rules.0.to is \"*-02-30\", which never comes")

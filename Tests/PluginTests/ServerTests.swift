@@ -43,7 +43,7 @@ struct ServerTests {
         #expect(try bench.comes("web", to: .background) == [])
         pass(.seconds(5), on: bench)
         #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "web") == ["web → suspended"])
-        #expect(bench.reasons == ["its time in the background is used up, and nobody used it there"])
+        #expect(bench.reasons == ["its time in the background is used up, and it was not used there"])
         #expect(try bench.comes("web", to: .suspended) == [])
     }
 
@@ -144,7 +144,7 @@ struct ServerTests {
             #expect(try bench.ask(TORPOR_EVENT_TIMER) == [answer])
             bench.pass(.seconds(1))
         }
-        #expect(bench.reasons == ["it may be in use: it was not measured since it is there"])
+        #expect(bench.reasons == ["it may be in use: it was not measured since it came to the background"])
     }
 
     @Test(
@@ -411,7 +411,7 @@ struct ServerTests {
             ),
             (
                 ["apps.0.idle_after": "1h"],
-                "apps.0.apps must be there: it names the apps that the table is about"
+                "apps.0.apps is missing: it names the apps that the table applies to"
             ),
             (
                 ["apps.0.apps": "web", "apps.0.idle_aftr": "1h"],

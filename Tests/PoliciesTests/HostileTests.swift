@@ -37,7 +37,7 @@ struct HostileTests {
     @Test func anAbortIsToldWithItsLastLine() throws {
         #expect(
             "\(try ask("abort"))"
-                == "the policy's process was ended by SIGABRT; the last that it wrote: it cannot go on"
+                == "the policy's process was ended by SIGABRT; its last output: it cannot go on"
         )
     }
 
@@ -48,12 +48,12 @@ struct HostileTests {
     @Test(arguments: ["loop", "sleep", "stop"]) func whoDoesNotAnswerInTimeIsEnded(harm: String) throws {
         let failure = try ask(harm, deadline: .milliseconds(50))
         #expect(failure == .late(.milliseconds(50)))
-        #expect("\(failure)" == "the policy gave no answer within 50 ms: give it a longer deadline, or mend it")
+        #expect("\(failure)" == "the policy gave no answer within 50 ms: give it a longer deadline, or fix it")
     }
 
     @Test func memoryHasItsBound() throws {
         let failure = try ask("allocate")
-        #expect("\(failure)" == "the policy's process was ended by SIGABRT; the last that it wrote: no memory")
+        #expect("\(failure)" == "the policy's process was ended by SIGABRT; its last output: no memory")
     }
 
     @Test func whoClosesItsDescriptorsIsNotHeardAnyMore() throws {
@@ -63,7 +63,7 @@ struct HostileTests {
 
     @Test func garbageIsNoAnswer() throws {
         let failure = try ask("garbage")
-        #expect("\(failure)".hasPrefix("the policy's process sent what makes no sense: an answer to question "))
+        #expect("\(failure)".hasPrefix("the policy's process broke the protocol: an answer to question "))
     }
 
     @Test func aFloodOfAdviceIsAFailure() throws {
@@ -105,7 +105,7 @@ struct HostileTests {
         let failure = try Hosts.failure(host)
         #expect(
             "\(failure)"
-                == "the policy's process was ended by SIGSEGV; the last that it wrote: mprotect: Permission denied"
+                == "the policy's process was ended by SIGSEGV; its last output: mprotect: Permission denied"
         )
         #expect(view[0].priority == 0)
     }
@@ -116,7 +116,7 @@ struct HostileTests {
         }
         #expect(try failure("segfault") == "the policy's process was ended by SIGSEGV")
         #expect(try failure("exit") == "the policy's process exited with status 0")
-        #expect(try failure("garbage").hasPrefix("the policy's process sent what makes no sense: "))
+        #expect(try failure("garbage").hasPrefix("the policy's process broke the protocol: "))
     }
 
     @Test func harmWhileItsLibraryIsOpenedIsToldTheSame() throws {
@@ -125,7 +125,7 @@ struct HostileTests {
         }
         #expect(try failure(1) == "the policy's process was ended by SIGSEGV")
         #expect(try failure(2) == "the policy's process exited with status 0")
-        #expect(try failure(4).hasPrefix("the policy's process sent what makes no sense: "))
+        #expect(try failure(4).hasPrefix("the policy's process broke the protocol: "))
         let endless = try #require(throws: PolicyFailure.self) {
             _ = try Hosts.start(try Libraries.path("constructor.c", ["-DHARM=3"])) {
                 $0.loadDeadline = .milliseconds(100)
@@ -140,7 +140,7 @@ struct HostileTests {
         #expect(try host.ask([Hosts.event(TORPOR_EVENT_STATE)], deadline: Hosts.patience).decided == 1)
         #expect(
             "\(try Hosts.failure(host))"
-                == "the policy's process was ended by SIGABRT; the last that it wrote: what():  nobody catches this"
+                == "the policy's process was ended by SIGABRT; its last output: what():  nobody catches this"
         )
     }
 

@@ -98,7 +98,7 @@ struct LibraryTrustTests {
             #expect(
                 try refusal(library)
                     == "is not loaded: \(place == library ? "" : place + " ")belongs to user 4242, who could change what is "
-                    + "loaded; chown root \(place), or put the policy into a folder of root's"
+                    + "loaded; chown root \(place), or put the policy into a folder that root owns"
             )
         }
         for place in [library, folder + "/a/b", folder + "/a"] {

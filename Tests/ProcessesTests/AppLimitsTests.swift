@@ -110,7 +110,7 @@ import Testing
             #expect(obstacle("cpu")?.contains("cgroup v1") == true)
             #expect(obstacle("memory")?.contains("cgroup_enable=memory") == true)
             #expect(obstacle("io") == "\(mount) does not have it")
-            #expect(obstacle("rdma") == "the kernel has none")
+            #expect(obstacle("rdma") == "the kernel does not have it")
             // Not delegated, in the way, had.
             try File.write(mount + "/cgroup.controllers", "cpu io memory pids\n")
             #expect(obstacle("cpu")?.contains("Delegate=yes") == true)

@@ -128,7 +128,7 @@ struct DaemonLogTests {
         let lines = journal.lines.split(separator: "\n")
         #expect(lines.count == 2)
         #expect(lines.first?.hasPrefix("<4>torpord: ") ?? false)
-        #expect(lines.first?.hasSuffix("lines of the log were lost, since nobody took them") ?? false)
+        #expect(lines.first?.hasSuffix("lines of the log were lost: no process read them") ?? false)
         #expect(lines.last == "<6>again")
     }
 

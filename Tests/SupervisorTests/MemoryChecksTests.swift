@@ -71,7 +71,7 @@ import Testing
             let check = try check("swap", files)
             #expect(!check.ok && check.value == nil)
             let message = try #require(check.message)
-            #expect(message.contains("suspended apps keep all the memory"))
+            #expect(message.contains("suspended apps keep all their memory"))
             #expect(message.contains("A zram device of \(amount)"), "\(message)")
             #expect(message.contains("PERCENT=\(percent) ") && message.contains("zram-size = \(expression) "))
         }
@@ -117,7 +117,7 @@ import Testing
         files.swapUsed = 0
         try files.write("/proc/sys/vm/page-cluster", "3\n")
         check = try self.check("swap", files)
-        #expect(check.ok && check.message?.hasPrefix("each page that is needed brings 7 neighbours") == true)
+        #expect(check.ok && check.message?.hasPrefix("each page that is read back brings 7 neighbours") == true)
     }
 
     @Test("who may not page out is told why, and what happens instead")

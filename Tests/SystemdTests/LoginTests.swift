@@ -16,7 +16,7 @@ extension Booted {
                 }
             }
             try expect(true)
-            #expect(try machine.done("torpor doctor").contains("ok      logind: tells of sleep"))
+            #expect(try machine.done("torpor doctor").contains("ok      logind: reports sleep"))
             // A new logind waits as well, and so does one that is reached by a new bus.
             try machine.done("systemctl restart systemd-logind")
             try expect(true)

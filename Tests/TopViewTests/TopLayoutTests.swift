@@ -183,7 +183,7 @@ import TorporAPI
         model.memory = memory
         model.mayChange = false
         let lines = TopLayout.frame(model).lines
-        #expect(lines[0].contains("reader only"))
+        #expect(lines[0].contains("read-only"))
         #expect(lines[1] == " ● 1 active  ◐ 1 inactive  ○ 1 background  ☾ 1 suspended  · 1 not running  ✖ 1 failed")
         #expect(lines[2].contains("2.0G of 8.0G available"))
         #expect(lines[2].contains("pressure warning 12.3 %, full 1.0 %"))

@@ -35,7 +35,7 @@ import TransferProtocol
         try bench.say(.hello)
         #expect(try bench.end(of: 1).outcome == .done)
         #expect(try File.read(bench.root + "/file-1") == bytes)
-        #expect(bench.log.contains("leaving out a command"))
+        #expect(bench.log.contains("ignoring a command"))
     }
 
     @Test func `a message without an end ends it`() throws {

@@ -118,7 +118,10 @@ import VarlinkServer
             let call = VarlinkCall(method: "\(ManagerInterface.name).\(method)", parameters: parameters)
             let error = #expect(throws: FieldError.self) { try ManagerRequest(call: call) }
             #expect(error?.field == name)
-            #expect(error?.problem.hasPrefix("is no parameter of \(method), which takes ") == true, "\(error as Any)")
+            #expect(
+                error?.problem.hasPrefix("is not a parameter of \(method), which takes ") == true,
+                "\(error as Any)"
+            )
         }
         let call = VarlinkCall(method: "\(ManagerInterface.name).Nothing", parameters: ["x": 1])
         #expect(try ManagerRequest(call: call) == nil)

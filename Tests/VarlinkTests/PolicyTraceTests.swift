@@ -69,7 +69,7 @@ import Varlink
     /// A line, and what is wrong with it.
     static let faults: [(line: String, problem: String)] = [
         (#"{"torpor_policy_trace":2}"#, "torpor_policy_trace is 2, and this torpor reads 1: upgrade it"),
-        (#"{"torpor_policy_trace":0}"#, "torpor_policy_trace is 0, and this torpor reads 1: record anew"),
+        (#"{"torpor_policy_trace":0}"#, "torpor_policy_trace is 0, and this torpor reads 1: record again"),
         (#"{"torpor_policy_trace":1}"#, "torpor is missing"),
         (#"{"at":1}"#, "realtime is missing"),
         (#"{"at":"1","realtime":1}"#, "at must be an integer"),

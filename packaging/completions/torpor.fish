@@ -664,16 +664,16 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor policy check" -eq 1' -fa '(for p in (string match -e -- \'*/\' (commandline -t);or printf \n)*.\'so\';printf %s\n $p;end;__fish_complete_directories (commandline -t) \'\')'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy check" questions' -l 'questions' -d 'How many questions the check of its memory asks.' -rfka ''
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy check" deadline' -l 'deadline' -d 'The deadline that the policy is to have.' -rfka ''
-complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy check"' -l 'option' -d 'An option of the policy, its value as in the configuration, or as plain text; once for each.' -rfka ''
-complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy check" host' -l 'host' -d 'The program torpor-policy-host.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy check"' -l 'option' -d 'Set an option of the policy, its value as in the configuration or as plain text; may be repeated.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy check" host' -l 'host' -d 'The torpor-policy-host program to run.' -rF
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy check" json' -l 'json' -d 'One JSON document on standard output.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy check" version' -l 'version' -d 'Show the version.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy check" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy simulate" trace' -l 'trace' -d 'The recording.' -rF
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy simulate" policy' -l 'policy' -d 'The library.' -rfa '(for p in (string match -e -- \'*/\' (commandline -t);or printf \n)*.\'so\';printf %s\n $p;end;__fish_complete_directories (commandline -t) \'\')'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy simulate" utc' -l 'utc' -d 'Show and read times in UTC, and not in the local time zone.'
-complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy simulate"' -l 'option' -d 'An option of the policy, its value as in the configuration, or as plain text; once for each.' -rfka ''
-complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy simulate" host' -l 'host' -d 'The program torpor-policy-host.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy simulate"' -l 'option' -d 'Set an option of the policy, its value as in the configuration or as plain text; may be repeated.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy simulate" host' -l 'host' -d 'The torpor-policy-host program to run.' -rF
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy simulate" json' -l 'json' -d 'One JSON document on standard output.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy simulate" version' -l 'version' -d 'Show the version.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy simulate" h help' -s 'h' -l 'help' -d 'Show help information.'

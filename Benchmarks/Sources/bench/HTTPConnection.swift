@@ -28,7 +28,7 @@ final class HTTPConnection {
         let result = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { Glibc.connect(socket, $0, size) }
         }
-        guard result == 0 else { throw Trouble("nobody answers at \(path): \(String(cString: strerror(errno)))") }
+        guard result == 0 else { throw Trouble("no server answers at \(path): \(String(cString: strerror(errno)))") }
         var limit = timeval(tv_sec: 30, tv_usec: 0)
         setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     }

@@ -269,7 +269,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Situation:
-    """How the app is."""
+    """The state of the app."""
 
     app: str
     incarnation: int
@@ -295,7 +295,7 @@ class Situation:
                 {str(scene["name"]): str(scene["state"]) for scene in value.get("scenes") or []},
             )
         except (KeyError, TypeError) as error:
-            raise ValueError(f"how the app is cannot be read: {error}") from None
+            raise ValueError(f"the state of the app cannot be read: {error}") from None
 
 
 def launch_options() -> Json:

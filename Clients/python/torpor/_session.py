@@ -104,7 +104,7 @@ class Session:
     def need_supervisor(self) -> str:
         self.need_this_process()
         if self.path is None:
-            raise NotSupervised("The program runs without a supervisor, who would keep its state.")
+            raise NotSupervised("The program runs without a supervisor, which would keep its state.")
         return self.path
 
     def attach_call(self) -> bytes:
@@ -168,8 +168,8 @@ def state_parameters(data: bytes) -> Iterator[Json]:
     """The parameters of SaveState and SaveSnapshot for bytes: what is large goes through a file for the moment of the call."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(
-            f"what is to be kept are bytes, not {type(data).__qualname__}: json.dumps(…).encode() makes some of a dict or a "
-            "list, .encode() of a str"
+            f"the data to save must be bytes, not {type(data).__qualname__}: use json.dumps(…).encode() for a dict "
+            "or a list, .encode() for a str"
         )
     data = bytes(data)
     if len(data) <= LONGEST_DATA:
@@ -177,7 +177,7 @@ def state_parameters(data: bytes) -> Iterator[Json]:
         return
     directory = os.environ.get("TORPOR_STATE_DIRECTORY")
     if not directory:
-        raise NotSupervised(f"{len(data)} bytes go through a file: TORPOR_STATE_DIRECTORY is not set.")
+        raise NotSupervised(f"{len(data)} bytes have to go through a file, but TORPOR_STATE_DIRECTORY is not set.")
     with tempfile.NamedTemporaryFile(prefix=".torpor-state-", dir=directory) as file:
         file.write(data)
         file.flush()

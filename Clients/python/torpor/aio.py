@@ -382,7 +382,7 @@ class App:
         await self._call("DiscardSnapshot", {"scene": scene}, SAVE_TIMEOUT)
 
     async def situation(self) -> Situation:
-        """How the app is."""
+        """The state that the app is in, and its tasks."""
         self._session.need_supervisor()
         return Situation.read(await self._call("State", {}))
 
@@ -417,14 +417,14 @@ class App:
             except AlreadyAttached as error:
                 if not complained:
                     complained = True
-                    self._problem(f"This App is told nothing while there is another delegate: {error}")
+                    self._problem(f"This App gets no messages while the app has another delegate: {error}")
             except (*_BROKEN, TorporError) as error:
                 if self._attached.is_set():
                     self._attached.clear()
                     waits, complained = pauses(), False
                 if not complained and not isinstance(error, (OSError, EOFError)):
                     complained = True
-                    self._problem(f"The connection to the supervisor is made anew: {error}")
+                    self._problem(f"Reconnecting to the supervisor: {error}")
             await asyncio.sleep(next(waits))
 
     async def _read_connection(self) -> None:

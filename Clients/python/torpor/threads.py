@@ -407,7 +407,7 @@ class App:
         self._call("DiscardSnapshot", {"scene": scene}, SAVE_TIMEOUT)
 
     def situation(self) -> Situation:
-        """How the app is."""
+        """The state that the app is in, and its tasks."""
         self._session.need_supervisor()
         return Situation.read(self._call("State", {}))
 
@@ -444,7 +444,7 @@ class App:
             except AlreadyAttached as error:
                 if not complained:
                     complained = True
-                    self._problem(f"This App is told nothing while there is another delegate: {error}")
+                    self._problem(f"This App gets no messages while the app has another delegate: {error}")
             except (OSError, ValueError, TorporError) as error:
                 with self._lock:
                     was_attached, self._attached = self._attached, False
@@ -452,7 +452,7 @@ class App:
                     waits, complained = pauses(), False
                 if not complained and not isinstance(error, OSError) and not self._closed.is_set():
                     complained = True
-                    self._problem(f"The connection to the supervisor is made anew: {error}")
+                    self._problem(f"Reconnecting to the supervisor: {error}")
             self._closed.wait(next(waits))
 
     def _read_connection(self) -> None:

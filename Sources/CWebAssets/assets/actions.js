@@ -33,8 +33,8 @@ export function ask(title, body, buttons) {
 }
 
 const QUESTIONS = {
-  stop: ["Stop", "It is told, gets SIGTERM, and then its grace. What requires it is stopped before it. It is not started again until somebody starts it."],
-  kill: ["Kill", "All its processes get SIGKILL at once. What they have not saved is lost, and no event starts it again until somebody does."],
+  stop: ["Stop", "It is told, gets SIGTERM, and has its grace period to end. Apps that require it are stopped first. It stays stopped until a user starts it."],
+  kill: ["Kill", "All its processes get SIGKILL at once. What they have not saved is lost, and no event starts it again until a user does."],
 };
 
 /** Does it, after a question where it needs one. */

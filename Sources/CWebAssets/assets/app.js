@@ -68,7 +68,7 @@ function enter() {
   } }, h("input", { type: "text", autocomplete: "username", value: "torpor", hidden: true, "aria-hidden": "true", tabindex: "-1" }),
   input, h("button", { class: "primary" }, "Enter"));
   main.append(h("section", { class: "card enter", "aria-label": "Access" }, h("h1", {}, "Access"),
-    h("p", { class: "muted" }, "Open the link that torpor-web printed at its start, or give the token here."), form, problem));
+    h("p", { class: "muted" }, "Open the link that torpor-web printed at its start, or enter the token here."), form, problem));
   return () => {};
 }
 
@@ -82,7 +82,7 @@ function tellSupervisor() {
   link.classList.toggle("off", !isThere);
   setText(link, needsToken ? "no access" : !isOnline ? "connecting …" : !supervisor.connected ? "torpord is away" : supervisor.may_change ? `live` : "live, read only");
   link.title = isThere ? `torpord ${supervisor.version}, instance ${supervisor.instance}${supervisor.refusal ? `. ${supervisor.refusal}` : ""}` : "";
-  const text = needsToken || isThere ? "" : !isOnline ? "The dashboard does not answer. What is shown may be out of date; it goes on by itself." : `${supervisor.message}. What is shown may be out of date; it goes on by itself.`;
+  const text = needsToken || isThere ? "" : !isOnline ? "The dashboard does not answer. What you see may be out of date; the page reconnects by itself." : `${supervisor.message}. What you see may be out of date; the page reconnects by itself.`;
   banner.hidden = !text || performance.now() < 1500;
   setText(banner, text);
 }

@@ -109,11 +109,11 @@ export function appPage(main, name) {
       ? table(["Command", ["Process", "right"], "State", ["Threads", "right"]], status.processes.map((process) => h("tr", {},
         h("td", { class: `mono d${depth(process.pid)}` }, process.command), h("td", { class: "right num" }, String(process.pid)),
         h("td", { class: "mono" }, process.state), h("td", { class: "right num" }, String(process.threads)))), { label: "Processes" })
-      : h("p", { class: "muted" }, "It has none."));
+      : h("p", { class: "muted" }, "It has no processes."));
     left.replaceChildren(facts([
-      ["Held back", status.held_back], ["Deadlines", status.deadlines.map((one) => `${one.name}: ${one.remaining_ms === null ? "stands still" : `${duration(one.remaining_ms / 1000)} left`}`).join(", ")],
-      ["Messages", status.mailbox ? `${status.mailbox} wait for it` : null], ["Share", status.profile_done.join(", ")],
-      ["Not to be had", status.profile_missing.join(", ")], ["Traced", status.traced ? "by a debugger: its deadlines are off" : null],
+      ["Held back", status.held_back], ["Deadlines", status.deadlines.map((one) => `${one.name}: ${one.remaining_ms === null ? "paused" : `${duration(one.remaining_ms / 1000)} left`}`).join(", ")],
+      ["Messages", status.mailbox ? `${status.mailbox} queued` : null], ["Share", status.profile_done.join(", ")],
+      ["Not available", status.profile_missing.join(", ")], ["Traced", status.traced ? "by a debugger: its deadlines are off" : null],
       ["Outdated", status.outdated ? "it runs with an older configuration" : null],
       ["Ready after", status.launch?.ready_ms ? duration(status.launch.ready_ms / 1000) : null],
       ["Saved state", status.state_archive && `${bytes(status.state_archive.bytes)}, ${ago(status.state_archive.at)}`],

@@ -44,7 +44,7 @@ export function graph(main) {
   const box = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Graph of dependencies" }, h("p", { class: "empty" }, "…"));
   const alone = h("p", { class: "muted small" });
   const nodes = new Map();
-  main.append(h("div", { class: "head" }, h("h1", {}, "Dependencies"), h("p", { class: "muted" }, "What stands left is started first. Solid: required. Dashed: only the order.")),
+  main.append(h("div", { class: "head" }, h("h1", {}, "Dependencies"), h("p", { class: "muted" }, "Apps on the left start first. Solid: required. Dashed: only the order.")),
     h("section", { class: "card", "aria-label": "Dependencies" }, box, alone));
 
   function draw(list) {

@@ -5,8 +5,8 @@ import { ask, closeMenus } from "./actions.js";
 import { h } from "./dom.js";
 
 const KEYS = [
-  [["1", "…", "8"], "the pages, as they stand above"], [["/"], "filter"], [["j", "k"], "next and previous app"], [["Enter"], "open the app"],
-  [["t"], "dark or light"], [["Esc"], "leave the filter, close what is open"], [["←", "→"], "go through a lane's states, in a timeline"], [["?"], "this"],
+  [["1", "…", "8"], "the pages, in the order above"], [["/"], "filter"], [["j", "k"], "next and previous app"], [["Enter"], "open the app"],
+  [["t"], "dark or light"], [["Esc"], "leave the filter, close what is open"], [["←", "→"], "step through a lane's states, in a timeline"], [["?"], "this"],
 ];
 
 export function help() {

@@ -33,7 +33,7 @@ export class Log {
   setPaused(isPaused) {
     this.isPaused = isPaused;
     this.pause.setAttribute("aria-pressed", String(isPaused));
-    setText(this.pause, isPaused ? "Go on" : "Pause");
+    setText(this.pause, isPaused ? "Continue" : "Pause");
     if (!isPaused) this.poll();
   }
 

@@ -15,7 +15,7 @@ const sign = (isWell) => s("svg", { viewBox: "0 0 16 16", width: 15, height: 15,
 
 function ladder(memory) {
   const steps = memory.steps;
-  if (!steps.length) return h("p", { class: "muted" }, "Nothing could be done: no app runs that may be told, paged out or ended.");
+  if (!steps.length) return h("p", { class: "muted" }, "Nothing could be done: no running app may be told, paged out or ended.");
   return h("ol", { class: "ladder" }, steps.map((step) => h("li", {},
     h("b", { class: "rung" }, RUNGS[step.rung] ?? step.rung), h("span", { class: "who" }, step.apps.join(", ")),
     h("span", { class: "num muted" }, step.bytes ? bytes(step.bytes) : ""), h("p", { class: "why muted small" }, step.why))));
@@ -39,18 +39,18 @@ export function machine(main) {
       now.replaceChildren(pairs([["Version", version], ["Instance", `${instance} (process ${pid})`], ["Phase", phase], ["Apps", String(apps)],
         ["Memory", m && `${bytes(m.available_bytes)} of ${bytes(m.total_bytes)} available`],
         ["Swap", m && (m.swap_total_bytes ? `${bytes(m.swap_free_bytes)} of ${bytes(m.swap_total_bytes)} free` : "none")],
-        ["Pressure", m && (m.some_percent === null ? "the kernel does not say" : `${m.level === "none" ? "calm" : m.level}; ${percent(m.some_percent)} of the time some work waits`)],
+        ["Pressure", m && (m.some_percent === null ? "the kernel does not report it" : `${m.level === "none" ? "calm" : m.level}; ${percent(m.some_percent)} of the time some tasks wait`)],
         ["Trouble", m?.trouble], ["Last upgrade", upgrade_failure], ["You may", store.supervisor.may_change ? "look and change" : `only look: ${store.supervisor.refusal ?? ""}`]]));
     } else { now.replaceChildren(h("p", { class: "muted" }, info.reason.message)); }
     if (doctor.status === "fulfilled") {
       const list = [...doctor.value.checks].sort((a, b) => Number(a.ok) - Number(b.ok));
       checks.replaceChildren(h("dl", { class: "checks" }, list.map((check) => h("div", {},
-        h("dt", { class: "state" }, sign(check.ok), h("b", {}, check.name), h("span", { class: "unseen" }, check.ok ? "is well" : "is lacking"), h("span", { class: "muted" }, check.value ?? "")),
+        h("dt", { class: "state" }, sign(check.ok), h("b", {}, check.name), h("span", { class: "unseen" }, check.ok ? "is available" : "is missing"), h("span", { class: "muted" }, check.value ?? "")),
         h("dd", { class: "muted small" }, check.message ?? "")))));
     } else { checks.replaceChildren(h("p", { class: "muted" }, doctor.reason.message)); }
     if (memory.status === "fulfilled") {
       const { policy } = memory.value.memory;
-      next.replaceChildren(h("p", { class: "muted small" }, `One step at a time, looking again after each${policy ? `; the order is that of the policy ${policy}` : ""}.`), ladder(memory.value.memory));
+      next.replaceChildren(h("p", { class: "muted small" }, `One step at a time, checking memory after each${policy ? `; the order is that of the policy ${policy}` : ""}.`), ladder(memory.value.memory));
     } else { next.replaceChildren(h("p", { class: "muted" }, memory.reason.message)); }
   }
   load();

@@ -46,7 +46,7 @@ export function memory(main) {
     most: (samples) => 1.02 * Math.max(1, ...samples.map(sum)),
   });
   const pressure = new Chart({
-    title: "Pressure: part of the time in which work waited for memory", height: 190, format: percent,
+    title: "Pressure: share of the time in which tasks waited for memory", height: 190, format: percent,
     most: (samples) => Math.max(10, ...samples.map((sample) => sample.some_percent ?? 0)),
     series: [
       { label: "all wait", look: "c5", value: (sample) => sample.full_percent },
@@ -74,7 +74,7 @@ export function memory(main) {
     }
     for (const chart of [machine, apps, pressure]) chart.show(data);
     const last = samples.at(-1);
-    note.textContent = last && last.some_percent === null ? "This kernel does not say how long work waits for memory (PSI)." : "";
+    note.textContent = last && last.some_percent === null ? "This kernel does not report how long tasks wait for memory (PSI)." : "";
   }
 
   async function load() {
@@ -97,7 +97,7 @@ export function memory(main) {
     h("div", { class: "columns" },
       h("section", { class: "card", "aria-label": "Machine over time" }, h("header", {}, h("h2", {}, "Machine")), machine.element, machine.legend()),
       h("section", { class: "card", "aria-label": "Pressure over time" }, h("header", {}, h("h2", {}, "Pressure")), pressure.element, pressure.legend(), note)),
-    h("section", { class: "card", "aria-label": "Who has how much" }, h("header", {}, h("h2", {}, "Who has how much")), who));
+    h("section", { class: "card", "aria-label": "Memory by app" }, h("header", {}, h("h2", {}, "Memory by app")), who));
   load();
   const ends = [
     on("sample", (sample) => {

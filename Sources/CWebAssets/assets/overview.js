@@ -159,7 +159,7 @@ export function overview(main) {
     }
     setText(count, chosen.length === apps.length ? plural(apps.length, "app") : `${chosen.length} of ${plural(apps.length, "app")}`);
     none.hidden = chosen.length > 0;
-    setText(none, apps.length ? isPlain ? "No scene has a process: the filter finds those that have none." : "No app is like that." : store.isOnline ? "torpord supervises no apps." : "Waiting for torpord …");
+    setText(none, apps.length ? isPlain ? "No scene has a process: the filter finds the scenes without one." : "No app matches." : store.isOnline ? "torpord supervises no apps." : "Waiting for torpord …");
   }
 
   function update() {

@@ -38,7 +38,7 @@ export function report(one, isOpen, withApp = true) {
 
 export function reports(main) {
   const body = h("div", {}, h("p", { class: "empty" }, "…"));
-  main.append(h("div", { class: "head" }, h("h1", {}, "Reports"), h("p", { class: "muted" }, "Why apps ended when nobody had asked for it; the newest ten of each app.")), body);
+  main.append(h("div", { class: "head" }, h("h1", {}, "Reports"), h("p", { class: "muted" }, "Why apps ended without being asked to; the newest ten reports of each app.")), body);
   async function load() {
     try {
       const { reports } = await get("reports");

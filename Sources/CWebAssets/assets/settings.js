@@ -64,7 +64,7 @@ export class Settings {
     this.fields.set(setting.key, { input, before: isSecret ? "" : setting.text ?? "" });
     const notes = [local(setting.helps, setting.help), setting.default !== null ? `Default: ${setting.default}` : null,
       isSecret ? (setting.set ? "It is set." : "It is not set.") : null,
-      setting.restart ? "A change launches the app again." : null, setting.trouble ? `It counts as not set: ${setting.trouble}` : null];
+      setting.restart ? "A change restarts the app." : null, setting.trouble ? `It counts as not set: ${setting.trouble}` : null];
     return h("div", { class: "setting" },
       h("label", { for: id }, local(setting.titles, setting.title) ?? setting.key), input, reset,
       h("small", { class: "muted" }, notes.filter(Boolean).join(" ")));

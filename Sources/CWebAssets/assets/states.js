@@ -36,10 +36,10 @@ export const HEIGHTS = { "active": 1, "inactive": .8, "background": .6, "suspend
 
 export const VERBS = {
   start: ["Start", "Launch it"], foreground: ["Foreground", "Bring it to the foreground"],
-  background: ["Background", "Send it to the background"], suspend: ["Suspend", "Stop all its processes, in memory"],
-  resume: ["Resume", "Continue its processes, in the background"], restart: ["Restart", "End it in order, and launch it"],
+  background: ["Background", "Send it to the background"], suspend: ["Suspend", "Pause all its processes, in memory"],
+  resume: ["Resume", "Continue its processes, in the background"], restart: ["Restart", "Stop it, and start it again"],
   hold: ["Hold 10 min", "Keep it in the background for ten minutes: nothing suspends it"], reset: ["Reset", "Clear its failure and its count of restarts"],
-  stop: ["Stop", "End it in order"], kill: ["Kill", "End it at once, without notice"],
+  stop: ["Stop", "End it with notice and a grace period"], kill: ["Kill", "End it at once, without notice"],
 };
 
 /** What can be asked of an app: what is nearest first. */

@@ -192,7 +192,7 @@ export class Lanes {
 
 const describe = (app, stretches) => {
   const last = stretches.at(-1);
-  return `${app.name}: ${WORDS[shown(app)]}${last ? `, since ${time(last.from)}` : ""}; ${Math.max(0, stretches.length - 1)} changes in view. Arrow keys go through them.`;
+  return `${app.name}: ${WORDS[shown(app)]}${last ? `, since ${time(last.from)}` : ""}; ${Math.max(0, stretches.length - 1)} changes in view. Arrow keys step through them.`;
 };
 
 function hatch(left, right, top, bottom) {

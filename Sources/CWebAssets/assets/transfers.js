@@ -83,7 +83,7 @@ export class Transfers extends Polled {
 /** The page of all apps' transfers. */
 export function transfers(main) {
   const polled = new Polled();
-  main.append(h("div", { class: "head" }, h("h1", {}, "Transfers"), h("p", { class: "muted" }, "What is downloaded and uploaded for apps, also while they sleep.")),
+  main.append(h("div", { class: "head" }, h("h1", {}, "Transfers"), h("p", { class: "muted" }, "Downloads and uploads for apps, even while they sleep.")),
     h("section", { class: "card", "aria-label": "Transfers" }, polled.body));
   polled.load("transfers", (list) => polled.body.replaceChildren(list.length ? rows(list, true, polled.canceller) : h("p", { class: "empty" }, "Nothing is transferred.")));
   return () => polled.end();

@@ -12,7 +12,7 @@ export class Unhandled {
   constructor(name) {
     this.name = name;
     this.body = h("div");
-    this.element = card("Messages that nobody handled", this.body);
+    this.element = card("Unhandled messages", this.body);
     this.element.hidden = true;
     this.end = on("events", (event) => { if (event?.kind === "unhandled" && event.app === name) this.load(); });
     this.load();
@@ -27,7 +27,7 @@ export class Unhandled {
     // The newest are what somebody looks for.
     const shown = unhandled.slice(-50).reverse();
     this.body.replaceChildren(
-      table(["Message", "From", "Since", "Why", ...(mayChange ? [""] : [])], shown.map((one) => this.row(one, mayChange)), { label: "Messages that nobody handled" }),
+      table(["Message", "From", "Since", "Why", ...(mayChange ? [""] : [])], shown.map((one) => this.row(one, mayChange)), { label: "Unhandled messages" }),
       ...(unhandled.length > shown.length ? [h("p", { class: "muted" }, `and ${plural(unhandled.length - shown.length, "older message")}`)] : []));
   }
 
@@ -37,7 +37,7 @@ export class Unhandled {
     const button = (label, body, words) => h("button", {
       type: "button", class: "link", "aria-label": `${label}: ${about}`, onclick: () => this.send(body, words) }, label);
     return h("tr", {}, h("td", { class: "mono" }, about), h("td", {}, one.sender), h("td", { class: "num" }, ago(one.since)), h("td", {}, why),
-      mayChange ? h("td", { class: "right" }, button("Tell again", { replay: one.id }, "is told again"), " ", button("Drop", { drop: [one.id] }, "dropped")) : null);
+      mayChange ? h("td", { class: "right" }, button("Replay", { replay: one.id }, "replayed"), " ", button("Drop", { drop: [one.id] }, "dropped")) : null);
   }
 
   async send(body, words) {

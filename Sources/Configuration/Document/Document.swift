@@ -82,7 +82,7 @@ package enum Document {
         let document = bytes.withUnsafeBytes { buffer in
             ctoml_parse(buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
         }
-        guard let document else { throw DocumentError(message: "there is no memory to read it", position: .unknown) }
+        guard let document else { throw DocumentError(message: "not enough memory to read it", position: .unknown) }
         defer { ctoml_free(document) }
         guard document.pointee.valid != 0 else {
             throw DocumentError(

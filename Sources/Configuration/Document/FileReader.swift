@@ -122,7 +122,7 @@ struct FileReader {
         if files.contains(where: { absolute($0.path) == absolute(path) }) { return }
         guard chain.count < Self.depthLimit, files.count < Self.countLimit else {
             context.error(
-                "includes go deeper than \(Self.depthLimit) or name more than \(Self.countLimit) files",
+                "includes are nested more than \(Self.depthLimit) deep or name more than \(Self.countLimit) files",
                 at: position
             )
             return
@@ -141,7 +141,7 @@ struct FileReader {
         let found = Read.table(context, node, SupervisorKeys.all, into: &supervisor)
         for (key, origin) in found {
             if let other = supervisorOrigins[key] {
-                origin.error("is said already at \(other.place)")
+                origin.error("is already set at \(other.place)")
             } else {
                 supervisorOrigins[key] = origin
             }
@@ -157,7 +157,7 @@ struct FileReader {
                 continue
             }
             if let other = policies[member.key] {
-                origin.error("is declared already at \(other.origin.place)")
+                origin.error("is already declared at \(other.origin.place)")
                 continue
             }
             var policy = PolicySpecification(name: member.key, path: "")
@@ -184,7 +184,7 @@ struct FileReader {
             var draft = AppDraft(name: member.key, origin: origin, defaults: defaults)
             draft.read(inner, member.node)
             if let other = drafts[member.key] {
-                origin.error("is declared already at \(other.origin.place)")
+                origin.error("is already declared at \(other.origin.place)")
             } else {
                 drafts[member.key] = draft
             }

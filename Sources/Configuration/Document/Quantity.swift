@@ -30,14 +30,14 @@ public enum Quantity {
             rest = rest.dropFirst(name.count)
             rest = rest.drop { $0 == " " }
             guard !name.isEmpty || rest.isEmpty else {
-                throw QuantityError(description: "\(quoted(text)) is no duration: write it as in \"5s\" or \"1h30m\"")
+                throw QuantityError(description: "\(quoted(text)) is not a duration: write \"5s\" or \"1h30m\"")
             }
             guard !name.isEmpty else {
                 throw QuantityError(description: "\(quoted(text)) has no unit: write \(quoted(text + "s"))")
             }
             guard let unit = units.first(where: { $0.name == name }) else {
                 throw QuantityError(
-                    description: "\(quoted(String(name))) is no unit of time: use us, ms, s, min, h or d"
+                    description: "\(quoted(String(name))) is not a unit of time: use us, ms, s, min, h or d"
                 )
             }
             guard unit.microseconds < smallest else {
@@ -74,7 +74,8 @@ public enum Quantity {
         }
         guard let unit = sizeUnits[String(rest)] else {
             throw QuantityError(
-                description: "\(quoted(String(rest))) is no unit of size: use B, KiB, MiB, GiB, TiB, KB, MB, GB or TB"
+                description: "\(quoted(String(rest))) is not a unit of size: "
+                    + "use B, KiB, MiB, GiB, TiB, KB, MB, GB or TB"
             )
         }
         let (product, overflow) = UInt64(whole).multipliedReportingOverflow(by: unit)
@@ -112,7 +113,7 @@ public enum Quantity {
             let isNegative = rest.hasPrefix("-")
             throw QuantityError(
                 description:
-                    "\(quoted(text)) \(isNegative ? "is negative" : "is no number with a unit"): write \(example)"
+                    "\(quoted(text)) \(isNegative ? "is negative" : "is not a number with a unit"): write \(example)"
             )
         }
         guard let whole = Int64(String(Substring(digits))) else {
@@ -122,7 +123,7 @@ public enum Quantity {
         guard rest.utf8.first == UInt8(ascii: ".") else { return (whole, 0) }
         let decimals = rest.utf8.dropFirst().prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
         guard !decimals.isEmpty, let fraction = Double("0." + String(Substring(decimals.prefix(18)))) else {
-            throw QuantityError(description: "\(quoted(text)) is no number with a unit: write \(example)")
+            throw QuantityError(description: "\(quoted(text)) is not a number with a unit: write \(example)")
         }
         rest = rest[decimals.endIndex...]
         return (whole, fraction)

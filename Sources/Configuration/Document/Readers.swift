@@ -180,7 +180,7 @@ package enum Read {
     ) -> [T]? where T.RawValue == String {
         let values: [T]? = elements(context, node, of: "strings") { choice($0, $1) }
         guard let values, Set(values).count == values.count else {
-            if values != nil { context.error("the same word stands there twice", at: node.position) }
+            if values != nil { context.error("has the same word twice", at: node.position) }
             return nil
         }
         return values
@@ -190,7 +190,7 @@ package enum Read {
     static func unique<T>(_ context: Context, _ node: Node, _ values: [T], by name: (T) -> String) -> [T]? {
         var seen: Set<String> = []
         for value in values where !seen.insert(name(value)).inserted {
-            context.error("two are called \(quoted(name(value))): give each a name of its own", at: node.position)
+            context.error("two entries are named \(quoted(name(value))): give each its own name", at: node.position)
             return nil
         }
         return values
@@ -208,7 +208,7 @@ package enum Read {
     package static func duration(_ context: Context, _ node: Node) -> Duration? {
         guard let some = durationText(context, node) else { return nil }
         if some == "none" {
-            context.error("\"none\" is not possible here: write a duration like \"5s\"", at: node.position)
+            context.error("\"none\" is not allowed here: write a duration like \"5s\"", at: node.position)
             return nil
         }
         do throws(QuantityError) {
@@ -261,8 +261,8 @@ package enum Read {
         guard let some = text(context, node) else { return nil }
         if let rule = SessionRule(some) { return rule }
         context.error(
-            "\(quoted(some)) is neither \"auto\" nor \"none\", a seat such as \"seat0\", nor the identifier of a session "
-                + "as ‘loginctl’ shows it",
+            "\(quoted(some)) is not \"auto\", \"none\", a seat such as \"seat0\" or the ID of a session as ‘loginctl’ "
+                + "shows it",
             at: node.position
         )
         return nil
@@ -320,7 +320,7 @@ package enum Read {
             guard let name = text(context, node) else { return nil }
             guard let number = Signal.number(named: name) else {
                 let hint = Nearest.hint(name, among: (1...31).map(Signal.name))
-                context.error("\(quoted(name)) is no signal\(hint)", at: node.position)
+                context.error("\(quoted(name)) is not a signal\(hint)", at: node.position)
                 return nil
             }
             if number == Signal.stop || number == Signal.continue || (number == Signal.kill && !orKill) {

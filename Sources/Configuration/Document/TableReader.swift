@@ -31,7 +31,7 @@ enum TableReader {
         if text == "none" { return .max }
         guard text.hasSuffix("%"), let percent = Double(text.dropLast()), (1...1_000_000).contains(percent) else {
             context.error(
-                "\(quoted(text)) is no share of a processor: write \"50%\" for half of one, \"200%\" for two, "
+                "\(quoted(text)) is not a share of a processor: write \"50%\" for half of one, \"200%\" for two, "
                     + "at least \"1%\", or \"none\"",
                 at: node.position
             )
@@ -59,7 +59,7 @@ enum TableReader {
         for member in Read.members(context, node) ?? [] {
             let inner = context.at(member.key)
             if member.key.isEmpty || member.key.utf8.contains(where: { $0 == 0 || $0 == UInt8(ascii: "=") }) {
-                inner.error("the name of a variable must not be empty nor contain =", at: member.position)
+                inner.error("the name of a variable must not be empty or contain =", at: member.position)
             } else if let value = Read.string(inner, member.node) {
                 variables.append((member.key, value))
             }
@@ -92,7 +92,7 @@ enum TableReader {
         guard let text = Read.text(context, node) else { return nil }
         let isOctal = text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "7")).contains($0) }
         guard isOctal, let value = UInt32(text, radix: 8), value <= 0o777 else {
-            context.error("\(quoted(text)) is no octal mode up to \"0777\"", at: node.position)
+            context.error("\(quoted(text)) is not an octal mode up to \"0777\"", at: node.position)
             return nil
         }
         return value
@@ -108,7 +108,7 @@ enum TableReader {
             let inner = context.at(member.key)
             guard let message = Message(rawValue: member.key) else {
                 if Message.unsentNames.contains(member.key), read(inner, member.node) != nil {
-                    inner.warning("does nothing: no app is told \(member.key) yet", at: member.position)
+                    inner.warning("does nothing: Torpor does not send \(member.key) yet", at: member.position)
                     continue
                 }
                 Read.unknown(inner, member, among: Message.allCases.map(\.rawValue))
@@ -116,7 +116,7 @@ enum TableReader {
             }
             if message.isAboutScenes {
                 inner.error(
-                    "is told to the app's delegate alone: no signal says which scene it is about",
+                    "goes only to the app's delegate: a signal cannot say which scene it is about",
                     at: member.position
                 )
                 continue

@@ -102,9 +102,9 @@ public enum ConfigurationLoader {
         let instances = apps.filter { $0.template == name }.map(\.name)
         let problem =
             if reader.drafts[name]?.specification.scenes != nil {
-                "\(quoted(name)) is a template of scenes, and runs never itself"
+                "\(quoted(name)) is a template of scenes, which never runs itself"
             } else if let first = instances.first {
-                "\(quoted(name)) has instances, and one of them is meant: write \(quoted(first))"
+                "\(quoted(name)) has instances: write the name of one, such as \(quoted(first))"
             } else {
                 "there is no app \(quoted(name))" + Nearest.hint(name, among: apps.map(\.name))
             }
@@ -114,9 +114,9 @@ public enum ConfigurationLoader {
     private static func checkPolicies(_ reader: FileReader) {
         for name in reader.supervisor.policies where reader.policies[name] == nil {
             let hint = Nearest.hint(name, among: reader.policies.keys.sorted())
-            let remedy = hint.isEmpty ? ": write it, with \(MachineHints.library(of: name))" : hint
+            let remedy = hint.isEmpty ? ": add it, with \(MachineHints.library(of: name))" : hint
             reader.supervisorOrigins["policies"]?.error(
-                "no [policies.\(name)] says where the policy \(quoted(name)) is\(remedy)"
+                "there is no [policies.\(name)] for the policy \(quoted(name))\(remedy)"
             )
         }
         for (name, entry) in reader.policies where !reader.supervisor.policies.contains(name) {

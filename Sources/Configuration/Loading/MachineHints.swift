@@ -63,7 +63,7 @@ enum MachineHints {
             guard system.names(Path.folder(path))?.contains(name) == true else { continue }
             return draft.warning(
                 "exec",
-                "\(quoted(word)) is looked for in /, where the app begins: write directory = \(quoted(folder))"
+                "\(quoted(word)) is looked up in /, the app's working directory: write directory = \(quoted(folder))"
             )
         }
     }

@@ -18,14 +18,14 @@ struct NeededFiles {
         if let directory = app.directory {
             switch find(directory) {
             case .nothing: draft.warning("directory", "there is no folder \(quoted(directory)) now")
-            case .program, .file: draft.warning("directory", "\(quoted(directory)) is no folder")
+            case .program, .file: draft.warning("directory", "\(quoted(directory)) is not a folder")
             case .folder, .unknown: break
             }
         }
         for file in app.environmentFiles where !file.isOptional && find(file.path) == .nothing {
             draft.warning(
                 "environment_file",
-                "there is no file \(quoted(file.path)) now, and no launch without it: \"-\(file.path)\" makes it optional"
+                "there is no file \(quoted(file.path)) now, which the app needs: \"-\(file.path)\" makes it optional"
             )
         }
         check("exec", app.exec)
@@ -40,7 +40,7 @@ struct NeededFiles {
         guard let program = words.first, let problem = problem(program) else { return }
         let parts = program.split(separator: " ").map { quoted(String($0)) }
         let isSentence = words.count == 1 && parts.count > 1
-        let hint = isSentence ? "; each word is an element of its own: [\(parts.joined(separator: ", "))]" : ""
+        let hint = isSentence ? "; write each word as its own element: [\(parts.joined(separator: ", "))]" : ""
         draft.warning(key, problem + hint)
     }
 
@@ -57,7 +57,7 @@ struct NeededFiles {
         let path = Path.join(app.directory ?? "/", program)
         switch find(path) {
         case .program, .unknown: return nil
-        case .folder: return "\(quoted(path)) is a folder, and no program"
+        case .folder: return "\(quoted(path)) is a folder, not a program"
         case .file: return "\(quoted(path)) cannot be executed now: it needs chmod +x"
         case .nothing:
             let name = path.split(separator: "/").last.map(String.init) ?? path

@@ -83,7 +83,7 @@ struct AppDraft {
                 error("resources", "\(state.rawValue).memory_low must not be more than memory_high")
             }
             if let limit = specification.memoryLimit, high != .max, high > limit {
-                warning("resources", "\(state.rawValue).memory_high is more than memory_limit, and never reached")
+                warning("resources", "\(state.rawValue).memory_high is more than memory_limit, so it is never reached")
             }
         }
         if let time = specification.rules.taskTime, specification.rules.expiryWarning >= time,
@@ -113,7 +113,7 @@ struct AppDraft {
             warning("instance_first", "does nothing without instances")
         }
         if answers, specification.signals.isEmpty {
-            warning("answers", "there is nothing to answer without signals")
+            warning("answers", "does nothing without signals")
         }
         if rules.isOneshot, rules.watchdog != nil {
             warning("watchdog", "a oneshot app has no heartbeat once it is done")
@@ -127,7 +127,7 @@ struct AppDraft {
         for name in specification.wakeAfterForceQuit {
             guard let mode = BackgroundMode(rawValue: name) else {
                 let hint = Nearest.hint(name, among: BackgroundMode.allCases.map(\.rawValue))
-                warning("wake_after_force_quit", "\(quoted(name)) is no background mode" + hint)
+                warning("wake_after_force_quit", "\(quoted(name)) is not a background mode" + hint)
                 continue
             }
             if !mode.isBuilt { warning("wake_after_force_quit", "\(quoted(name)) does nothing yet") }
@@ -192,7 +192,7 @@ package enum AppName {
     /// What is wrong with a name, if anything.
     package static func problem(_ name: String) -> String? {
         if name.utf8.contains(UInt8(ascii: "@")) {
-            return "the name must not contain @: it stands before an instance's number or a scene's name"
+            return "the name must not contain @, which separates it from an instance's number or a scene's name"
         }
         if name.isEmpty || name.utf8.count > longest { return "a name has from 1 to \(longest) characters" }
         if name.hasPrefix(".") || name.hasPrefix("-") { return "a name must not begin with . or -" }

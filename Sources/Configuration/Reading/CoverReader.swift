@@ -10,7 +10,7 @@ enum CoverReader {
             context.error(
                 places > 1
                     ? "has \(places) places for the picture: write %f once"
-                    : "has no place for the picture: write \"%f\" (its path) as an argument behind the program",
+                    : "has no place for the picture: write \"%f\" (its path) as an argument after the program",
                 at: node.position
             )
             return nil

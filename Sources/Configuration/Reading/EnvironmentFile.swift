@@ -99,7 +99,7 @@ public enum EnvironmentFile {
             let isName = text.allSatisfy { $0.isNameByte && $0 != UInt8(ascii: "-") }
             guard let first = text.first, isName, !(0x30...0x39).contains(first) else {
                 throw failure(
-                    "\(quoted(String(wire: text))) is no name: use letters, digits and _",
+                    "\(quoted(String(wire: text))) is not a variable name: use letters, digits and _",
                     line: line
                 )
             }

@@ -22,7 +22,7 @@ enum ForeignKeys {
     private static let exec = "write exec = [\"PROGRAM\", \"ARGUMENT\"]"
     private static let all: [(keys: [String], hint: String)] = [
         (["command", "cmd", "script", "execstart", "exec_start", "entrypoint", "program", "run"], exec),
-        (["args", "arguments"], "they stand in exec, behind the program"),
+        (["args", "arguments"], "write them in exec, after the program"),
         (
             ["cwd", "working_directory", "workingdirectory", "working_dir", "workdir", "chdir"],
             "write directory = \"/path\""
@@ -52,7 +52,7 @@ enum ForeignKeys {
         (["startsecs", "min_uptime"], "write stable_after = \"10s\""),
         (["exitcodes", "successexitstatus", "stop_exit_codes"], "write success_exit_status = [0, 2]"),
         (["depends_on", "requisite", "bindsto", "binds_to"], "write requires = [\"APP\"]"),
-        (["wants"], "write after = [\"APP\"], for the order alone"),
+        (["wants"], "write after = [\"APP\"], which sets only the order"),
         (["stopsignal", "killsignal", "kill_signal"], "write stop_signal = \"SIGTERM\""),
         (
             [
@@ -87,6 +87,6 @@ enum ForeignKeys {
         (["ulimits", "limitnofile"], "write limits = { nofile = 4096 }"),
         (["cron_restart", "cron", "schedule", "oncalendar"], "write timers = [{ calendar = \"daily\" }]"),
         (["ports", "listen", "listenstream"], "write sockets = [{ stream = \"8000\" }]"),
-        (["watch"], "nothing restarts for a file: settings_files tells an app that one changed"),
+        (["watch"], "Torpor restarts nothing when a file changes: settings_files tells an app that one changed"),
     ]
 }

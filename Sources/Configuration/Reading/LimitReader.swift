@@ -31,7 +31,7 @@ extension TableReader {
             }
             guard let (soft, hard) = bounds(inner, member.node, known.unit) else { continue }
             if known.unit == .tasks, soft != hard || soft == 0 {
-                inner.error("must be one number from 1, or \"unlimited\"", at: member.node.position)
+                inner.error("must be a single number of 1 or more, or \"unlimited\"", at: member.node.position)
                 continue
             }
             limits.append(ResourceLimit(name: known.name, resource: known.resource, soft: soft, hard: hard))
@@ -44,7 +44,7 @@ extension TableReader {
         switch node.value {
         case .integer(let number):
             guard let value = UInt64(exactly: number) else {
-                context.error("\(number) is out of range: from 0; \"unlimited\" for none", at: node.position)
+                context.error("\(number) is negative: write 0 or more, or \"unlimited\"", at: node.position)
                 return nil
             }
             return (value, value)
@@ -53,7 +53,7 @@ extension TableReader {
             let values = parts.compactMap { amount($0, unit) }
             guard values.count == parts.count, let soft = values.first, let hard = values.last, parts.count <= 2 else {
                 context.error(
-                    "\(quoted(text)) is no limit: write \(example(unit)), \"unlimited\" or \"SOFT:HARD\"",
+                    "\(quoted(text)) is not a limit: write \(example(unit)), \"unlimited\" or \"SOFT:HARD\"",
                     at: node.position
                 )
                 return nil

@@ -45,7 +45,7 @@ enum OpeningReader {
                 parts.count == 2 && parts.allSatisfy { !$0.isEmpty && !$0.utf8.contains(0x20) } && parts[0] != "."
             guard isType, !text.hasPrefix("*.") else {
                 context.error(
-                    "\(quoted(text)) is neither a media type, as \"text/markdown\", nor a pattern of file names, as "
+                    "\(quoted(text)) is neither a media type like \"text/markdown\" nor a pattern of file names like "
                         + "\"*.md\"",
                     at: node.position
                 )
@@ -67,7 +67,7 @@ enum OpeningReader {
     static func problem(_ command: [String], isOpenCommand: Bool) -> String? {
         let count = command.count { $0 == OpenPlaceholder.url || $0 == OpenPlaceholder.file }
         if OpenPlaceholder.isIn(Array(command.prefix(1))) {
-            return "must begin with a program, and \(command[0]) stands for a URL"
+            return "must begin with a program, but \(command[0]) stands for a URL"
         }
         if count > 1 { return "has \(count) places for a URL: write %u or %f once" }
         if count == 0, isOpenCommand {
@@ -101,7 +101,7 @@ enum OpeningReader {
     ) -> [String]? {
         guard let entries = Read.elements(context, node, of: "strings", read) else { return nil }
         guard entries.count <= most else {
-            context.error("has \(entries.count) entries: at most \(most) go", at: node.position)
+            context.error("has \(entries.count) entries: at most \(most) are allowed", at: node.position)
             return nil
         }
         var seen: Set<String> = []

@@ -86,7 +86,7 @@ enum ReadyReader {
     private static func tcp(_ context: Context, _ node: Node) -> Probe.Kind? {
         guard let text = Read.text(context, node) else { return nil }
         guard let kind = tcp(text) else {
-            context.error("\(quoted(text)) is no address with a port: write \"127.0.0.1:8000\"", at: node.position)
+            context.error("\(quoted(text)) is not an address with a port: write \"127.0.0.1:8000\"", at: node.position)
             return nil
         }
         return kind
@@ -114,12 +114,12 @@ enum ReadyReader {
     static func address(_ context: Context, _ node: Node) -> (host: String, port: UInt16, path: String)? {
         guard let text = Read.text(context, node) else { return nil }
         guard text.hasPrefix(scheme) else {
-            context.error("\(quoted(text)) is no address beginning with http://", at: node.position)
+            context.error("\(quoted(text)) does not begin with http://", at: node.position)
             return nil
         }
         guard let address = address(text) else {
             context.error(
-                "\(quoted(text)) is no address: write \"http://127.0.0.1:8000/health\"",
+                "\(quoted(text)) is not an address: write \"http://127.0.0.1:8000/health\"",
                 at: node.position
             )
             return nil

@@ -57,7 +57,7 @@ struct Resolver {
         for name in names {
             let template = Self.template(name)
             if drafts[template]?.specification.scenes != nil {
-                draft.error(key, "\(quoted(template)) is a template of scenes, and nothing can wait for those")
+                draft.error(key, "\(quoted(template)) is a template of scenes, which no app can wait for")
                 continue
             }
             if let all = instances[name] {
@@ -66,7 +66,7 @@ struct Resolver {
                 found.append(name)
             } else if let all = instances[template], template != name {
                 let ends = [all.first, all.last].compactMap { $0 }.map(quoted).joined(separator: " to ")
-                draft.error(key, "there is no instance \(quoted(name)): they are \(ends)")
+                draft.error(key, "there is no instance \(quoted(name)): the instances are \(ends)")
             } else {
                 draft.error(key, "there is no app \(quoted(name))" + Nearest.hint(name, among: drafts.keys.sorted()))
             }
@@ -103,7 +103,7 @@ struct Resolver {
             let least = Quantity.text(keepAliveMinimum)
             draft.error(
                 "keep_alive",
-                "must be \(least) at least: write \(quoted(least)), or lower keep_alive_minimum of [supervisor]"
+                "must be at least \(least): write \(quoted(least)), or lower keep_alive_minimum of [supervisor]"
             )
         } else if !draft.specification.backgroundModes.contains(.voip) {
             draft.warning("keep_alive", "does nothing without background_modes = [\"voip\"]")
@@ -147,11 +147,11 @@ enum MissingAccount {
     static let noGroup = "there is no group "
 
     static func sentence(user: String, _ effect: String) -> String {
-        "\(noUser)\(quoted(user)) on this machine: \(effect) before there is one"
+        "\(noUser)\(quoted(user)) on this machine: \(effect) until the user exists"
     }
 
     static func sentence(group: String, _ effect: String) -> String {
-        "\(noGroup)\(quoted(group)) on this machine: \(effect) before there is one"
+        "\(noGroup)\(quoted(group)) on this machine: \(effect) until the group exists"
     }
 }
 

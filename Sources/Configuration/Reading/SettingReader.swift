@@ -164,7 +164,7 @@ enum SettingReader {
         guard let text = Read.text(context, node) else { return nil }
         guard text.utf8.count <= SettingDeclaration.longestPattern, TextPattern(text) != nil else {
             context.error(
-                "\(quoted(text)) is no extended regular expression (regex(7)) of at most "
+                "\(quoted(text)) is not an extended regular expression (regex(7)) of at most "
                     + "\(SettingDeclaration.longestPattern) bytes without back-references",
                 at: node.position
             )
@@ -222,7 +222,7 @@ enum SettingReader {
                 return nil
             }
             guard setting.defaultValue != nil else {
-                context.error("the setting \(name) needs a default: it stands in an address", at: node.position)
+                context.error("the setting \(name) needs a default, because an address uses it", at: node.position)
                 return nil
             }
         }

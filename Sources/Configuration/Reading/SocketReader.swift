@@ -66,7 +66,7 @@ enum SocketReader {
         for (index, node) in nodes.enumerated() {
             guard let socket = socket(context.at(index), node, index, settings) else { continue }
             if sockets.contains(where: { $0.name == socket.name }) {
-                context.at(index).error("there is a socket \(quoted(socket.name)) already", at: node.position)
+                context.at(index).error("another socket is already named \(quoted(socket.name))", at: node.position)
             }
             sockets.append(socket)
         }
@@ -125,7 +125,7 @@ enum SocketReader {
             text = filled
         }
         guard let address = AddressReader.address(text, folder: context.folder) else {
-            context.error("\(quoted(text)) is no address: write \(AddressReader.forms)", at: node.position)
+            context.error("\(quoted(text)) is not an address: write \(AddressReader.forms)", at: node.position)
             return nil
         }
         if let problem = problem(address, kind) {
@@ -165,18 +165,18 @@ enum SocketReader {
             }
         }
         only(["no_delay", "keep_alive", "defer_accept"], isTCP, "TCP sockets")
-        only(["user"], isTCP, "TCP sockets: of others the kernel cannot keep a client waiting")
+        only(["user"], isTCP, "TCP sockets: on others the kernel cannot keep a client waiting")
         only(["reuse_port", "free_bind", "transparent", "bind_to_device"], address.isInternet, "TCP and UDP sockets")
         only(["broadcast", "pass_packet_info"], socket.plan.kind == .datagram && address.isInternet, "UDP sockets")
-        only(["holding", "holding_after"], socket.plan.kind == .stream, "sockets of streams")
+        only(["holding", "holding_after"], socket.plan.kind == .stream, "stream sockets")
         only(["holding_after"], socket.holding != nil, "sockets with holding")
-        only(["backlog"], socket.plan.kind != .datagram, "sockets with connections")
+        only(["backlog"], socket.plan.kind != .datagram, "stream and seqpacket sockets")
         only(["mode", "owner", "group", "directory_mode", "symlinks", "remove_on_stop"], isPath, "sockets with a path")
         only(["pass_credentials"], address.isUnix, "Unix sockets")
         var takesIPv4 = false
         if case .port = address { takesIPv4 = true }
         if case .ipv6(let host, _, _) = address { takesIPv4 = host.utf8.allSatisfy { $0 == 0x3a || $0 == 0x30 } }
-        only(["bind_ipv6_only"], takesIPv4, "sockets of all addresses: a port, or \"[::]:PORT\"")
+        only(["bind_ipv6_only"], takesIPv4, "sockets on all addresses: a port, or \"[::]:PORT\"")
     }
 
     // MARK: Values
@@ -209,7 +209,7 @@ enum SocketReader {
     private static func device(_ context: Context, _ node: Node) -> String? {
         guard let name = Read.text(context, node) else { return nil }
         guard name.utf8.count < 16, !name.contains("/") else {
-            context.error("\(quoted(name)) is no name of a network interface", at: node.position)
+            context.error("\(quoted(name)) is not the name of a network interface", at: node.position)
             return nil
         }
         return name
@@ -266,7 +266,7 @@ enum SocketConflicts {
                 }
                 drafts[app.template]?.error(
                     "sockets",
-                    "\(quoted("\(socket.plan.address)")) is an address of \(quoted(other.app.name)) already\(hint)"
+                    "\(quoted("\(socket.plan.address)")) is already an address of \(quoted(other.app.name))\(hint)"
                 )
             }
         }

@@ -48,21 +48,21 @@ enum TransferReader {
             guard let text = Read.text(context, node) else { return nil }
             if let pattern = WebPattern(text) { return pattern }
             context.error(
-                "\(quoted(text)) is no pattern of URLs: write one of http or https, as \"https://files.example.org/*\" or "
-                    + "\"https://*.example.org\"",
+                "\(quoted(text)) is not a pattern of http or https URLs: write one like "
+                    + "\"https://files.example.org/*\" or \"https://*.example.org\"",
                 at: node.position
             )
             return nil
         }
         guard let patterns, patterns.count > most else { return patterns }
-        context.error("has \(patterns.count) entries: at most \(most) go", at: node.position)
+        context.error("has \(patterns.count) entries: at most \(most) are allowed", at: node.position)
         return nil
     }
 
     private static func each(_ context: Context, _ node: Node, _ read: (String, Context, Node) -> Void) {
         guard let members = Read.members(context, node) else { return }
         guard members.count <= most else {
-            return context.error("has \(members.count) entries: at most \(most) go", at: node.position)
+            return context.error("has \(members.count) entries: at most \(most) are allowed", at: node.position)
         }
         for member in members {
             let inner = context.at(member.key)
@@ -85,10 +85,10 @@ enum TransferReader {
         if let window = DailyWindow(text) { return window }
         let times = text.split(separator: "-", omittingEmptySubsequences: false)
         if times.count == 2, let start = DailyWindow.minutes(times[0]), start == DailyWindow.minutes(times[1]) {
-            context.error("it begins when it ends: leave it out, if it is always to be", at: node.position)
+            context.error("begins when it ends: remove it to allow transfers at any time", at: node.position)
             return nil
         }
-        context.error("\(quoted(text)) is no time of the day: write it as \"01:00-05:00\"", at: node.position)
+        context.error("\(quoted(text)) is not a time window: write one like \"01:00-05:00\"", at: node.position)
         return nil
     }
 

@@ -61,7 +61,7 @@ enum TitleReader {
     ) {
         guard case .table(let members) = node.value else {
             guard case .string = node.value else {
-                let expected = "a string, or a table of strings by languages, with default"
+                let expected = "a string, or a table of strings by language, with the key default"
                 return context.error("expected \(expected), found \(node.kind)", at: node.position)
             }
             guard let title = text(context, node, isTitle) else { return }
@@ -84,7 +84,7 @@ enum TitleReader {
             titles[tag] = text
         }
         guard title != nil || members.contains(where: { $0.key == "default" }) else {
-            return context.error("needs default, for all other languages", at: node.position)
+            return context.error("needs the key default, for all other languages", at: node.position)
         }
         (presentation.title, presentation.titles) = (title, titles)
     }

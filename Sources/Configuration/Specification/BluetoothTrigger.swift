@@ -83,7 +83,7 @@ enum BluetoothReader {
         guard let text = Read.text(context, node) else { return nil }
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 6, parts.allSatisfy({ $0.utf8.count == 2 && UInt8($0, radix: 16) != nil }) else {
-            context.error("\(quoted(text)) is no address: write \"AA:BB:CC:DD:EE:FF\"", at: node.position)
+            context.error("\(quoted(text)) is not an address: write \"AA:BB:CC:DD:EE:FF\"", at: node.position)
             return nil
         }
         return text.uppercased()
@@ -100,7 +100,7 @@ enum BluetoothReader {
         let parts = digits.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.map(\.utf8.count) == [8, 4, 4, 4, 12], parts.allSatisfy({ UInt64($0, radix: 16) != nil }) else {
             context.error(
-                "\(quoted(text)) is no UUID: write \"180d\" or \"0000180d-0000-1000-8000-00805f9b34fb\"",
+                "\(quoted(text)) is not a UUID: write \"180d\" or \"0000180d-0000-1000-8000-00805f9b34fb\"",
                 at: node.position
             )
             return nil

@@ -47,7 +47,7 @@ public enum FreeSpaceRule: Sendable, Hashable {
         }
         guard let percent = Double(text.dropLast()), (0...50).contains(percent) else {
             context.error(
-                "\(quoted(text)) is no part of a filesystem: write \"0%\" to \"50%\", or a size",
+                "\(quoted(text)) is not a share of a filesystem: write \"0%\" to \"50%\", or a size",
                 at: node.position
             )
             return nil

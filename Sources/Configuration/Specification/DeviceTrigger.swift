@@ -44,7 +44,7 @@ extension DeviceTrigger {
         var trigger = DeviceTrigger(name: "")
         Read.table(context, node, keys, into: &trigger)
         guard trigger.isSpecific else {
-            context.error("must say which devices are meant: by subsystem, node or properties", at: node.position)
+            context.error("must select devices by subsystem, node or properties", at: node.position)
             return nil
         }
         if trigger.on.isEmpty {

@@ -149,7 +149,7 @@ enum LocationReader {
     static func gpsd(_ context: Context, _ node: Node) -> GPSAddress? {
         guard let text = Read.text(context, node) else { return nil }
         guard let (host, port) = ReadyReader.authority(text), isNumeric(host) else {
-            context.error("\(quoted(text)) is no numeric address: write \"127.0.0.1:2947\"", at: node.position)
+            context.error("\(quoted(text)) is not a numeric address: write \"127.0.0.1:2947\"", at: node.position)
             return nil
         }
         return GPSAddress(address: host == "localhost" ? "127.0.0.1" : host, port: port ?? GPSAddress.usual.port)

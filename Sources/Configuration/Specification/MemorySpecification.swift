@@ -48,7 +48,7 @@ public struct MemorySpecification: Sendable, Hashable {
     private static func part(_ context: Context, _ node: Node) -> Double? {
         guard case .string(let text) = node.value else { return context.expected("a percentage like \"10%\"", node) }
         guard text.hasSuffix("%"), let percent = Double(text.dropLast()), (0...50).contains(percent) else {
-            context.error("\(quoted(text)) is no part of memory: write \"0%\" to \"50%\"", at: node.position)
+            context.error("\(quoted(text)) is not a share of memory: write \"0%\" to \"50%\"", at: node.position)
             return nil
         }
         return percent / 100
@@ -58,7 +58,7 @@ public struct MemorySpecification: Sendable, Hashable {
     private static func stall(_ context: Context, _ node: Node) -> Duration? {
         guard let time = Read.duration(context, node) else { return nil }
         guard time >= .milliseconds(10), time <= .seconds(1) else {
-            context.error("is out of each second: write \"10ms\" to \"1s\"", at: node.position)
+            context.error("must be from 10ms to 1s: it is a time within each second", at: node.position)
             return nil
         }
         return time

@@ -41,7 +41,7 @@ extension PathTrigger {
         Read.table(context, node, keys, into: &draft)
         guard let found = draft.found.first, draft.found.count == 1 else {
             context.error(
-                "must have one of exists, changed, modified and not_empty, with the path to look at",
+                "needs exactly one of exists, changed, modified and not_empty, with the path to watch",
                 at: node.position
             )
             return nil

@@ -69,25 +69,26 @@ enum SceneReader {
         } else if scenes.hasCgroups, app.rules.backgroundTime == nil {
             draft.warning(
                 "scenes",
-                "cgroups are never frozen, since background_time is \"none\": set it to the time after which they are"
+                "cgroups are never frozen while background_time is \"none\": set it to a duration"
             )
         }
         if scenes.isInside {
             if app.rules.exitsOnSuspend {
                 draft.error(
                     "exits_on_suspend",
-                    "an app with scenes inside stays when they leave the foreground: leave it out"
+                    "an app with scenes inside keeps running when they leave the foreground: remove it"
                 )
             }
-            if app.rules.isOneshot { draft.error("type", "a oneshot app shows no scenes") }
+            if app.rules.isOneshot { draft.error("type", "a oneshot app cannot have scenes") }
         } else if let origin = draft.origins["launch"], !origin.context.path.hasPrefix("defaults."),
             app.launch != .onDemand
         {
-            draft.error("launch", "scenes are launched when they are opened: leave it out, or write \"on-demand\"")
+            draft.error("launch", "scenes are launched when they are opened: remove it, or write \"on-demand\"")
         }
         if app.name.utf8.count > AppName.longestTemplate {
             draft.origin.error(
-                "the name of an app with scenes has at most \(AppName.longestTemplate) characters, since its scenes' follow it"
+                "the name of an app with scenes has at most \(AppName.longestTemplate) characters, "
+                    + "since a scene's name follows it"
             )
         }
     }
@@ -96,7 +97,7 @@ enum SceneReader {
     static func check(_ app: AppSpecification, _ draft: AppDraft) {
         guard app.innerScenes == nil else {
             if app.rules.readiness != .delegate {
-                draft.error("scenes", "scenes inside an app are told to its delegate: write ready = \"delegate\"")
+                draft.error("scenes", "only the delegate of an app hears of scenes inside: write ready = \"delegate\"")
             }
             return
         }
@@ -105,11 +106,11 @@ enum SceneReader {
             if socket.plan.address.isInternet || !Placeholder.isForScene(text) {
                 draft.error(
                     "sockets",
-                    "\(quoted(text)) would be the address of all scenes: write a Unix socket with %s in its path, where each "
-                        + "scene's name stands, and let a reverse proxy choose by name (docs/scenes.md)"
+                    "\(quoted(text)) would be the same address for every scene: write a Unix socket with %s (the "
+                        + "scene's name) in its path, and let a reverse proxy choose by name (docs/scenes.md)"
                 )
             } else if let link = socket.symlinks.first(where: { !Placeholder.isForScene($0) }) {
-                draft.error("sockets", "\(quoted(link)) would be the link of all scenes: put %s into it")
+                draft.error("sockets", "\(quoted(link)) would be the same symlink for every scene: put %s into it")
             }
         }
         let texts =
@@ -121,7 +122,7 @@ enum SceneReader {
         {
             draft.warning(
                 "exec",
-                "says %s nowhere, so that its scenes differ by $TORPOR_SCENE alone: put %s where the name of a scene belongs"
+                "does not contain %s, so its scenes differ only in $TORPOR_SCENE: put %s where a scene's name belongs"
             )
         }
     }

@@ -97,7 +97,7 @@ public struct SettingProblem: Error, Sendable, Hashable, CustomStringConvertible
     public let description: String
 
     /// Of a value that must not be shown.
-    package static let unfitting = SettingProblem("was set to something that does not fit any more")
+    package static let unfitting = SettingProblem("was set to a value that no longer fits")
 
     init(_ description: String) { self.description = description }
 }
@@ -194,7 +194,7 @@ extension SettingDeclaration {
     private static func problem(inText text: String, _ maxLength: Int?, _ pattern: String?) -> String? {
         if text.unicodeScalars.contains(where: { $0.steersTerminals && $0 != "\n" && $0 != "\t" }) {
             return
-                "must not contain control characters, other than line breaks and tabs, or marks that turn its direction"
+                "must not contain control characters except line breaks and tabs, or marks that change its direction"
         }
         if let maxLength, text.unicodeScalars.count > maxLength {
             return "has \(text.unicodeScalars.count) characters: at most \(maxLength) are allowed"

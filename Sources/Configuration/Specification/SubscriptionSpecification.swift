@@ -33,7 +33,7 @@ enum SubscriptionReader {
     static func subscriptions(_ context: Context, _ node: Node) -> [SubscriptionSpecification]? {
         guard let found = Read.elements(context, node, of: "tables", subscription) else { return nil }
         guard found.count <= most else {
-            context.error("has \(found.count) entries: at most \(most) go", at: node.position)
+            context.error("has \(found.count) entries: at most \(most) are allowed", at: node.position)
             return nil
         }
         return Read.unique(context, node, found, by: \.name)
@@ -54,7 +54,7 @@ enum SubscriptionReader {
         guard WebAddress(text) != nil, text.utf8.count <= 8192, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
             context.error(
                 // It may have a password in it.
-                "this is no URL of http or https without a user in it: write it as "
+                "is not an http or https URL without a user name: write one like "
                     + "\"https://example.org/feed.xml\"",
                 at: node.position
             )

@@ -77,13 +77,13 @@ enum TimerReader {
         let times = ["calendar", "every", "after_boot", "after_start"]
         if found.keys.allSatisfy({ !times.contains($0) }) {
             context.error(
-                "says not when it comes: write calendar = \"daily\", every = \"1h\", after_boot = \"5min\" or "
+                "does not say when to fire: write calendar = \"daily\", every = \"1h\", after_boot = \"5min\" or "
                     + "after_start = \"5min\"",
                 at: node.position
             )
         }
         if timer.isPersistent, timer.calendar.isEmpty, timer.every == nil {
-            found["persistent"]?.warning("makes up for nothing without calendar or every")
+            found["persistent"]?.warning("does nothing without calendar or every")
         }
         return timer
     }

@@ -64,8 +64,8 @@ struct Apply {
                     app: template.name,
                     kind: "removed",
                     message: inside.contains { $0.name == template.name }
-                        ? "is no template any more, and has its scenes inside"
-                        : "is no template any more: sessions of its scenes are kept for 30 days"
+                        ? "is no longer a template: its scenes are inside it"
+                        : "is no longer a template: sessions of its scenes are kept for 30 days"
                 )
             }
     }

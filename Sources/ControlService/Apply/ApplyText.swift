@@ -40,7 +40,7 @@ extension Apply.Entry {
         }
     }
 
-    private static let losesTemplate = "has no template any more, and its session is kept for 30 days"
+    private static let losesTemplate = "no longer has a template: its session is kept for 30 days"
     private static let movesInside = "is a scene inside its app from now on, and keeps its session"
     private static let movesOut = "is a scene with processes of its own from now on, and keeps its session"
 
@@ -96,6 +96,6 @@ extension Apply {
         let isSecret = isPublic && change.key.hasPrefix("environment")
         if change.key == "exec" || isSecret || values.count > longest { return "\(change.key) changed" }
         let text = "\(change.key) \(values)"
-        return change.effect == .supervisor ? text + ": when torpord is stopped and started again" : text
+        return change.effect == .supervisor ? text + ": takes effect when torpord is stopped and started again" : text
     }
 }

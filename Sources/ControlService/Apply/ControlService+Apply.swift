@@ -32,14 +32,14 @@ extension ControlService {
             let waits = VerbProgress(
                 app: "torpord",
                 state: "starting",
-                text: "waits until what an earlier torpord left is gone"
+                text: "waits until processes left by an earlier torpord are gone"
             )
             if reply?.more == true { reply?.send(waits.json, continues: true) }
             supervisor.engine.whenStarted { [weak self] in self?.apply(request, by: name, reply) }
             return
         }
         if let refusal = applyRefusal {
-            log.warning("the configuration is not read again: \(refusal)")
+            log.warning("the configuration is not reloaded: \(refusal)")
             reply.map { $0.fail(refusal) }
             return
         }
@@ -64,7 +64,7 @@ extension ControlService {
     ) -> String? {
         // It may have come while the files were read.
         if let refusal = applyRefusal {
-            log.warning("the configuration that was read again is not taken: \(refusal)")
+            log.warning("the reloaded configuration is not applied: \(refusal)")
             reply.map { $0.fail(refusal) }
             return refusal
         }
@@ -105,10 +105,10 @@ extension ControlService {
     /// Why no other configuration can be taken now, in a sentence.
     private var applyRefusal: String? {
         if supervisor.isEnding || coordinator.isShuttingDown {
-            return "torpord is shutting down, and no app is launched any more: start it again to have it read the files"
+            return "torpord is shutting down: start it again to load the configuration"
         }
         if supervisor.upgrades.isUnderWay { return "an upgrade is under way: ask again when it is done" }
-        if supervisor.isKeeperLost { return "torpor-keeper is gone, and torpord ends" }
+        if supervisor.isKeeperLost { return "torpor-keeper is gone, so torpord is ending" }
         return nil
     }
 
@@ -266,7 +266,7 @@ extension ControlService {
         }
         let count = entries.count
         let summary = count == 0 ? "no app has changed" : "\(count) app\(count == 1 ? " has" : "s have") changed"
-        note(.configurationRead, text: "the configuration was read again: \(summary)", reason: name)
+        note(.configurationRead, text: "the configuration was reloaded: \(summary)", reason: name)
     }
 
     private func wait(for entries: [Apply.Entry], _ applied: Apply, _ reply: Reply) {

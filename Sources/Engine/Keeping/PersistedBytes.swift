@@ -42,7 +42,7 @@ package final class PersistedBytes {
             try File.truncate(memory.raw, to: 0)
             try File.write(memory.raw, at: 0, bytes)
         } catch {
-            log.debug("what is known of \(name) is not kept for the next torpord: \(error)")
+            log.debug("\(name) cannot be kept for the next torpord: \(error)")
         }
     }
 }

@@ -61,7 +61,7 @@ package final class DaemonLog {
     }
 
     private func write(_ text: String) {
-        if lost > 0, put("torpord: \(lost) lines of the log were lost, since nobody took them\n", prefix: .warning) {
+        if lost > 0, put("torpord: \(lost) lines of the log were lost: no process read them\n", prefix: .warning) {
             lost = 0
         }
         if lost > 0 || !put(text, prefix: nil) { lost += 1 }

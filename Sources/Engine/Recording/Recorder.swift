@@ -126,8 +126,8 @@ package final class Recorder {
         case .last:
             let minutes = LogRoom.window.components.seconds / 60
             let text =
-                "does so much that the log leaves out what comes in these \(minutes) minutes, but no trouble: "
-                + "‘torpor history \(app.name)’ has all of it"
+                "has so many events that the log leaves out all but problems for these \(minutes) minutes: "
+                + "‘torpor history \(app.name)’ has all of them"
             let fields = [
                 (name: "MESSAGE_ID", value: EventKind.chatty.rawValue), ("TORPOR_EVENT", EventKind.chatty.category),
                 ("TORPOR_APP", app.name),

@@ -171,7 +171,7 @@ package final class BluetoothMode: EventRoom, EventSource {
         case "WriteValue", "AcquireWrite": "write a value"
         case "StartNotify", "AcquireNotify": "send its values"
         case "StopNotify": "send no more values"
-        default: "go on"
+        default: "continue"
         }
     }
 
@@ -190,7 +190,7 @@ package final class BluetoothMode: EventRoom, EventSource {
         do throws(Mailbox.Refusal) {
             try wakes.happened(event, for: app)
         } catch {
-            note(app, .notWoken, text: "is not told of \(text): \(error)", reason: event.source.rawValue)
+            note(app, .notWoken, text: "is not notified of \(text): it \(error)", reason: event.source.rawValue)
         }
     }
 
@@ -200,7 +200,7 @@ package final class BluetoothMode: EventRoom, EventSource {
     package var check: DoctorCheck? {
         guard let blueZ else { return nil }
         var value = blueZ.isThere ? Readable.count(blueZ.devices.count, "device") + " known" : "not there"
-        if blueZ.isSeeingRequests ?? false { value += ", and what they ask is seen" }
+        if blueZ.isSeeingRequests ?? false { value += ", and their requests are seen" }
         return DoctorCheck(
             name: "bluetooth",
             ok: blueZ.trouble == nil,

@@ -105,7 +105,7 @@ package final class LocationMode: EventRoom, EventSource {
         let place = host.gpsd
         let made = GPSClient(loop, address: place.address, port: place.port, trusted: trusted)
         made.onDistrust = { [weak self] reason in
-            let text = "what answers at \(place.text) as gpsd is not believed: \(reason)"
+            let text = "the server at \(place.text) is not trusted as gpsd: \(reason)"
             self?.note(.gpsdNotBelieved, text: text, reason: BackgroundMode.location.rawValue)
         }
         made.onFix = { [weak self] in self?.found($0) }
@@ -194,7 +194,7 @@ package final class LocationMode: EventRoom, EventSource {
         let event = WakeEvent(
             .location,
             "continuous",
-            "positions that begin",
+            "the start of positions",
             wake: begins ? wake(app, specification.wake) : nil,
             mail: mail(position, to: app),
             at: now
@@ -230,7 +230,7 @@ package final class LocationMode: EventRoom, EventSource {
         do throws(Mailbox.Refusal) {
             return try wakes.happened(event, for: app)
         } catch {
-            let text = "is not told of \(event.text): \(error)"
+            let text = "is not notified of \(event.text): it \(error)"
             note(app, .notWoken, text: text, reason: event.source.rawValue)
             return .heldBack("\(error)", until: nil)
         }
@@ -243,7 +243,7 @@ package final class LocationMode: EventRoom, EventSource {
         guard !followed.isEmpty else { return nil }
         let place = host.gpsd.text
         guard let client else {
-            return DoctorCheck(name: "gpsd", ok: true, value: "not asked at \(place): no app wants positions now")
+            return DoctorCheck(name: "gpsd", ok: true, value: "not in use at \(place): no app wants positions now")
         }
         let known = client.lastFix == nil ? "no position" : "a position"
         let release = client.release.map {
@@ -254,8 +254,8 @@ package final class LocationMode: EventRoom, EventSource {
             ok: client.trouble == nil,
             value: release ?? place,
             message: client.trouble.map {
-                "gpsd at \(place) does not answer as it should (\($0)): apps are not told where the machine is; it is "
-                    + "tried again by itself"
+                "gpsd at \(place) does not answer as it should (\($0)): apps get no positions until a retry "
+                    + "succeeds"
             }
         )
     }

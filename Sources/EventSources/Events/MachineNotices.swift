@@ -108,11 +108,11 @@ final class MachineNotices: EventRoom, EventSource {
         guard let before else { return }
         if now.source != before.source {
             let payload: JSON = ["before": .string(before.source.name), "after": .string(now.source.name)]
-            tell(.power, payload, .net, "the machine's power, which is \(now.source.name) now")
+            tell(.power, payload, .net, "a change of the power source to \(now.source.name)")
         }
         if let percent = now.percent, percent != before.percent || now.source != before.source {
             let payload: JSON = ["percent": .int(Int64(percent)), "source": .string(now.source.name)]
-            tell(.battery, payload, .latest, "the charge of the batteries, which is \(percent) % now")
+            tell(.battery, payload, .latest, "a change of the battery charge to \(percent) %")
         }
     }
 
@@ -122,7 +122,7 @@ final class MachineNotices: EventRoom, EventSource {
         // What was the case before anybody said is taken for no.
         guard now != savesPower ?? false else { return }
         let payload: JSON = ["before": .bool(!now), "after": .bool(now)]
-        tell(.lowPower, payload, .net, now ? "the machine's saving power" : "the machine's saving power no more")
+        tell(.lowPower, payload, .net, now ? "the start of power saving" : "the end of power saving")
     }
 
     // MARK: Screens
@@ -144,7 +144,7 @@ final class MachineNotices: EventRoom, EventSource {
 
     private func tellScreen(_ name: String, isThere: Bool) {
         let payload: JSON = ["screen": .string(name), "before": .bool(!isThere), "after": .bool(isThere)]
-        let text = "the screen at \(name), which was \(isThere ? "connected" : "removed")"
+        let text = "the \(isThere ? "connection" : "removal") of the screen at \(name)"
         tell(.screens, payload, .net, key: name, text)
     }
 
@@ -164,7 +164,7 @@ final class MachineNotices: EventRoom, EventSource {
         ]
         // Its folder has another number each time.
         let key = device.subsystem + ":" + (device.properties["ID_PATH"] ?? device.properties["PHYS"] ?? "") + name
-        tell(.accessories, payload, .net, key: key, "\(name), which was \(isThere ? "plugged in" : "removed")")
+        tell(.accessories, payload, .net, key: key, "the \(isThere ? "connection" : "removal") of \(name)")
     }
 
     private func tell(

@@ -35,7 +35,7 @@ package final class Notifications: EventRoom {
         do throws(Mailbox.Refusal) {
             try wakes.happened(event, for: app)
         } catch {
-            log.warning("\(app.name) is not told of \(text): it \(error)")
+            log.warning("\(app.name) is not notified of \(text): it \(error)")
         }
     }
 
@@ -54,7 +54,7 @@ package final class Notifications: EventRoom {
             if let waiting, !waiting.isInFlight, waiting.draft.message == opposite {
                 host.acknowledged(waiting.id, by: app)
             } else {
-                tell(app, topic, mail, isLocked ? "the session's lock" : "the end of the session's lock")
+                tell(app, topic, mail, isLocked ? "the locking of the session" : "the unlocking of the session")
             }
         }
     }

@@ -397,7 +397,7 @@ extension PathTrigger.Condition {
     /// What happened, for people.
     fileprivate func text(_ path: String) -> String {
         switch self {
-        case .exists: "\(path), which is there"
+        case .exists: "the existence of \(path)"
         case .changed, .modified: "a change of \(path)"
         case .notEmpty: "something in \(path)"
         }

@@ -216,7 +216,7 @@ package final class Wakes: Room, LifecycleObserver {
         do throws(Mailbox.Refusal) {
             return try happened(event, for: app)
         } catch {
-            log.warning("\(app.name) is not told of \(event.text): it \(error)")
+            log.warning("\(app.name) is not notified of \(event.text): it \(error)")
             var rest = event
             rest.mail = nil
             return (try? happened(rest, for: app)) ?? .runs

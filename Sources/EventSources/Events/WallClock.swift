@@ -84,7 +84,7 @@ final class WallClock: EventRoom, EventSource {
             source = try loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.clockRang() }
             watch = consume made
         } catch {
-            log.warning("nobody is told when the clock is set: \(error)")
+            log.warning("apps are not notified when the clock is set: \(error)")
         }
         guard ThisProcess.environment("TZ") == nil else { return }
         do throws(Errno) {
@@ -95,7 +95,7 @@ final class WallClock: EventRoom, EventSource {
             zoneSource = try loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.etcRang() }
             zoneWatch = made
         } catch {
-            log.warning("nobody is told when the time zone is changed: \(Self.directory): \(error)")
+            log.warning("apps are not notified when the time zone changes: \(Self.directory): \(error)")
         }
     }
 
@@ -118,7 +118,7 @@ final class WallClock: EventRoom, EventSource {
             try watch?.again()
         } catch {
             source = nil
-            log.warning("nobody is told any more when the clock is set: \(error)")
+            log.warning("apps are no longer notified when the clock is set: \(error)")
         }
         let now = host.clocks
         let difference = Self.difference(now)

@@ -112,7 +112,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         ports[app.id]?.watch()
         let isHeld = !(ports[app.id]?.isEmpty ?? true)
         if app.wasKilledAsleep == true, machine.rules.restart != .never {
-            launchAgain(app, "its end in its sleep")
+            launchAgain(app, "its end while suspended")
         } else if !isHeld {
             launchAgain(app, "the loss of its port")
         }
@@ -153,6 +153,6 @@ package final class ConnectionWatch: EventRoom, EventSource {
         let reason =
             error == .tooManyOpenFiles || error == .tooManyOpenFilesInSystem
             ? "it has too many" : "they cannot be copied (\(error); ‘torpor doctor’ says more)"
-        log.info("\(app.name): while it is suspended its sockets are looked at twice a second: \(reason)")
+        log.info("\(app.name): while it is suspended its sockets are polled twice a second: \(reason)")
     }
 }

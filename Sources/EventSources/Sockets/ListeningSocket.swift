@@ -81,7 +81,7 @@ package final class ListeningSocket {
         for (name, was, size) in [
             ("receive_buffer", old.receiveBuffer, new.receiveBuffer), ("send_buffer", old.sendBuffer, new.sendBuffer),
         ] where was != nil && size == nil {
-            warnings.append("its socket \(label) has the \(name) that it had until it is bound anew")
+            warnings.append("its socket \(label) keeps its \(name) until it is bound again")
         }
         if new.backlog != old.backlog, new.plan.kind != .datagram {
             do throws(BindFailure) {
@@ -281,7 +281,7 @@ package final class ListeningSocket {
         } catch {
             defer { isRefusedToWithhold = true }
             if isRefusedToWithhold { return nil }
-            return "connections to \(label) cannot be held back while it is inactive (\(error)): they come in"
+            return "connections to \(label) cannot be held back while it is inactive (\(error)): it gets them"
         }
     }
 }
@@ -303,7 +303,7 @@ extension BindFailure {
     package func sentence(_ plan: SocketPlan) -> String {
         switch stage {
         case .folder(let folder): return "the folder \(folder) is missing and cannot be made (\(errno))"
-        case .occupied: return "something that is no socket is there: remove it"
+        case .occupied: return "something that is not a socket is there: remove it"
         case .owner: return "its owner and mode cannot be set (\(errno))"
         case .option:
             return errno.isRefusal
@@ -317,14 +317,14 @@ extension BindFailure {
         }
         switch (errno, plan.address) {
         case (.addressInUse, .path): return "another program listens there"
-        case (.addressInUse, _): return "the address is in use: ‘ss -lnp’ shows by whom"
+        case (.addressInUse, _): return "the address is in use: ‘ss -lnp’ shows by which process"
         case (.permissionDenied, .path(let path)): return "torpord may not write into the folder of \(path)"
         case (.permissionDenied, _):
             return "ports below 1024 are for root, and for programs with CAP_NET_BIND_SERVICE "
                 + "(net.ipv4.ip_unprivileged_port_start)"
         case (.addressNotAvailable, _):
-            return "this machine does not have that address, at least not yet: free_bind = true listens there all the "
-                + "same"
+            return "this machine does not have that address, at least not yet: free_bind = true listens there "
+                + "anyway"
         case (Errno(rawValue: Self.noDevice), _): return "there is no such network interface"
         default: return "\(errno)"
         }

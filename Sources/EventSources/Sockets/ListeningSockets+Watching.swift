@@ -93,7 +93,7 @@ extension ListeningSockets {
     /// that is as it wants it.
     private func renew(_ socket: ListeningSocket, of set: SocketSet) {
         guard !coordinator.machine(set.app.id).isAlive else { return }
-        log.info("\(set.app.name): its socket \(socket.label) was shut down by it, and is bound anew")
+        log.info("\(set.app.name) has shut down its socket \(socket.label): binding it again")
         close(socket)
         if bind(socket, of: set.app) { look(set) } else { arrangeRetry() }
     }
@@ -132,7 +132,7 @@ extension ListeningSockets {
         note(
             set.app,
             .backlogNearlyFull,
-            text: "is not awake, and \(what) wait at \(socket.label): there is hardly room for more"
+            text: "is not awake, and \(what) wait at \(socket.label): its backlog is nearly full"
         )
     }
 }

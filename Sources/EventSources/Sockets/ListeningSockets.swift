@@ -61,7 +61,7 @@ package final class ListeningSockets: EventRoom, EventSource {
             app,
             .socketNotBound,
             text:
-                "cannot listen at \(socket.label): \(trouble); it is tried again, and the app is not launched without it"
+                "cannot listen at \(socket.label): \(trouble); torpord retries, and does not launch the app without it"
         )
     }
 

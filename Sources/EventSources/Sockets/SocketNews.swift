@@ -100,7 +100,7 @@ extension SocketFacts {
         if kind == .datagram { return isConnected ? "a datagram from \(remote)" : "a datagram at \(local)" }
         let other = remote.isEmpty ? local.isEmpty ? "" : " at \(local)" : " with \(remote)"
         if !events.isDisjoint(with: [.hangup, .error]) { return "the end of a connection\(other)" }
-        if events.contains(.peerClosed) { return "the end of what comes on a connection\(other)" }
+        if events.contains(.peerClosed) { return "the end of input on a connection\(other)" }
         if events.contains(.readable) { return "data on a connection\(other)" }
         return "room for more on a connection\(other)"
     }

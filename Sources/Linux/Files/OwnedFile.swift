@@ -30,8 +30,8 @@ public enum OwnedFile {
             case .notRegular: "it is not a regular file"
             case .notTrusted(let why): "it is not read, since \(why)"
             case .notAllowed(let user):
-                "user \(user) may not read it, and others than root may write to a folder on its way: give it to that user "
-                    + "(chown, chmod), or put it into a folder that only root may write to"
+                "user \(user) may not read it, and non-root users may write to a folder on its path: give it to that "
+                    + "user (chown, chmod), or put it into a folder that only root may write to"
             }
         }
     }
@@ -89,7 +89,7 @@ public enum OwnedFile {
             case .link:
                 guard !isOthers, isOurs(found.uid) else {
                     throw .notTrusted(
-                        "\(name) is a symbolic link in a folder that others than root may write to: name the file itself"
+                        "\(name) is a symlink in a folder that non-root users may write to: name the file itself"
                     )
                 }
                 links += 1
@@ -101,7 +101,7 @@ public enum OwnedFile {
                 rest += names(target)
             case .directory:
                 if name == "..", isOthers {
-                    throw .notTrusted("it leads back by \"..\" from a folder that others than root may write to")
+                    throw .notTrusted("it leads back by \"..\" from a folder that non-root users may write to")
                 }
                 folder = next
             case .regular where rest.isEmpty:
@@ -135,10 +135,10 @@ public enum OwnedFile {
 
     private static func judge(_ file: FileStatus, _ folder: FileStatus, _ reader: FileRights?) throws(Failure) {
         guard isOurs(file.uid) || file.uid == reader?.uid || file.uid == folder.uid else {
-            throw .notTrusted("it belongs to user \(file.uid), neither root's nor the app's nor of its folder's owner")
+            throw .notTrusted("it belongs to user \(file.uid), not to root, the app's user or its folder's owner")
         }
         guard file.links == 1 else {
-            throw .notTrusted("it has \(file.links) names, and others than root may write to its folder: copy it there")
+            throw .notTrusted("it has \(file.links) names, and non-root users may write to its folder: copy it there")
         }
     }
 

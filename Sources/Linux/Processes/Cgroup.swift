@@ -183,17 +183,17 @@ public enum Cgroup {
         let name = Substring(controller)
         if words(place + "/cgroup.subtree_control").contains(name) { return nil }
         if words(place + "/cgroup.controllers").contains(name) {
-            return "\(place) has processes of its own, and can hand none down"
+            return "\(place) has processes of its own, so it cannot delegate controllers"
         }
         if words(mount + "/cgroup.controllers").contains(name) {
-            return "\(place) was given none: a unit needs Delegate=yes"
+            return "\(place) did not get it: its unit needs Delegate=yes"
         }
         // memory	4	62	1
         let lines = ((try? File.readString(root + "/proc/cgroups")) ?? "").split(separator: "\n")
         let line = lines.map { $0.split(separator: "\t") }.first {
             $0.count == 4 && ($0[0] == name || (name == "io" && $0[0] == "blkio"))
         }
-        guard let line else { return "the kernel has none" }
+        guard let line else { return "the kernel does not have it" }
         if line[3] == "0" { return "the kernel has switched it off: boot with cgroup_enable=\(line[0])" }
         return line[1] == "0"
             ? "\(mount) does not have it" : "it is in use as cgroup v1: boot with systemd.unified_cgroup_hierarchy=1"

@@ -176,7 +176,7 @@ extension AppSockets {
         channel.answeredID = first.id
         if answer.result == .failed {
             let why = answer.text.map { ": \($0)" } ?? ""
-            note(app, .answerFailed, text: "could not do what \(message.rawValue)\(whose) asks\(why)")
+            note(app, .answerFailed, text: "failed to handle \(message.rawValue)\(whose)\(why)")
         } else {
             note(
                 app,
@@ -239,7 +239,7 @@ extension AppSockets {
         }
         let expected = channel?.queue.first.map { Int64($0.id) }
         let sentence =
-            expected.map { "message \(answer.id) is not in flight, but message \($0)" }
+            expected.map { "message \(answer.id) is not in flight: message \($0) is" }
             ?? "no message is in flight, so there is no message \(answer.id) to answer"
         note(app, .unheard, text: "answered message \(answer.id), which is not in flight")
         reply.fail(

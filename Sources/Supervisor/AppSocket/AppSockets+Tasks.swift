@@ -61,7 +61,7 @@ extension AppSockets {
             $0.name == name && app.channel?.owners[$0.token] == .notify
         }
         guard let task else {
-            return note(app, .unheard, text: "ended the task \(name), which it has not begun")
+            return note(app, .unheard, text: "tried to end the task \(name), which it has not begun")
         }
         finish(task: task.token, app)
     }

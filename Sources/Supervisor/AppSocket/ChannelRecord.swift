@@ -61,7 +61,7 @@ extension AppSockets {
             app.ledger = bytes
         } catch {
             log.warning(
-                "the tasks and holds of \(app.name) cannot be kept (\(error)): a torpord that follows forgets them"
+                "the tasks and holds of \(app.name) cannot be saved (\(error)): the next torpord will not know them"
             )
         }
     }
@@ -105,8 +105,8 @@ extension AppSockets {
                 tries -= 1
                 if tries > 0 { continue }
                 log.error(
-                    "the tasks and holds of \(app.name) cannot be read (\(error)): they end, and it may be told some mail "
-                        + "again"
+                    "the tasks and holds of \(app.name) cannot be read (\(error)): they end, and some messages may be "
+                        + "delivered again"
                 )
                 return []
             }

@@ -83,8 +83,8 @@ package final class ConfigurationInForce: Room {
         note(
             .configurationInvalid,
             text:
-                "the configuration on disk is not valid: the apps are launched as the last valid one says, until ‘torpor "
-                + "apply’ finds one that is",
+                "the configuration on disk is not valid: apps are launched from the last valid one, until ‘torpor "
+                + "apply’ accepts a new one",
             reason: "the start"
         )
         for diagnostic in list.diagnostics { log.error(diagnostic.description) }
@@ -112,7 +112,7 @@ package final class ConfigurationInForce: Room {
             keeper.holdQuietly(DescriptorName.configuration, file.raw)
         } catch {
             log.error(
-                "cannot write \(runtime.configuration) (\(error)): should torpord die, the next one reads the "
+                "cannot write \(runtime.configuration) (\(error)): if torpord dies, the next one reads the "
                     + "configuration on disk"
             )
         }

@@ -35,14 +35,14 @@ enum EndingText {
         switch ending.cause {
         case .exited(let code): text = "exited with status \(code)"
         case .signaled(let signal, let coreDumped):
-            text = "was ended by \(Signal.name(signal))" + (coreDumped ? " and left a core" : "")
-        case .outOfMemory: text = "was ended by the kernel for want of memory"
-        case .memoryLimit: text = "was ended by the kernel at its memory_limit"
-        case .unknown: text = "ended, nobody saw how"
+            text = "was ended by \(Signal.name(signal))" + (coreDumped ? " and dumped core" : "")
+        case .outOfMemory: text = "was killed by the kernel: out of memory"
+        case .memoryLimit: text = "was killed by the kernel at its memory_limit"
+        case .unknown: text = "ended with unknown status"
         case nil:
             let which = missing.isEmpty ? "" : ": \(missing.joined(separator: ", "))"
             let isFailedDependency = ending.reason == .dependencyFailed
-            text = "was not launched" + (isFailedDependency ? ": what it requires failed\(which)" : "")
+            text = "was not launched" + (isFailedDependency ? ": a dependency failed\(which)" : "")
         }
         if let refusal, ending.cause == nil { text = refusal }
         if let failing, ending.cause != nil { text = "\(failing), and \(text)" }
@@ -51,7 +51,7 @@ enum EndingText {
         case .rest: break
         case .relaunch: text += "; launched again at once"
         case .restart(let delay): text += "; starts again in \(max(0, delay.microseconds / 1000)) ms"
-        case .gaveUp: text += "; it was restarted too often and is given up until somebody starts or resets it"
+        case .gaveUp: text += "; it was restarted too often and stays down until ‘torpor start’ or ‘torpor reset’"
         }
         return text
     }

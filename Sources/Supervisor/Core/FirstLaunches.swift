@@ -48,10 +48,10 @@ extension Supervisor {
         for (id, _) in launched {
             switch apps[id].kept.goalOfPerson {
             case .suspended:
-                note(apps[id], .asLeft, text: "is to be suspended, as a person had it before the start")
+                note(apps[id], .asLeft, text: "will be suspended, as a user left it before this start")
                 try? request(.suspend, of: id)
             case .background where apps[id].specification.launch == .foreground:
-                note(apps[id], .asLeft, text: "is left in the background, as a person had it before the start")
+                note(apps[id], .asLeft, text: "stays in the background, as a user left it before this start")
             case .active, .inactive, .background, .notRunning, nil: break
             }
         }

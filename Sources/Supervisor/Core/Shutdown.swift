@@ -36,14 +36,14 @@ package final class Shutdown: ShellRoom {
         let isUnderWay = isFinishing || supervisor.recovery.isShuttingDown
         let reason = isUnderWay ? nil : supervisor.place.reasonToLeaveApps
         if let reason {
-            note(.stopping, text: "stopping: the apps run on, and the next torpord takes them over", reason: reason)
+            note(.stopping, text: "stopping: apps keep running, and the next torpord takes them over", reason: reason)
             supervisor.service.stop(leavingApps: true)
             supervisor.recovery.readsConfiguration = true
             isLeaving = true
             return loop.stop()
         }
         if isFinishing, isAsked {
-            log.info("asked again to stop: ending what is left at once")
+            log.info("asked again to stop: killing the remaining apps now")
             for app in apps where coordinator.machine(app.id).isAlive {
                 if let outputs = try? coordinator.request(.forceQuit, of: app.id, now: now) { perform(outputs) }
             }
@@ -52,7 +52,7 @@ package final class Shutdown: ShellRoom {
             note(.stopping, text: "stopping: every app is terminated")
             begin()
         } else {
-            log.info("asked to stop: everything is being ended already")
+            log.info("asked to stop: all apps are being terminated already")
         }
         // The keeper asks again what it asked of a torpord that died before it had finished: that is no hurry.
         isAsked = true

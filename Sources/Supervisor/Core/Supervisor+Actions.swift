@@ -124,24 +124,26 @@ extension Supervisor: ActionPerformer {
         case .missed(let kind, let transition):
             text =
                 "did not answer within its \(kind.rawValue) deadline while \(transition?.rawValue ?? "running"); "
-                + "it goes on"
-        case .suspendFailed: text = "could not be stopped in time and was continued"
+                + "torpord continues without the answer"
+        case .suspendFailed: text = "could not be suspended in time and was resumed"
         case .stoppedAgain(let time):
-            text = "was continued by somebody else while suspended; stopped again (\(time) of 3)"
-        case .keepsRunning: text = "is continued by somebody else again and again: it is left running in the background"
+            text = "was resumed by another process (SIGCONT) while suspended; stopped again (\(time) of 3)"
+        case .keepsRunning:
+            text = "keeps being resumed by another process (SIGCONT): leaving it running in the background"
         case .killed: text = "did not end within its grace: sent SIGKILL"
         case .snapshotMissed:
             let deadline = app.specification.rules.snapshotDeadline.map { " of " + Quantity.text($0) } ?? ""
-            text = "gave no snapshot: it was not there within its deadline\(deadline)"
+            text = "gave no snapshot: it was not ready within its deadline\(deadline)"
         case .sceneMissed(let scene, let message):
             text =
-                "did not answer \(message.rawValue) of its scene \(innerScenes.name(of: scene) ?? "") in time; it goes on"
+                "did not answer \(message.rawValue) of its scene \(innerScenes.name(of: scene) ?? "") in time; "
+                + "torpord continues without the answer"
         case .sceneRefused(let scene, let missed):
             text = innerScenes.refused(scene, missed: missed, app)
-        case .holdEnded: text = "is held no longer: the time of an operator's hold is over"
-        case .modeBegan(let mode): text = "may stay in the background while it has use for it (mode \(mode.rawValue))"
-        case .modeEnded(let mode): text = "has no use for the background any more (mode \(mode.rawValue))"
-        case .sleepsAgain: text = "is suspended again: its time for what woke it is over"
+        case .holdEnded: text = "is held no longer: an operator's hold expired"
+        case .modeBegan(let mode): text = "may stay in the background while it needs to (mode \(mode.rawValue))"
+        case .modeEnded(let mode): text = "no longer needs the background (mode \(mode.rawValue))"
+        case .sleepsAgain: text = "is suspended again: its time for the event that woke it is over"
         case .backgroundTimeUsed:
             // Without a policy it is left running.
             policyManager?.timeUsed(app)

@@ -11,7 +11,7 @@ import TorporAPI
 /// What apps and the supervisor go by.
 extension Supervisor {
     /// In half a sentence.
-    package static let diskIsInvalid = "the configuration on disk is not valid, the one before stays in force"
+    package static let diskIsInvalid = "the configuration on disk is not valid: the previous one stays in force"
 
     /// The incarnation is over: the next one goes by what the configuration says.
     func takeNextSpecification(_ app: AppRuntime) {

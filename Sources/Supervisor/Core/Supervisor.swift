@@ -215,7 +215,7 @@ package final class Supervisor: Room {
             for number in [Signal.user1, Signal.quit] {
                 signals.append(
                     try loop.signal(number) { [weak self] in
-                        self?.log.info("\(Signal.name(number)) means nothing to this version: ignored")
+                        self?.log.info("ignored \(Signal.name(number)): this version does not use it")
                     }
                 )
             }
@@ -247,7 +247,7 @@ package final class Supervisor: Room {
         service.begin()
         store.releaseWrites()
         if keeper.isFallback {
-            let text = "the upgrade failed: the torpord on disk did not come up, and the one before it goes on"
+            let text = "the upgrade failed: the torpord on disk did not start, so the previous one continues"
             note(.upgradeFailed, text: text)
         }
         govern()
@@ -291,7 +291,7 @@ package final class Supervisor: Room {
         engine.started()
         service.launch(first.map(\.app))
         if recovery.readsConfiguration {
-            clients?.apply(by: "the start after a stop that left the apps")
+            clients?.apply(by: "the start after a stop that left the apps running")
         }
         wakes.timers.begin()
         engine.goOnAfterStart()

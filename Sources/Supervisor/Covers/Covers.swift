@@ -133,7 +133,7 @@ final class Covers: ShellRoom, LifecycleObserver {
         }
         do throws(Errno) {
             guard let kind = SnapshotKind(content: bytes), kind != .text else {
-                return .failure(Trouble(sentence: "\(picture.path): it is no picture (PNG, JPEG, GIF or WebP)"))
+                return .failure(Trouble(sentence: "\(picture.path): it is not a picture (PNG, JPEG, GIF or WebP)"))
             }
             try File.makeDirectories(folder)
             let own = "\(prefix)\(ThisProcess.pid)-"

@@ -97,8 +97,8 @@ final class CacheEviction {
             if missing > 0, !isSaid {
                 isSaid = true
                 room.log.warning(
-                    "the filesystem of \(room.root) has \(Bytes.text(free &+ freed)) free, less than min_free, and no app that "
-                        + "does not run has caches"
+                    "the filesystem of \(room.root) has \(Bytes.text(free &+ freed)) free, less than min_free, "
+                        + "and no stopped app has caches to remove"
                 )
             }
             return again(missing > 0 && freed == 0 ? Self.longInterval : Self.interval)
@@ -117,9 +117,9 @@ final class CacheEviction {
                 self.room.note(
                     self.app(next.name),
                     .cachesRemoved,
-                    text: (self.app(next.name) == nil ? "\(next.name), which has left the configuration, " : "")
-                        + "has lost \(Readable.count(result.files, "file")) (\(Bytes.text(result.bytes))) of its caches: the "
-                        + "filesystem had \(Bytes.text(free &+ freed)) free (\(Bytes.oneDigit(part)) %)"
+                    text: (self.app(next.name) == nil ? "\(next.name), which is no longer in the configuration, " : "")
+                        + "had \(Readable.count(result.files, "file")) (\(Bytes.text(result.bytes))) of its caches "
+                        + "removed: the filesystem had \(Bytes.text(free &+ freed)) free (\(Bytes.oneDigit(part)) %)"
                 )
             }
             let left = missing > result.bytes ? missing - result.bytes : 0

@@ -92,8 +92,8 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         note(
             app,
             .dataCopied,
-            text: "is not launched yet: its data folders are made ready, \(Readable.count(work.entries, "file")) and "
-                + "\(Bytes.text(work.bytes)) so far",
+            text: "is not launched yet: its data folders are being prepared, \(Readable.count(work.entries, "file")) "
+                + "and \(Bytes.text(work.bytes)) so far",
             level: .notice
         )
         preparation.timer?.arm(after: Self.patience * 6)
@@ -106,8 +106,9 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
             prepared.launch.isFirst
             ? "its first launch" : "the first launch of version \(app.specification.data.version ?? "")"
         var text =
-            "has \(Readable.count(copied.made, "file")) (\(Bytes.text(copied.bytes))) of first_launch in its library, before \(why)"
-        if copied.present > 0 { text += "; of \(copied.present) there was one of that name, which stays" }
+            "got \(Readable.count(copied.made, "file")) (\(Bytes.text(copied.bytes))) of first_launch in its library "
+            + "before \(why)"
+        if copied.present > 0 { text += "; \(copied.present) that it had already were kept" }
         if let first = copied.firstSpecial {
             text += "; \(first) is a device, a FIFO or a socket, and is left out"
             if copied.special > 1 { text += ", as are \(copied.special - 1) more" }
@@ -168,7 +169,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
             guard let self else { return }
             if let error {
                 // Tried again before its next launch.
-                return self.log.warning("\(name): that it was launched cannot be stored in \(place.root): \(error)")
+                return self.log.warning("\(name): cannot record its launch in \(place.root): \(error)")
             }
             if self.unkept[name] == launch { self.unkept[name] = nil }
         }
@@ -267,7 +268,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         } _: { [weak self, weak app] result in
             if case .success(let emptied) = result {
                 let what = parts.isEmpty ? "all its data" : parts.map(\.rawValue).joined(separator: " and ")
-                let text = "has lost \(what), \(Readable.count(emptied.removed, "file")), as was asked for"
+                let text = "had \(what) removed on request, \(Readable.count(emptied.removed, "file"))"
                 if let app { self?.note(app, .dataPurged, text: text, reason: person) }
             }
             completion(result)

@@ -304,7 +304,7 @@ extension DataPlace {
             throw error.errno
         }
         guard given.left > 0 else { return nil }
-        return "has \(Readable.count(given.left, "file")) in \(path) that stayed user \(status.uid)'s"
+        return "has \(Readable.count(given.left, "file")) in \(path) that still belong to user \(status.uid)"
             + Self.first(given) + ": give them to \(owner.name) by hand"
     }
 
@@ -342,7 +342,7 @@ extension DataPlace {
                 )
             }
         } catch {
-            if error.errno == .canceled { throw LaunchError("its launch was given up") }
+            if error.errno == .canceled { throw LaunchError("its launch was cancelled") }
             throw LaunchError("cannot make \(path)/\(error.path) as \(owner.name): \(error.errno)")
         }
         guard let source = data.firstLaunch, prepared.launch.isNews else { return }
@@ -407,7 +407,7 @@ extension DataPlace {
             return try library.copyMissing(from: from, draft: draft, work)
         } catch {
             switch error.errno {
-            case .canceled: throw LaunchError("its launch was given up")
+            case .canceled: throw LaunchError("its launch was cancelled")
             case .fileTooLarge:
                 throw LaunchError(
                     "first_launch = \"\(source)\" has more than \(Folder.mostEntries) files, or is too deep at "

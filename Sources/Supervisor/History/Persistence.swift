@@ -71,7 +71,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         do throws(Errno) {
             return try StoreJournal(creating: runtime.journal)
         } catch {
-            log.warning("cannot make \(runtime.journal) (\(error)): the last events would be lost with torpord")
+            log.warning("cannot make \(runtime.journal) (\(error)): if torpord dies, the last events are lost")
             return nil
         }
     }
@@ -270,7 +270,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         }
         store.releaseWrites()
         if !store.close(within: quickly ? .milliseconds(250) : .seconds(1), quickly: quickly) {
-            log.error("the disk did not take everything: some history is lost")
+            log.error("not everything could be written to the disk: some history is lost")
         }
     }
 }

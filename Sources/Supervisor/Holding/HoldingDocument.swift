@@ -36,7 +36,7 @@ enum HoldingDocument {
             \(image)
             <main role="status">
             \(sign)<h1>\(name) is starting</h1>
-            <p>It has been on its way for \(seconds) s. This page goes on by itself.</p>
+            <p>It has been starting for \(seconds) s. This page continues by itself.</p>
             </main>
             </body>
             </html>

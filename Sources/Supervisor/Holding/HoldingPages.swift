@@ -123,12 +123,12 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
 
     private func tell(_ app: AppRuntime, _ trouble: String) {
         guard told.insert(app.name).inserted else { return }
-        log.warning("\(app.name): browsers are shown nothing while it is on its way: \(trouble)")
+        log.warning("\(app.name): browsers see no holding page while it starts: \(trouble)")
     }
 
     private func start(_ app: AppRuntime, _ holding: Holding, _ document: [UInt8]) throws(LaunchError) {
         guard let program = ThisProcess.companion("torpor-holding", variable: "TORPOR_HOLDING") else {
-            throw LaunchError("torpor-holding is neither beside torpord nor in ../libexec/torpor")
+            throw LaunchError("torpor-holding is neither beside torpord nor in ../libexec/torpor: install it")
         }
         let sockets = supervisor.wakes.sockets.sockets(of: app).filter { $0.specification.holding != nil }
         let listening = sockets.compactMap { $0.descriptor?.raw }
@@ -186,7 +186,7 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
             }
             holding.timer?.arm(after: Self.lookAgain)
         } catch {
-            throw LaunchError("no page can be made: \(error)")
+            throw LaunchError("cannot serve the holding page: \(error)")
         }
     }
 }

@@ -154,7 +154,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     ) {
         let options = options.objectValue?.members.isEmpty == true ? .null : options
         if let problem = AppName.problem(scene: name, of: app.name) {
-            return completion(.failure(.refused("\(quoted(name)) is no name of a scene: \(problem)")))
+            return completion(.failure(.refused("\(quoted(name)) is not a valid scene name: \(problem)")))
         }
         let full = AppName.scene(app.name, name)
         if let refusal = supervisor.scenes.refusal(of: full, options) { return completion(.failure(.refused(refusal))) }
@@ -316,7 +316,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         if let scene = restoring.removeValue(forKey: app.id), let name = name(of: scene), !ending.reason.wasAskedFor,
             ending.reason != .replaced
         {
-            supervisor.savedStates.setAside(of: app, scene: name, "\(app.name) ended while it restored it")
+            supervisor.savedStates.setAside(of: app, scene: name, "\(app.name) ended while restoring it")
         }
         look(at: app)
         cgroups.forget(app)
@@ -426,7 +426,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         if message == .sceneWillConnect {
             let wasRestoring = restoring.removeValue(forKey: app.id) == scene
             if failed {
-                refusals[scene] = "\(app.name) does not want it" + (answer.text.map { " (\($0))" } ?? "")
+                refusals[scene] = "\(app.name) refused it" + (answer.text.map { " (\($0))" } ?? "")
                 if wasRestoring, !answer.declines.contains(.restoration), let name {
                     supervisor.savedStates.setAside(of: app, scene: name, "the app could not restore it")
                 }
@@ -463,6 +463,6 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         if let refusal = refusalToKeep(of: scene, app) { return refusal }
         let found = numbers[AppName.scene(app.name, scene)].flatMap { machine(of: $0, app) }
         if found?.awaiting == .sceneDidEnterBackground || found?.state == .background { return nil }
-        return "a snapshot is of a scene in the background, and \(scene) is \(Self.text(found?.state ?? .unattached))"
+        return "only a scene in the background has a snapshot: \(scene) is \(Self.text(found?.state ?? .unattached))"
     }
 }

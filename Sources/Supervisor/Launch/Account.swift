@@ -9,7 +9,7 @@ extension Launcher {
     func account(of app: AppRuntime) throws(LaunchError) -> Account? {
         guard let names = Account.Names(app.specification) else { return nil }
         guard let known = app.account, known.names == names else {
-            throw LaunchError("whom it runs as is not known before its next launch")
+            throw LaunchError("its user is not known before its next launch")
         }
         return known.account
     }

@@ -62,7 +62,7 @@ extension Launcher {
     }
 
     private func nextHook(_ app: AppRuntime, _ run: HookRun) {
-        guard !run.isCancelled else { return finishHooks(app, run, "\(run.names) was given up") }
+        guard !run.isCancelled else { return finishHooks(app, run, "\(run.names) was cancelled") }
         guard let hook = run.remaining.popFirst() else { return finishHooks(app, run, nil) }
         let name = hook.command.first ?? ""
         run.timer = hook.deadline.flatMap { deadline in
@@ -84,11 +84,11 @@ extension Launcher {
             guard let self, !run.isOver else { return }
             switch status {
             case .success(.exited(0)) where !run.isCancelled: self.nextHook(app, run)
-            case .success(.exited(0)): self.finishHooks(app, run, "\(run.names) command \(name) ran out of time")
+            case .success(.exited(0)): self.finishHooks(app, run, "\(run.names) command \(name) timed out")
             case .success(.exited(let code)):
                 self.finishHooks(app, run, "\(run.names) command \(name) failed with exit status \(code)")
             case .success(.signaled(let signal, _)):
-                let why = run.isCancelled ? "was ended" : "died of \(Signal.name(signal))"
+                let why = run.isCancelled ? "was ended" : "was killed by \(Signal.name(signal))"
                 self.finishHooks(app, run, "\(run.names) command \(name) \(why)")
             case .failure(let trouble): self.finishHooks(app, run, "\(run.names): \(trouble)")
             }
@@ -125,7 +125,7 @@ extension Launcher {
         run.isCancelled = true
         // Always later, so that the caller has finished what it was doing.
         loop.later { [weak self, weak app] in
-            if let self, let app { self.end(run, of: app, "\(run.names) was given up") }
+            if let self, let app { self.end(run, of: app, "\(run.names) was cancelled") }
         }
     }
 

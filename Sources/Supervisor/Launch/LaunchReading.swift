@@ -56,8 +56,8 @@ struct LaunchFacts: Sendable {
         let size = variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 2 }
         guard variables.count <= mostVariables, size <= mostBytes else {
             throw LaunchError(
-                "its environment files set \(variables.count) variables of \(size >> 10) KiB: at most \(mostVariables) of "
-                    + "\(mostBytes >> 10) KiB go"
+                "its environment files set \(variables.count) variables of \(size >> 10) KiB: at most \(mostVariables) "
+                    + "of \(mostBytes >> 10) KiB are allowed"
             )
         }
         let path = specification.environment["PATH"] ?? variables["PATH"]

@@ -145,7 +145,7 @@ extension Launcher {
             note(
                 app,
                 .noStateDirectory,
-                text: "has no directory of its own for what it keeps: cannot make \(state) (\(error))"
+                text: "has no state directory: cannot make \(state) (\(error))"
             )
         }
     }

@@ -259,7 +259,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 
     private func whoOpens(_ app: AppRuntime, _ failure: LaunchFailure) -> String {
         guard failure.errno == .permissionDenied, let user = app.specification.user else { return "" }
-        return "; where others than root may write to a folder on the way it is opened as the app's user, \(user)"
+        return "; non-root users may write to a folder on its path, so it is opened as the app's user, \(user)"
     }
 
     /// No process came to be: said, and handed to the core.

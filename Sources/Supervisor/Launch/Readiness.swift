@@ -77,7 +77,7 @@ final class ReadinessProbe {
                 self.said = error
                 let user = rights.map { " as its user, \($0.name)" } ?? ""
                 supervisor.log.warning(
-                    "\(app.name): \(path), by which it is ready, cannot be looked at\(user): \(error)"
+                    "\(app.name): cannot check its readiness file \(path)\(user): \(error)"
                 )
             }
             error == nil ? self.succeeded() : self.failed()

@@ -175,8 +175,8 @@ package final class Shares: ShellRoom, LifecycleObserver {
         setProfileState(app, state)
         for failure in report.failures where profiles.tells(failure) {
             log.info(
-                "\(app.name), like others, does not have all that its state gives it: not \(failure.text); ‘torpor doctor’ "
-                    + "says what is missing"
+                "\(app.name), like others, does not get all of its resource profile: not \(failure.text); "
+                    + "‘torpor doctor’ says what is missing"
             )
         }
         if report.isWorthRepeating || report.isUnfinished {

@@ -54,7 +54,7 @@ extension Shares {
         guard let tree = app.run.tree else { return [] }
         var missing: [String] = []
         if app.specification.memoryLimit != nil, !tree.hasMemoryController {
-            missing.append("memory_limit by the kernel: it is watched once a second (no memory controller)")
+            missing.append("memory_limit by the kernel: torpord checks it once a second (no memory controller)")
         }
         if let tasks = app.specification.taskLimit, !tree.hasTaskController {
             missing.append("limits.tasks \(tasks) (no pids controller)")
@@ -64,9 +64,9 @@ extension Shares {
 
     private func tell(_ failures: [ProfileFailure], of app: AppRuntime) {
         for failure in failures where profiles.tells(failure) {
-            let instead = failure.kind == .memoryLimit ? ", it is watched once a second instead" : ""
+            let instead = failure.kind == .memoryLimit ? ", torpord checks it once a second instead" : ""
             let what = "\(failure.kind.rawValue) of \(app.name), like others'"
-            log.info("\(what), is not kept by the kernel: \(failure.text)\(instead)")
+            log.info("\(what), is not enforced by the kernel: \(failure.text)\(instead)")
         }
     }
 
@@ -155,7 +155,7 @@ extension Shares {
     private static let calmPercent: UInt64 = 70
 
     private func end(_ app: AppRuntime, _ bytes: UInt64, _ limit: UInt64) {
-        let text = "has \(bytes >> 10) KiB of memory, more than its memory_limit of \(limit >> 10) KiB: it is ended"
+        let text = "has \(bytes >> 10) KiB of memory, more than its memory_limit of \(limit >> 10) KiB: terminating it"
         note(app, .overLimit, text: text)
         let id = app.id
         uninterrupted { [weak self] in try? self?.request(.stop(.memoryLimit), of: id) }

@@ -17,7 +17,7 @@ extension LockWatch {
         app.run.locksInTheWay = locks
         if isNews {
             let sentences = Self.once(locks.map(\.sentence))
-            note(app, .lockHeld, text: "is not left suspended: " + sentences.joined(separator: "; "))
+            note(app, .lockHeld, text: "cannot stay suspended: " + sentences.joined(separator: "; "))
         }
         deliver(.lockHeld, to: app.id)
     }

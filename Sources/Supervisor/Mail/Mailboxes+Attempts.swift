@@ -46,13 +46,13 @@ extension Mailboxes {
             return nil
         }
         let limit = app.specification.mailAttempts
-        let told = "; it was being told \(mail.id) (\(mail.draft.topic))"
+        let told = "; it was handling message \(mail.id) (\(mail.draft.topic))"
         if mail.attempts >= limit {
-            return told + ", and is told it no more: ‘torpor unhandled \(app.name)’"
+            return told + ", which is not delivered again: ‘torpor unhandled \(app.name)’"
         }
         let number =
-            reason == .unknown ? "how it ended is unknown, which does not count" : "this was number \(mail.attempts)"
-        return told + ", which it is told \(limit) times at most (\(number)): "
+            reason == .unknown ? "an unknown ending does not count" : "this was attempt \(mail.attempts)"
+        return told + ", which is delivered \(limit) times at most (\(number)): "
             + "‘torpor mailbox \(app.name) --drop \(mail.id)’ drops it"
     }
 

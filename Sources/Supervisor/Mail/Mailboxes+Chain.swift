@@ -121,7 +121,7 @@ extension Mailboxes {
         let topic = item.mail.topic
         guard let mail = Mail(item.mail), let message = Message(rawValue: mail.draft.message) else {
             let sentence =
-                "it is nothing that this version can tell: ‘torpor unhandled --drop \(item.mail.id)’ drops it"
+                "this version does not know the message: ‘torpor unhandled --drop \(item.mail.id)’ drops it"
             return completion(.failure(.refused(.failed(sentence), topic: topic)))
         }
         var request = PostRequest(app: next.name, topic: topic)
@@ -131,10 +131,10 @@ extension Mailboxes {
         do throws(PostRefusal) {
             let (_, result) = try take(request, as: message, from: sender, for: next)
             unhandled.drop(item.mail.id, of: app)
-            note(next, .posted, text: "\(topic) that nobody handled was posted to it again", reason: person)
+            note(next, .posted, text: "unhandled \(topic) was posted to it again", reason: person)
             host.store.sync { problem in
                 if let problem {
-                    let sentence = "it is told again, and that cannot be stored (\(problem))"
+                    let sentence = "it was posted again, but that cannot be stored (\(problem))"
                     return completion(.failure(.refused(.failed(sentence), topic: topic)))
                 }
                 completion(.success(result))

@@ -88,7 +88,7 @@ extension Mailboxes {
             guard self.isBeingTold(id, to: app) else { return self.deliver(to: app) }
             app.lastAnswered = AnsweredMail(id: id, key: mail.draft.key, failure: failure)
             if let failure {
-                self.note(app, .answerFailed, text: "could not do what openURL asks: \(failure)")
+                self.note(app, .answerFailed, text: "failed to handle openURL: \(failure)")
             } else {
                 self.note(app, .answered, text: "answered openURL: its open_command ended")
             }

@@ -64,7 +64,7 @@ extension Mailboxes {
                     app.tokens.giveBack(request.token)
                     self.record(app)
                 }
-                completion(.failure(.failed("it waits in memory, and cannot be stored (\(problem))")))
+                completion(.failure(.failed("it is queued in memory, but cannot be stored (\(problem))")))
             }
         } catch {
             completion(.failure(error))
@@ -81,8 +81,8 @@ extension Mailboxes {
         case .taken: return (nil, PostResult(id: nil, change: "repeated", outcome: "waits"))
         case .uncertain:
             throw .failed(
-                "torpord was replaced in the moment in which it took what was posted, and nobody knows whether it did: "
-                    + "‘torpor mailbox \(app.name)’ shows what waits"
+                "torpord was replaced while it took the message, which may or may not be queued: "
+                    + "‘torpor mailbox \(app.name)’ lists the queued messages"
             )
         case .unknown: break
         }
@@ -155,8 +155,8 @@ extension Mailboxes {
         }
         guard let rule = rule(for: request.topic, app) else {
             throw .notSubscribed(
-                "\(app.name) takes nothing about \(request.topic): name it in [apps.\(app.specification.template).topics], "
-                    + "or \"*\" for all"
+                "\(app.name) does not accept the topic \(request.topic): name it, or \"*\" for all, in "
+                    + "[apps.\(app.specification.template).topics]"
             )
         }
         var coalescing = rule.coalesce
@@ -290,7 +290,7 @@ extension Mailboxes {
             return Selection.matches(Array(sender.name.utf8)[...], Array(pattern.utf8)[...])
         }
         return isAccepted
-            ? nil : "\(app.name) takes nothing from \(sender.name): name it in accepts_from of \(app.name)"
+            ? nil : "\(app.name) accepts no messages from \(sender.name): name it in accepts_from of \(app.name)"
     }
 }
 

@@ -57,7 +57,7 @@ extension Mailboxes {
         key: String?,
         _ app: AppRuntime
     ) throws(URLRefusal) -> Int64 {
-        if let problem = target.problem { throw URLRefusal("cannot be told: a URL \(problem)") }
+        if let problem = target.problem { throw URLRefusal("cannot open it: a URL \(problem)") }
         let urls = waitingURLs(app)
         if let key, let same = urls.first(where: { $0.draft.key == key }) { return same.id }
         if let refusal = refusal(ofURLsFor: app) { throw refusal }
@@ -95,7 +95,7 @@ extension Mailboxes {
         switch urlRoute(app) {
         case nil:
             return URLRefusal(
-                "cannot be told of a URL: it has no delegate, no open_command, no argument %u in exec, and no signal for "
+                "cannot open URLs: it has no delegate, no open_command, no argument %u in exec, and no signal for "
                     + "openURL in [apps.\(app.specification.template).signals]"
             )
         case .launch where machine(app).isAlive:
@@ -103,10 +103,10 @@ extension Mailboxes {
                 "is running, and takes a URL only at its launch, by %u in exec: write an open_command, or stop it first"
             )
         case .launch where waiting > 0:
-            return URLRefusal("is about to be launched with another URL, and takes one at a launch")
+            return URLRefusal("is about to be launched with another URL, and takes only one per launch")
         case .launch, .command, .delegate, .signal:
             guard waiting >= OpenedURL.mostWaiting else { return nil }
-            return URLRefusal("has \(waiting) URLs waiting already, and more are not kept")
+            return URLRefusal("has \(waiting) URLs waiting already, which is the most")
         }
     }
 

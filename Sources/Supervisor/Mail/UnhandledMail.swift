@@ -88,13 +88,13 @@ package final class UnhandledMail: Room {
         let what = "a message about \(item.mail.topic) (\(item.mail.id))"
         let then = "‘torpor unhandled --show \(item.mail.id)’ shows it"
         switch why {
-        case .unhandled: return "has no use for \(what), nor has anybody else who was told it: \(then)"
+        case .unhandled: return "does not handle \(what), nor does any other app that got it: \(then)"
         case .crashed:
             let times = item.mail.standing.attempts
-            return "ended \(times) times while it was being told \(what), and is told it no more: \(then)"
+            return "ended \(times) times while handling \(what), which is not delivered again: \(then)"
         case .unknownMessage:
-            return "was to be told \(what) as \(item.mail.message), which this version does not know: \(then)"
-        case .unreadable: return "was to be told \(what) that cannot be read: \(then)"
+            return "did not get \(what): this version does not know \(item.mail.message): \(then)"
+        case .unreadable: return "did not get \(what), which cannot be read: \(then)"
         }
     }
 

@@ -79,7 +79,7 @@ final class DescriptorReceiver {
             let source = try? supervisor.loop.watch(ours.raw, .readable, { [weak self] _ in self?.answered() })
         else {
             return supervisor.loop.later { [weak self] in
-                self?.fail("torpor-keeper --receive cannot be started for them (look at torpor doctor)")
+                self?.fail("torpor-keeper --receive cannot be started for them (see ‘torpor doctor’)")
             }
         }
         var plan = LaunchPlan(
@@ -118,12 +118,12 @@ final class DescriptorReceiver {
             // What is left cannot be told from what is missing.
             let sentence =
                 "descriptors were lost on the way, so all of this datagram's were closed: send at most "
-                + "\(Sockets.mostDescriptors) at once, and look at the limit of open files (torpor doctor)"
+                + "\(Sockets.mostDescriptors) at once, and check the limit of open files (‘torpor doctor’)"
             return finish([], [sentence])
         }
         let refusal =
             "refused \(answer.refused) of its descriptors: only memory, pipes, sockets, files of local disks and the kernel's "
-            + "own descriptors can be stored, since the close of others can wait for whoever made them"
+            + "own descriptors can be stored, since closing any other can block"
         finish(message.descriptors, answer.refused > 0 ? [refusal] : [])
     }
 

@@ -32,7 +32,7 @@ package final class NotifySockets: ShellRoom {
             guard let received = socket.peek() else { return }
             guard isHeard(received, app) else {
                 if !received.message.barrier {
-                    note(app, .unheard, text: "ignored a notification from process \(received.pid), not its own")
+                    note(app, .unheard, text: "ignored a notification of process \(received.pid): not one of its own")
                 }
                 socket.drop(received)
                 continue
@@ -132,7 +132,7 @@ package final class NotifySockets: ShellRoom {
                 deliver(.extendTimeout(.microseconds(Int64(clamping: microseconds))), to: id)
             case .done(let name):
                 guard let message = Message(rawValue: name) else {
-                    note(app, .unheard, text: "answered \(name), which is no message")
+                    note(app, .unheard, text: "answered \(name), which is not a message")
                     continue
                 }
                 recorder.traceAnswer(app, message)
@@ -157,7 +157,7 @@ package final class NotifySockets: ShellRoom {
             trace(app, .mainChanged)
             note(app, .mainChanged, text: "its main process is \(pid) now")
         } catch {
-            note(app, .unheard, text: "named process \(pid) as its main one, which is not a process of it")
+            note(app, .unheard, text: "named process \(pid) as its main process, which is not one of its processes")
         }
     }
 }

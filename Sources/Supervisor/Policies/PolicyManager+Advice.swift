@@ -32,7 +32,7 @@ extension PolicyManager: PolicyChainDelegate {
             return follow(.restart(after: time), app, decision, "starts again in \(Self.text(advice.time))")
         case TORPOR_ADVISE_GIVE_UP.rawValue:
             guard isAnswer(decision, to: TORPOR_EVENT_ENDED) else { break }
-            return follow(.giveUp, app, decision, "is given up until somebody starts or resets it")
+            return follow(.giveUp, app, decision, "stays down until ‘torpor start’ or ‘torpor reset’")
         case TORPOR_ADVISE_ADMIT.rawValue:
             guard isAnswer(decision, to: TORPOR_EVENT_LAUNCH) else { break }
             if !decision.onlyAdvises { admit(app.id) }
@@ -57,7 +57,7 @@ extension PolicyManager: PolicyChainDelegate {
             }
             return applyProfile(of: state, to: app, decision)
         case TORPOR_ADVISE_ORDER.rawValue:
-            return refuse(decision, app, "nobody asked for an order of eviction")
+            return refuse(decision, app, "no order of eviction was asked for")
         default:
             return refuse(decision, app, "there is no advice number \(advice.kind)")
         }
@@ -98,7 +98,7 @@ extension PolicyManager: PolicyChainDelegate {
         let now = supervisor.loop.now
         if !decision.onlyAdvises {
             if askedMeanwhile.contains(app.id) {
-                return refuse(decision, app, "somebody else has asked something of it meanwhile")
+                return refuse(decision, app, "another request for it came first")
             }
             if let time = damping.heldUntil(app.id, goal: decision.advice.value, now: now) {
                 askAgain(decision.event, app, at: time)
@@ -198,12 +198,12 @@ extension PolicyManager: PolicyChainDelegate {
 
     private func applyProfile(of state: Goal, to app: AppRuntime, _ decision: PolicyDecision) -> CounselOutcome {
         guard app.run.tree != nil, let state = AppState(rawValue: state.rawValue), state != .notRunning else {
-            let why = app.run.tree == nil ? "it is not running" : "one that is not running has no share of the machine"
+            let why = app.run.tree == nil ? "it is not running" : "an app that is not running has no resource profile"
             return refuse(decision, app, why)
         }
         let machine = supervisor.coordinator.machine(app.id)
         if let advised = app.run.advisedProfile, advised == (machine.state, state) { return .idle }
-        let what = "gets the share of the machine that \(state.rawValue) apps have"
+        let what = "gets the resource profile of \(state.rawValue) apps"
         if decision.onlyAdvises {
             tell(decision, app, "would say that \(app.name) \(what)\(Self.reason(decision)) (mode = \"advise\")")
             return .told
@@ -224,7 +224,7 @@ extension PolicyManager: PolicyChainDelegate {
     }
 
     private func refuse(_ decision: PolicyDecision, _ app: AppRuntime?, _ why: String) -> CounselOutcome {
-        let about = app.map { " about \($0.name)" } ?? ""
+        let about = app.map { " for \($0.name)" } ?? ""
         tell(decision, app, "is not followed\(about): \(why)\(Self.reason(decision))")
         return .refused(why)
     }

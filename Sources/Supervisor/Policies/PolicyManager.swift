@@ -143,7 +143,7 @@ extension Supervisor {
             do throws(Errno) {
                 try showPolicies()
             } catch {
-                return log.error("policies cannot be shown anything, so none is used: \(error)")
+                return log.error("policies cannot be shown the apps, so none is used: \(error)")
             }
         }
         policyManager?.appsChanged()

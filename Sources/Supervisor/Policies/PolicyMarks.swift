@@ -58,7 +58,7 @@ final class PolicyMarks {
             }
             guard deaths >= Self.limit else { continue }
             result[policy.name] =
-                "torpord has died \(deaths) times while it was answering: give it isolation = \"process\", or mend it"
+                "torpord has died \(deaths) times while it was answering: set isolation = \"process\" for it, or fix it"
         }
         return result
     }

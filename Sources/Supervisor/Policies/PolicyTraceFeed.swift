@@ -94,7 +94,7 @@ extension PolicyManager {
     package func record(_ request: RecordRequest, _ reply: Reply) {
         guard trace.recorders.count < PolicyTraceFeed.limit else {
             return reply.fail(
-                "\(PolicyTraceFeed.limit) others record already, which is as many as may: end one of them"
+                "\(PolicyTraceFeed.limit) clients record already, which is the most: end one of them"
             )
         }
         let header = PolicyTraceHeader(
@@ -115,8 +115,8 @@ extension PolicyManager {
         guard reply.more else { return }
         let recorder = PolicyRecorder(self, request, reply)
         reply.onClosed = { [weak self, weak recorder, reply] in
-            let reason = reply.isUnread ? "it did not read what it was sent" : "it has gone"
-            self?.supervisor.log.info("a client that recorded what policies are asked is told no more: \(reason)")
+            let reason = reply.isUnread ? "it did not read what it was sent" : "it disconnected"
+            self?.supervisor.log.info("a client no longer records what policies are asked: \(reason)")
             if let recorder { self?.stopRecording(recorder) }
         }
         trace.add(recorder)

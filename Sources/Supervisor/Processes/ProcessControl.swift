@@ -105,7 +105,7 @@ package final class ProcessControl: ShellRoom {
                 try tree.freeze()
                 app.run.freezes = true
             } catch {
-                log.warning("\(app.name) cannot be frozen (\(error)): it is stopped by SIGSTOP")
+                log.warning("\(app.name) cannot be frozen (\(error)): stopping it with SIGSTOP")
             }
         }
         stopPass(app)

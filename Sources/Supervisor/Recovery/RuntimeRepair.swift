@@ -49,7 +49,7 @@ final class RuntimeRepair: ShellRoom {
         } catch {
             if error == .noSuchFileOrDirectory, let timer { return timer.arm(after: delay) }
             log.info(
-                "cannot watch \(supervisor.runtime.path) (\(error)): should somebody remove it, nobody would notice"
+                "cannot watch \(supervisor.runtime.path) (\(error)): torpord will not notice if it is removed"
             )
         }
     }
@@ -62,14 +62,14 @@ final class RuntimeRepair: ShellRoom {
         let missing = missing
         guard !missing.isEmpty || supervisor.recovery.isBeingRepaired, !supervisor.shutdown.isFinished else { return }
         if !missing.isEmpty {
-            let text = "its runtime directory was damaged, and is made again: somebody removed"
-            note(.directoryDamaged, text: "\(text) \(missing.joined(separator: ", ")); nothing is lost")
+            let text = "the runtime directory was damaged and is being restored; nothing is lost; missing:"
+            note(.directoryDamaged, text: "\(text) \(missing.joined(separator: ", "))")
         }
         supervisor.recovery.isBeingRepaired = true
         do {
             if try !renew() { supervisor.recovery.isBeingRepaired = false }
         } catch {
-            log.error("\(supervisor.runtime.path) cannot be made again: \(error)")
+            log.error("\(supervisor.runtime.path) cannot be restored: \(error)")
         }
         watchRemovals(again: delay)
     }
@@ -138,7 +138,7 @@ final class RuntimeRepair: ShellRoom {
         do throws(LaunchError) {
             try supervisor.launcher.prepare(app, try supervisor.launcher.identity(of: app))
         } catch {
-            log.error("\(app.name) cannot notify any more: \(error)")
+            log.error("\(app.name) can no longer send notifications: \(error)")
         }
     }
 }

@@ -63,7 +63,7 @@ package struct Startup {
             do throws(StartError) {
                 return .success(try InForce.read(held.raw, environment: environment))
             } catch {
-                ThisProcess.complain("torpord: \(error); reading it anew")
+                ThisProcess.complain("torpord: \(error); reading the one on disk")
                 _ = inheritance.take(DescriptorName.configuration)
             }
         }
@@ -102,7 +102,7 @@ extension Supervisor {
             do throws(RecoveryFile.Refusal) {
                 let file = try RecoveryFile(there)
                 if held != nil || !file.isShuttingDown { return file }
-                log.warning("the last supervisor was killed while it ended: what is left is ended, and all begins anew")
+                log.warning("the last torpord was killed while it shut down: ending what it left and starting fresh")
                 beginsAnew = true
             } catch {
                 if case .failed(let shortage) = error, shortage.isShortage {
@@ -112,8 +112,8 @@ extension Supervisor {
                     let aside = runtime.recovery + ".unusable"
                     try? File.rename(runtime.recovery, aside)
                     log.error(
-                        "the record of running apps \(error): it is set aside as \(aside), and apps are taken as /proc "
-                            + "shows them"
+                        "the record of running apps \(error): it is set aside as \(aside), and apps are taken over as "
+                            + "/proc shows them"
                     )
                 }
             }
@@ -255,8 +255,8 @@ enum LastValid {
             return nil
         } catch {
             return
-                "cannot write \(file) (\(error)): should the configuration on disk be invalid at the next boot, nothing is "
-                + "started then"
+                "cannot write \(file) (\(error)): if the configuration on disk is not valid at the next boot, no app "
+                + "is started"
         }
     }
 }

@@ -57,7 +57,7 @@ extension Supervisor {
         do throws(Errno) {
             app.slot = try recovery.add(app.name)
         } catch {
-            log.error("\(app.name) cannot be recorded in \(runtime.recovery) (\(error)): it would not be recovered")
+            log.error("\(app.name) cannot be recorded in \(runtime.recovery) (\(error)): a crash would lose it")
         }
         return app.slot
     }

@@ -90,7 +90,7 @@ extension Takeover {
         }
         guard !ended.isEmpty else { return }
         leftOver += ended
-        log.warning("ending \(ended.count == 1 ? "a process" : "\(ended.count) processes") that nobody supervises")
+        log.warning("ending \(ended.count == 1 ? "an orphaned process" : "\(ended.count) orphaned processes")")
         endAllLeftOver(ended)
     }
 

@@ -84,7 +84,7 @@ final class Takeover: ShellRoom {
             }
             var reader = RecordReader(memory)
             guard coordinator.restore(app.id, from: &reader) else {
-                log.error("the record of \(app.name) is damaged: it is taken as /proc shows it")
+                log.error("the record of \(app.name) is damaged: it is taken over as /proc shows it")
                 fresh.append(app)
                 continue
             }
@@ -365,7 +365,7 @@ final class Takeover: ShellRoom {
         guard machine.transition == .launching, machine.hasProcess, case .notify = app.specification.ready else {
             return false
         }
-        note(app, .said, text: "is taken for ready: its READY=1 would be lost with the supervisor that died")
+        note(app, .said, text: "is taken as ready: its READY=1 may have been lost with the torpord that died")
         deliver(.ready, to: app.id)
         return true
     }

@@ -28,7 +28,7 @@ package final class Upgrade: ShellRoom {
     /// `answer` gets the reason why not.
     package func begin(_ answer: @escaping (String?) -> Void) {
         guard !isUnderWay else { return answer("an upgrade is under way already: wait until it is done") }
-        guard !isEnding else { return answer("torpord is shutting down: start it again, and it is the one on disk") }
+        guard !isEnding else { return answer("torpord is shutting down: the next start runs the one on disk") }
         guard File.isExecutable(supervisor.invocation.program) else {
             return answer("there is no program at \(supervisor.invocation.program) to upgrade to: install it there")
         }
@@ -42,14 +42,14 @@ package final class Upgrade: ShellRoom {
         }
         check(torpord, ["--check-upgrade"], passing: checkedFiles) { [weak self] sentence in
             guard let self else { return }
-            if let sentence { return finish("the new torpord cannot go on from here: \(sentence)") }
+            if let sentence { return finish("the new torpord cannot take over: \(sentence)") }
             guard let newKeeper, !self.isKeeper(newKeeper) else {
                 finish(nil)
                 return self.makeWay(replacingKeeper: false)
             }
             self.check(newKeeper, ["--accepts", String(self.supervisor.keeper.resumeVersion)], passing: []) {
                 [weak self] sentence in
-                if let sentence { return finish("the new torpor-keeper cannot go on from here: \(sentence)") }
+                if let sentence { return finish("the new torpor-keeper cannot take over: \(sentence)") }
                 finish(nil)
                 self?.makeWay(replacingKeeper: true)
             }
@@ -98,7 +98,7 @@ package final class Upgrade: ShellRoom {
         do throws(Errno) {
             output = try Descriptor.pipe(nonBlocking: true)
         } catch {
-            return completion("\(program) cannot be asked: \(error)")
+            return completion("\(program) cannot be checked: \(error)")
         }
         var plan = LaunchPlan(
             app: "torpor.upgrade",

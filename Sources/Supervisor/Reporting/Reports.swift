@@ -114,7 +114,7 @@ final class Reports: ShellRoom {
             let limit = rules.taskTime.map { "its task_time of \(Quantity.text($0))" } ?? "its task_budget"
             return "did not end its task\(ending.tasks.count == 1 ? "" : "s") \(names) within \(limit)"
         case .lockWhileSuspending:
-            return app.run.locksInTheWay?.first.map { "was to be suspended while \($0.sentence)" }
+            return app.run.locksInTheWay?.first.map { "could not be suspended because \($0.sentence)" }
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
             .memoryLimit, .wakeStorm, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
             return nil

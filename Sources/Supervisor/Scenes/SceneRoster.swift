@@ -69,7 +69,7 @@ struct SceneFolder: Sendable {
             names = try File.list(path)
         } catch {
             if error != .noSuchFileOrDirectory {
-                troubles.append("the sessions of scenes in \(path) cannot be read (\(error)): none is there for now")
+                troubles.append("the sessions of scenes in \(path) cannot be read (\(error)): starting without them")
             }
             return ([], troubles)
         }
@@ -97,7 +97,7 @@ struct SceneFolder: Sendable {
                 session.returns = json["returns"]?.boolValue ?? false
                 session.isInside = json["inside"]?.boolValue ?? false
             } else {
-                troubles.append("\(name): its session cannot be read, and goes on without what it was opened with")
+                troubles.append("\(name): its session cannot be read: it continues without its options")
             }
             sessions.append(session)
         }

@@ -80,7 +80,7 @@ extension Scenes {
                 "\(count) (scenes.max_live), and all are in the foreground: send one to the background (torpor background)"
         }
         return
-            "\(count) (scenes.max_live), and none is ended for another (evict = \"never\"): stop one (torpor stop \(one.name))"
+            "\(count) (scenes.max_live), and none may be ended (evict = \"never\"): stop one (torpor stop \(one.name))"
     }
 
     private func isLeaving(_ app: AppRuntime) -> Bool { machine(app).transition == .terminating }
@@ -195,7 +195,8 @@ extension Scenes {
         }
         guard let first = held.first, let most = first.specification.scenes?.maxLive else { return nil }
         for app in held where app.heldBack == nil {
-            let why = "\(most == 1 ? "another scene" : "\(most) other scenes") of \(template) run (scenes.max_live)"
+            let count = most == 1 ? "another scene of \(template) runs" : "\(most) other scenes of \(template) run"
+            let why = "\(count) (scenes.max_live)"
             app.heldBack = why
             note(app, .waitsForPlace, text: "waits to be launched: \(why)")
             engine.touch(app.id)
@@ -209,7 +210,7 @@ extension Scenes {
             note(
                 app,
                 .sceneDisconnected,
-                text: "is disconnected, since \(first.name) is to be launched and only \(most) may run"
+                text: "is disconnected to make room for \(first.name): only \(most) may run"
             )
             try? request(.evict, of: app.id)
         }

@@ -64,7 +64,7 @@ extension Scenes {
         guard let last = lastLook else { return }
         let step = wallClock - last.wallClock - (boot - last.boot).microseconds
         guard abs(step) > Self.largestStep.microseconds else { return }
-        log.notice("the clock was set: sessions that nobody uses are kept from now on for as long as they may be")
+        log.notice("the clock was set: the time after which unused sessions are discarded starts again")
         for app in scenes(of: nil) where !machine(app).isAlive {
             used(app, isWritten: true)
             if roster[app.name]?.templateGoneAt != nil { change(app.name) { $0.templateGoneAt = wallClock } }
@@ -88,7 +88,7 @@ extension Scenes {
             guard let self else { return }
             for app in due where app.isListed {
                 let why =
-                    app.specification.lacksTemplate ? "its template is gone for 30 days" : "nobody has used it for long"
+                    app.specification.lacksTemplate ? "its template was gone for 30 days" : "it was unused for too long"
                 note(app, .sceneDiscarded, text: "is discarded: \(why)")
                 end(app)
             }

@@ -185,7 +185,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         let options = options.objectValue?.members.isEmpty == true ? .null : options
         guard let found = self.template(template) else { return completion(.failure(.noTemplate(template))) }
         if let problem = AppName.problem(scene: name, of: template) {
-            return completion(.failure(.refused("\(quoted(name)) is no name of a scene: \(problem)")))
+            return completion(.failure(.refused("\(quoted(name)) is not a valid scene name: \(problem)")))
         }
         let app = found.scene(named: name)
         if let refusal = refusal(of: app.name, options) { return completion(.failure(.refused(refusal))) }
@@ -267,7 +267,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             return tell(.failure(.refused("the session of \(session.app) cannot be written: \(trouble)")))
         }
         guard !isEnding, !coordinator.isShuttingDown else {
-            return tell(.failure(.refused("torpord is shutting down: it comes back with the session")))
+            return tell(.failure(.refused("torpord is shutting down: the scene is there again when torpord is")))
         }
         guard let template = template(session.template) else {
             if let made {
@@ -282,7 +282,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         if let made { return tell(.success((made, true))) }
         do throws(DependencyError) {
             let app = try add(template.scene(named: session.name))
-            note(app, .sceneOpened, text: "is opened, a new scene of \(session.template)", reason: person)
+            note(app, .sceneOpened, text: "was opened as a new scene of \(session.template)", reason: person)
             tell(.success((app, true)))
         } catch {
             roster[session.app] = nil
@@ -309,7 +309,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
 
     /// Why a scene may not be disconnected; nil where it may.
     package func refusalToDisconnect(_ app: AppRuntime) -> String? {
-        guard app.specification.scene != nil else { return "is no scene" }
+        guard app.specification.scene != nil else { return "is not a scene" }
         let machine = machine(app)
         guard machine.isAlive, machine.state == .active || machine.state == .inactive else { return nil }
         return "is in the foreground: send it to the background first (torpor background \(app.name))"
@@ -364,7 +364,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
 
     private func isLeft(of app: String, _ trouble: String) {
         failedErasures.insert(app)
-        log.warning("something is left of \(app), and is removed at the next start: \(trouble)")
+        log.warning("not all files of \(app) could be removed, so the next start tries again: \(trouble)")
         lookForErased()
     }
 

@@ -44,7 +44,7 @@ package final class AppsPlace: ShellRoom {
     /// Somebody may have stopped the scope, with all apps in it.
     func repairScope() {
         guard let manager, let scope, !File.exists(scope.path) else { return }
-        log.warning("\(manager.scopeName) is gone: another one is made")
+        log.warning("\(manager.scopeName) is gone: making another one")
         findCgroups()
     }
 

@@ -103,7 +103,7 @@ package final class Interruptions: LifecycleObserver {
         if now.isLocked {
             supervisor.note(.sessionLocked, text: "\(session) is locked: " + Self.leaving(seen))
         } else {
-            supervisor.note(.sessionUnlocked, text: "\(session) is not locked any more: " + Self.returning)
+            supervisor.note(.sessionUnlocked, text: "\(session) is unlocked: " + Self.returning)
         }
     }
 
@@ -115,7 +115,7 @@ package final class Interruptions: LifecycleObserver {
         }
     }
 
-    private static let returning = "apps come back to where they were"
+    private static let returning = "apps return to their previous states"
 
     private func cover(_ covers: Bool) {
         isKnown = true
@@ -187,7 +187,7 @@ package final class Interruptions: LifecycleObserver {
         let few = names.prefix(3).joined(separator: ", ") + (names.count > 3 ? " and \(names.count - 3) more" : "")
         supervisor.note(
             .machineSleeps,
-            text: "the machine sleeps, and \(few) \(names.count == 1 ? "has" : "have") not come to the background in "
+            text: "the machine sleeps, but \(few) \(names.count == 1 ? "has" : "have") not reached the background in "
                 + "the \((time * 10).rounded() / 10) s that logind waits",
             level: .warning
         )

@@ -78,7 +78,7 @@ package final class ServiceReport: LifecycleObserver {
     /// The supervisor ends, and terminates the apps before that, or leaves them to the next one.
     package func stop(leavingApps: Bool) {
         isStopping = true
-        status = leavingApps ? "stopping; the apps run on" : text()
+        status = leavingApps ? "stopping; the apps keep running" : text()
         tell("STOPPING=1\nSTATUS=\(status)")
         guard !leavingApps else { return }
         extend()

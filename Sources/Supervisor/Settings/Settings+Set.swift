@@ -46,7 +46,7 @@ extension Settings {
         }
         guard underWay[app.id] ?? 0 < Self.mostUnderWay else {
             let count = Self.mostUnderWay
-            return completion(.failure(SettingsRefusal("\(count) changes of \(app.name) wait for the disk already")))
+            return completion(.failure(SettingsRefusal("\(count) changes of \(app.name) wait for the disk: retry")))
         }
         let before = values(of: app)
         var changing = before
@@ -65,7 +65,7 @@ extension Settings {
         underWay[app.id, default: 0] += 1
         supervisor.store.sync { [weak self, weak app] problem in
             guard let self, let app, self.apps.contains(where: { $0 === app }) else {
-                return completion(.failure(SettingsRefusal("the app was removed meanwhile")))
+                return completion(.failure(SettingsRefusal("the app was removed before the change was stored")))
             }
             if let problem {
                 self.finished(app)
@@ -80,7 +80,7 @@ extension Settings {
                 self.finished(app)
                 if let problem {
                     return completion(
-                        .failure(SettingsRefusal("it is stored and counts from the next launch on, but \(problem)"))
+                        .failure(SettingsRefusal("it is stored and takes effect at the next launch, but \(problem)"))
                     )
                 }
                 completion(.success(SetSettingsReply(changed: names, message: self.effect(of: names, app))))
@@ -138,7 +138,7 @@ extension Settings {
         var seen: Set<[UInt8]> = []
         func once(_ name: String) throws(SettingsRefusal) {
             guard seen.insert(Array(name.utf8)).inserted else {
-                throw SettingsRefusal("\(name) is there twice: name each setting once")
+                throw SettingsRefusal("\(name) is given twice: name each setting once")
             }
         }
         for value in request.values {
@@ -173,7 +173,7 @@ extension Settings {
             )
         }
         if isApp, !setting.writable {
-            throw SettingsRefusal("\(name) is not for the app to set: its declaration needs writable = true")
+            throw SettingsRefusal("the app may not set \(name): its declaration needs writable = true")
         }
         return setting
     }
@@ -194,7 +194,7 @@ extension Settings {
             specification.setting(name).flatMap { setting in values.effective(setting).map { setting.value($0).text } }
         }
         if let probe = specification.templateProbe, probe.filled(word) == nil {
-            let sentence = "the check whether \(app.name) is ready (\(probe.template ?? "")) would have no address"
+            let sentence = "the readiness check of \(app.name) (\(probe.template ?? "")) would have no address"
             completion(.failure(SettingsRefusal(sentence)))
             return false
         }
@@ -215,11 +215,11 @@ extension Settings {
         let machine = coordinator.machine(app.id)
         guard machine.isAlive else { return nil }
         let settings = names.compactMap { app.specification.setting($0) }
-        if settings.contains(where: \.restart) { return "\(app.name) is launched again with it" }
+        if settings.contains(where: \.restart) { return "\(app.name) is restarted with it" }
         let atLaunch = names.filter((app.next ?? app.specification).settingsAtLaunch.contains)
         let isHeard = settings.contains { hears(app, $0.identity ? .identityDidChange : .settingsDidChange) }
         if !atLaunch.isEmpty {
-            let verb = atLaunch.count == 1 ? "counts" : "count"
+            let verb = atLaunch.count == 1 ? "takes effect" : "take effect"
             return "\(Self.list(atLaunch)) \(verb) at the next launch of \(app.name): ‘torpor restart \(app.name)’"
         }
         if isHeard { return machine.state == .suspended ? "\(app.name) is told when it wakes" : "\(app.name) is told" }

@@ -310,7 +310,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
             note(
                 app,
                 .settingsNotTaken,
-                text: "its setting \(setting.name) counts as not set: what it was set to \(problem)"
+                text: "its setting \(setting.name) is treated as unset: its value \(problem)"
             )
         }
         toldMisfits[app.id] = misfits.isEmpty ? nil : misfits
@@ -329,7 +329,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
             variables: nil
         )
         self.files.ask({ files.write() }) { [weak self] problem in
-            if let problem { self?.log.warning("what is left of settings: \(problem)") }
+            if let problem { self?.log.warning("cannot remove old settings: \(problem)") }
         }
     }
 }

@@ -31,7 +31,7 @@ struct SettingsFiles: Sendable {
             let user = try names.map { names throws(LaunchError) in try Account.find(names) }?.user
             return write(user.map { (uid: $0.uid, gid: $0.gid) })
         } catch {
-            return "whose it is to be is not known: \(error)"
+            return "their owner is not known: \(error)"
         }
     }
 

@@ -136,7 +136,7 @@ extension AppTransfers {
         case .failed: finish(id, TransferResult(of: transfer, reason: transfer.reason ?? "failed", error: error))
         case .retry:
             if transfer.order.method == "POST", !transfer.retriesPost {
-                let sentence = "\(error); a POST is not tried again unless that was asked for"
+                let sentence = "\(error); a POST is not retried unless the app asked for it"
                 return finish(id, TransferResult(of: transfer, reason: transfer.reason ?? "failed", error: sentence))
             }
             queue.set(id, .waiting(cause(of: end), until: wall + delay(after: end, transfer.failures)))

@@ -108,7 +108,7 @@ extension AppTransfers {
             result = .failed
             if feed.failures == 0 {
                 let why = transfer.error ?? "it failed"
-                note(app, .transfer, text: "has a subscription that cannot be looked at: \(feed.name): \(why)")
+                note(app, .transfer, text: "has a subscription that cannot be checked: \(feed.name): \(why)")
             }
         }
         feed.looked(result, now: supervisor.clocks)
@@ -145,7 +145,7 @@ extension AppTransfers {
             mail?.wake = .background
         }
         supervisor.wakes.tell(
-            WakeEvent(.transfer, feed.name, "something new of its subscription \(feed.name)", mail: mail, at: loop.now),
+            WakeEvent(.transfer, feed.name, "new content of its subscription \(feed.name)", mail: mail, at: loop.now),
             for: app
         )
     }

@@ -198,7 +198,7 @@ extension AppTransfers {
         let failures = failedStarts[name, default: 0] + 1
         failedStarts[name] = failures
         if let id = coordinator.id(of: name) {
-            note(apps[id], .transfer, text: "has its transfers tried again: torpor-transfer \(why)", level: .warning)
+            note(apps[id], .transfer, text: "has its transfers retried: torpor-transfer \(why)", level: .warning)
         }
         for id in ids {
             heard[id] = nil

@@ -38,7 +38,7 @@ extension AppTransfers {
         if let token = request.token, let id = tokens[token.value, app.name] {
             return supervisor.store.sync { problem in
                 guard let problem else { return completion(.success(id)) }
-                completion(.failure(.failed("it is not known whether that is stored (\(problem))")))
+                completion(.failure(.failed("it is not known whether the transfer is stored (\(problem))")))
             }
         }
         let transfer: Transfer
@@ -83,9 +83,9 @@ extension AppTransfers {
         }
         guard queue.countAsked(of: app.name) + ended < rules.limit else {
             throw .failed(
-                "\(app.name) has \(rules.limit) transfers, as many as transfers.limit lets it have: those count that ended and "
-                    + "that it has not answered for (‘torpor app transfer wait’ answers, and ‘torpor transfers --cancel ID’ "
-                    + "forgets one)"
+                "\(app.name) has \(rules.limit) transfers, the most that transfers.limit allows, counting those that "
+                    + "ended and that it has not answered for (‘torpor app transfer wait’ answers, and ‘torpor "
+                    + "transfers --cancel ID’ forgets one)"
             )
         }
         var order = TransferOrder(
@@ -216,7 +216,7 @@ extension AppTransfers {
         let isOurs = queue[id].map { $0.app == app.name && $0.feed == nil } ?? false
         let isTold = supervisor.mailboxes.transferMail(of: app).contains { TransferMail.transfer(in: $0) == id }
         guard isOurs || isTold else {
-            return completion(.invalid(FieldError(field: "id", problem: "\(id) is that of no transfer of \(app.name)")))
+            return completion(.invalid(FieldError(field: "id", problem: "\(id) is not a transfer of \(app.name)")))
         }
         if isOurs {
             app.transferCounters.count(.cancelled)
@@ -224,7 +224,7 @@ extension AppTransfers {
         }
         supervisor.mailboxes.forgetTransfer(id, app)
         supervisor.store.sync { problem in
-            completion(problem.map { .failed("it is cancelled, and that cannot be stored (\($0))") })
+            completion(problem.map { .failed("it is cancelled, but that cannot be stored (\($0))") })
         }
         schedule()
     }
@@ -237,7 +237,7 @@ extension AppTransfers {
         _ completion: @escaping (Result<[Int64], TransferProblem>) -> Void
     ) {
         if let feed = ids.lazy.compactMap({ self.queue[$0]?.feed }).first {
-            let problem = "\(feed.name) is a subscription: take it from subscriptions in the configuration"
+            let problem = "\(feed.name) is a subscription: remove it from subscriptions in the configuration"
             return completion(.failure(.failed(problem)))
         }
         // Of those that are over, and that their apps have not answered for, nothing is kept any more.
@@ -250,7 +250,7 @@ extension AppTransfers {
             }
         }
         if let missing = ids.first(where: { queue[$0] == nil && over[$0] == nil }) {
-            let problem = "\(missing) is no transfer: ‘torpor transfers’ shows what there is"
+            let problem = "there is no transfer \(missing): ‘torpor transfers’ lists them"
             return completion(.failure(.failed(problem)))
         }
         for id in ids { if let app = over[id] { supervisor.mailboxes.forgetTransfer(id, app) } }
@@ -270,7 +270,7 @@ extension AppTransfers {
         }
         supervisor.store.sync { problem in
             if let problem {
-                return completion(.failure(.failed("they are cancelled, and that cannot be stored (\(problem))")))
+                return completion(.failure(.failed("they are cancelled, but that cannot be stored (\(problem))")))
             }
             completion(.success(all))
         }
@@ -280,7 +280,7 @@ extension AppTransfers {
     /// Takes what an app says to a server that asks for a login.
     package func answer(_ request: AnswerLoginRequest, of app: AppRuntime) -> TransferProblem? {
         guard let transfer = queue[request.id], transfer.app == app.name else {
-            return .invalid(FieldError(field: "id", problem: "\(request.id) is that of no transfer of \(app.name)"))
+            return .invalid(FieldError(field: "id", problem: "\(request.id) is not a transfer of \(app.name)"))
         }
         guard case .waiting(.login, _) = transfer.state else {
             return .failed("the transfer \(request.id) does not wait for a login")
@@ -290,7 +290,7 @@ extension AppTransfers {
                 return .invalid(
                     FieldError(
                         field: "user",
-                        problem: "and the like have at most 4096 bytes, and no control characters"
+                        problem: "and the like must have at most 4096 bytes, and no control characters"
                     )
                 )
             }

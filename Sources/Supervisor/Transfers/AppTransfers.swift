@@ -146,7 +146,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             let isAlone = helpers[app.name] == nil
             for id in ids.sorted() { drop(id, keepsPart: isAlone) }
             if isAlone { sweepParts(of: app.name) }
-            note(app, .transfer, text: "was force-quit: its \(Readable.count(ids.count, "transfer")) will not go on")
+            note(app, .transfer, text: "was force-quit: its \(Readable.count(ids.count, "transfer")) will not continue")
         }
     }
 

@@ -176,7 +176,7 @@ final class TransferHelper {
             patience = try supervisor.loop.timer { [weak self] in self?.replace() }
             patience?.arm(after: Self.longestSilence)
         } catch {
-            supervisor.loop.later { [weak self] in self?.fail("cannot be heard: \(error)") }
+            supervisor.loop.later { [weak self] in self?.fail("cannot be reached: \(error)") }
             return
         }
         // The earlier torpord may have died within a message.
@@ -217,7 +217,7 @@ final class TransferHelper {
     func send(_ command: TransferCommand) {
         guard socket != nil else { return }
         outgoing += command.json.serialised() + [0]
-        guard outgoing.count - sent <= Self.mostWaiting else { return fail("reads nothing any more") }
+        guard outgoing.count - sent <= Self.mostWaiting else { return fail("no longer reads its commands") }
         flush()
     }
 
@@ -263,7 +263,7 @@ final class TransferHelper {
             // What it may send along is let go of here.
             bytes = try Promptly.run { () throws(Errno) in try Descriptor.read(socket.raw, maximum: Self.turn) }
         } catch {
-            return fail("cannot be heard: \(error)")
+            return fail("cannot be reached: \(error)")
         }
         guard let bytes else { return }
         // That it ended is told by the keeper, with how.
@@ -272,7 +272,7 @@ final class TransferHelper {
         while !isOver, !isLeaving {
             let message: ArraySlice<UInt8>?
             do throws(MessageFramer.TooLong) { message = try framer.next() } catch {
-                return fail("says nonsense: \(error)")
+                return fail("sent an invalid report: \(error)")
             }
             guard let message else { return }
             let report: TransferReport
@@ -281,7 +281,7 @@ final class TransferHelper {
             } catch {
                 // The first may be the rest of one that an earlier torpord has begun to read.
                 if isUnheard { continue }
-                return fail("says nonsense: \(error)")
+                return fail("sent an invalid report: \(error)")
             }
             if case .here = report {
                 // What one does that this torpord launched is known.

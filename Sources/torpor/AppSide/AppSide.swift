@@ -87,7 +87,7 @@ enum AppSide {
             if File.exists(name) {
                 throw Failure(
                     status: .notExecutable,
-                    message: "\(name) cannot be run: make it executable (chmod +x), or look whether it is a folder"
+                    message: "\(name) cannot be run: make it executable (chmod +x), or check that it is not a folder"
                 )
             }
         } else {
@@ -96,7 +96,7 @@ enum AppSide {
                 if File.isExecutable(path) { return path }
             }
         }
-        throw Failure(status: .notFound, message: "there is no program \(name) to run: look at its name and at PATH")
+        throw Failure(status: .notFound, message: "there is no program \(name) to run: check its name and PATH")
     }
 
     /// Starts a program with this one's input and output.

@@ -19,7 +19,7 @@ enum DelegateLine: Equatable {
     struct NotUnderstood: Error, CustomStringConvertible {
         let line: String
         var description: String {
-            "“\(line)” is no answer: write done, unhandled, failed TEXT, pending DURATION TEXT, decline "
+            "“\(line)” is not an answer: write done, unhandled, failed TEXT, pending DURATION TEXT, decline "
                 + AppAnswer.Declined.allCases.map(\.rawValue).joined(separator: "|") + ", or fetch "
                 + AppAnswer.Fetched.allCases.map(\.rawValue).joined(separator: "|")
         }

@@ -248,7 +248,7 @@ final class DelegateRun {
 
     private func take(_ line: String) {
         guard current != nil else {
-            return Complaint.say("“\(line)” answers no message: none waits for an answer", .warning)
+            return Complaint.say("“\(line)” is ignored: no message is waiting for an answer", .warning)
         }
         do throws(DelegateLine.NotUnderstood) {
             switch try DelegateLine(line) {

@@ -74,7 +74,7 @@ final class TaskRun {
 
     private func tell(_ child: ChildProcess) {
         isTold = true
-        Complaint.say("the time for background tasks is nearly used up: \(words[0]) is told to end", .warning)
+        Complaint.say("the time for background tasks is nearly used up: \(words[0]) gets SIGTERM", .warning)
         try? Pidfd.sendSignal(child.pidfd.raw, Signal.terminate)
     }
 
@@ -89,7 +89,7 @@ final class TaskRun {
         case nil:
             throw Failure(
                 status: .unknown,
-                message: "nobody answers at \(link.path): the task \(name) was not begun and nothing was run"
+                message: "no supervisor answers at \(link.path): the task \(name) was not begun and nothing was run"
             )
         }
     }
@@ -107,7 +107,7 @@ final class TaskRun {
         _ = try? Descriptor.wait(poller.descriptor.raw, timeout: timeout)
         for event in link.work() {
             if case .tasksLost = event {
-                Complaint.say("the supervisor no longer has the task \(name): \(words[0]) runs on without", .warning)
+                Complaint.say("the supervisor lost the task \(name): \(words[0]) keeps running without it", .warning)
             }
         }
     }

@@ -12,9 +12,9 @@ import WireText
 struct TransferVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "transfer",
-        abstract: "Downloads and uploads that go on while the app sleeps, for the scripts of an app.",
+        abstract: "Downloads and uploads files for an app's scripts, even while the app sleeps.",
         discussion: """
-            The supervisor moves the file, tries again when the network fails, and wakes or launches the app when all \
+            The supervisor moves the file, retries when the network fails, and wakes or launches the app when all \
             transfers of a session are over. These verbs are for the app's own processes; ‘torpor transfers’ is for \
             operators.
             """,
@@ -32,20 +32,20 @@ struct TransferVerb: ParsableCommand {
 
 /// What downloads and uploads have in common.
 struct TransferOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("The name of the transfers that belong together.", valueName: "name"))
+    @Option(help: ArgumentHelp("The session, a name for transfers that belong together.", valueName: "name"))
     var session = "default"
     @Option(
         name: [.customShort("H"), .long],
         help: ArgumentHelp("Send this header field.", valueName: "name: value")
     )
     var header: [String] = []
-    @Flag(help: "Wait for a good moment: memory, battery, load and the time of the day.")
+    @Flag(help: "Wait until memory, battery, load and time of day are favourable.")
     var discretionary = false
     @Flag(help: "Do not wake or launch the app when the session is over.")
     var noEvents = false
-    @Option(help: ArgumentHelp("Come before the app's transfers with a lower one.", valueName: "number"))
+    @Option(help: ArgumentHelp("Run before the app's transfers with a lower priority.", valueName: "number"))
     var priority: Int64 = 0
-    @Flag(help: "Return when the transfer is over; exit 1 if it failed.")
+    @Flag(help: "Wait until the transfer is over; exit with 1 if it failed.")
     var wait = false
 
     func validate() throws {
@@ -83,21 +83,21 @@ struct TransferOptions: ParsableArguments {
 struct TransferGet: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
-        abstract: "Has a file downloaded; prints the transfer's number."
+        abstract: "Downloads a file in the background; prints the transfer's number."
     )
     .examples(
         "torpor app transfer get https://files.example.org/a.zip",
         "torpor app transfer get --session a https://h/a b/a"
     )
 
-    @Argument(help: "Where from: http or https.")
+    @Argument(help: "The URL to download, http or https.")
     var url: String
     @Argument(
         help:
-            "The file, below the app's state directory or in a data folder. Without it, the last part of the URL's path."
+            "The file to write, in the app's state directory or a data folder; else named by the end of the URL's path."
     )
     var file: String?
-    @Option(help: ArgumentHelp("The sum that the file must have.", valueName: "hex"))
+    @Option(help: ArgumentHelp("The SHA-256 checksum that the file must have.", valueName: "hex"))
     var sha256: String?
     @OptionGroup var transfer: TransferOptions
     @OptionGroup var output: OutputOptions
@@ -106,11 +106,11 @@ struct TransferGet: ParsableCommand {
         guard WebAddress(url) != nil else {
             // What is none may have a password in it, and this goes to the app's log.
             throw ValidationError(
-                "that is no URL of http or https without a user in it, such as https://example.org/file"
+                "the URL must be http or https and contain no user, as in https://example.org/file"
             )
         }
         guard let name = file ?? Self.lastPart(url) else {
-            throw ValidationError("\(Terminal.harmless(url)) has no name of a file: write one behind it")
+            throw ValidationError("\(Terminal.harmless(url)) does not name a file: write the file's name after the URL")
         }
         var request = StartTransferRequest(direction: "download", url: url, file: name)
         request.sha256 = sha256
@@ -129,20 +129,20 @@ struct TransferGet: ParsableCommand {
 struct TransferPut: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "put",
-        abstract: "Has a file uploaded; prints the transfer's number."
+        abstract: "Uploads a file in the background; prints the transfer's number."
     )
     .examples(
         "torpor app transfer put backup.tar https://dav.example.org/a.tar",
         "torpor app transfer put --method POST r.json https://a.example.org/r"
     )
 
-    @Argument(help: "The file, below the app's state directory or in a data folder.", completion: .file())
+    @Argument(help: "The file to send, in the app's state directory or a data folder.", completion: .file())
     var file: String
-    @Argument(help: "Where to: http or https.")
+    @Argument(help: "The URL to upload to, http or https.")
     var url: String
-    @Option(help: ArgumentHelp("PUT or POST.", valueName: "method"))
+    @Option(help: ArgumentHelp("The HTTP method, PUT or POST.", valueName: "method"))
     var method = "PUT"
-    @Flag(help: "Try a POST again, though the server may have taken it already.")
+    @Flag(help: "Retry a POST even if the server may have accepted it already.")
     var retry = false
     @OptionGroup var transfer: TransferOptions
     @OptionGroup var output: OutputOptions
@@ -159,7 +159,7 @@ struct TransferList: ParsableCommand {
     static let configuration = CommandConfiguration(commandName: "list", abstract: "Shows the app's transfers.")
         .examples("torpor app transfer list", "torpor app transfer list --session episodes")
 
-    @Option(help: ArgumentHelp("Only those of this session.", valueName: "name"))
+    @Option(help: ArgumentHelp("Show only the transfers of this session.", valueName: "name"))
     var session: String?
     @OptionGroup var output: OutputOptions
 
@@ -174,11 +174,11 @@ struct TransferList: ParsableCommand {
 struct TransferCancel: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cancel",
-        abstract: "Cancels a transfer, and removes what is there of the file."
+        abstract: "Cancels a transfer and removes its partial file."
     )
     .examples("torpor app transfer cancel 17")
 
-    @Argument(help: "Its number.")
+    @Argument(help: "The transfer's number.")
     var id: Int64
     @OptionGroup var output: OutputOptions
 
@@ -191,7 +191,7 @@ struct TransferCancel: ParsableCommand {
 struct TransferLogin: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "login",
-        abstract: "Answers a server that asks a transfer for a login; the password is read from standard input."
+        abstract: "Answers a server's request for a login; reads the password from standard input."
     )
     .examples(
         "printf %s \"$PASSWORD\" | torpor app transfer login 17 --user me",
@@ -200,7 +200,7 @@ struct TransferLogin: ParsableCommand {
 
     @Argument(help: "The transfer's number.")
     var id: Int64
-    @Option(help: "The name at the server.")
+    @Option(help: "The user name for the login.")
     var user: String?
     @Flag(help: "Read a whole Authorization field from standard input instead.")
     var header = false
@@ -220,7 +220,7 @@ struct TransferLogin: ParsableCommand {
         if !cancel {
             let bytes = try AppSide.bytes(of: "-")
             guard let text = String(validWire: bytes.last == 0x0a ? Array(bytes.dropLast()) : bytes) else {
-                throw Failure(status: .usage, message: "standard input is not UTF-8, which a login is")
+                throw Failure(status: .usage, message: "standard input is not UTF-8, as a login must be")
             }
             if header { request.header = text } else { (request.user, request.password) = (user, text) }
         }
@@ -232,11 +232,11 @@ struct TransferLogin: ParsableCommand {
 struct TransferWait: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "wait",
-        abstract: "Returns when no transfer of the app, or of a session, is under way; exits 1 if one failed."
+        abstract: "Waits until no transfer of the app, or of a session, is under way; exits with 1 if one failed."
     )
     .examples("torpor app transfer wait --session episodes")
 
-    @Option(help: ArgumentHelp("Only those of this session.", valueName: "name"))
+    @Option(help: ArgumentHelp("Wait only for the transfers of this session.", valueName: "name"))
     var session: String?
     @OptionGroup var output: OutputOptions
 

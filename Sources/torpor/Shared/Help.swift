@@ -38,7 +38,7 @@ enum Help {
     /// At most 24 lines of 80 columns.
     private static let brief = """
         torpor controls apps, which torpord runs in the foreground or the background,
-        suspends while they are out of use, and ends when memory is short.
+        suspends while they are idle, and ends when memory is short.
 
           torpor list              show all apps and their states
           torpor status APP        show everything about an app
@@ -83,7 +83,7 @@ enum Help {
         if Torpor.verb(in: Array(arguments.dropFirst())) > 1 { return arguments }
         throw Failure(
             status: .usage,
-            message: "‘torpor help \(topic.name)’ takes nothing more, and “\(Terminal.harmless(more))” is there"
+            message: "‘torpor help \(topic.name)’ takes no further argument: leave out “\(Terminal.harmless(more))”"
         )
     }
 

@@ -118,8 +118,8 @@ struct JournalOutput {
         guard let program = Self.program else {
             throw Failure(
                 status: .failed,
-                message: "the output of \(place.identifier) is in the journal, and there is no journalctl on the PATH "
-                    + "to read it with: install systemd's"
+                message: "the output of \(place.identifier) is in the journal, and journalctl, which reads it, is not "
+                    + "on the PATH: install it (systemd)"
             )
         }
         do throws(Errno) {

@@ -156,7 +156,7 @@ struct Manager {
         case ManagerInterface.ErrorName.unknownApp: return unknownApp(parameters)
         case VarlinkErrorName.invalidParameter:
             let parameter = parameters["parameter"]?.stringValue ?? "a parameter"
-            return Failure(status: .usage, message: message ?? "the supervisor does not take \(parameter)")
+            return Failure(status: .usage, message: message ?? "the supervisor does not accept \(parameter)")
         case VarlinkErrorName.methodNotFound, VarlinkErrorName.methodNotImplemented, VarlinkErrorName.interfaceNotFound:
             return Failure(
                 status: .failed,
@@ -182,11 +182,11 @@ struct Manager {
             let hint = name == "*" || name.isEmpty ? "‘tag:\(group)’ is all apps with a tag" : "did you mean \(meant)?"
             return Failure(
                 status: .unknown,
-                message: "there is no app \(app), since no group stands before a name: \(hint)"
+                message: "there is no app \(app), since app names have no group: \(hint)"
             )
         }
         if app.contains("*") || app.contains("?") {
-            return Failure(status: .unknown, message: "no app fits \(app): ‘torpor list’ shows all apps")
+            return Failure(status: .unknown, message: "no app matches \(app): ‘torpor list’ shows all apps")
         }
         if app == "all" {
             return Failure(status: .unknown, message: "there is no app all: write '*', in quotes, for all of them")

@@ -13,7 +13,7 @@ struct GlobalOptions: ParsableArguments {
     @Flag(help: "One JSON document on standard output (an object a line for streams).")
     package var json = false
 
-    @Flag(name: .shortAndLong, help: "Say on standard error what goes on with the supervisor, such as its replacement.")
+    @Flag(name: .shortAndLong, help: "Report supervisor restarts and upgrades on standard error.")
     var verbose = false
 }
 
@@ -103,7 +103,7 @@ struct PointInTime: ExpressibleByArgument {
 
     /// The forms, for the help of options.
     static let help =
-        "so long ago (10min, '2 hours ago'), boot, yesterday, 14:04, or 2026-01-31T12:34:56 (with Z: UTC)."
+        "10min or '2 hours ago', boot, yesterday, 14:04, or 2026-01-31T12:34:56 (with Z: UTC)."
 
     private static let units = ["second": "s", "minute": "min", "hour": "h", "day": "d"]
 

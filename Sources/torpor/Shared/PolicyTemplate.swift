@@ -53,11 +53,11 @@ struct PolicyTemplate {
         """
         import TorporPolicyKit
 
-        /// What the supervisor asks for.
+        /// The function that the supervisor looks up.
         @c(torpor_policy_entry)
         public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { \(names.type).exported(to: abi) }
 
-        /// Suspends apps whose time in the background is used up.
+        /// Suspends apps that have used up their time in the background.
         struct \(names.type): Policy {
             static let description = PolicyDescription(
                 name: "\(names.name)",
@@ -65,7 +65,7 @@ struct PolicyTemplate {
                 summary: "Apps in the background are suspended when their time there is used up.",
                 events: [.started, .timeUsed],
                 options: [
-                    OptionDescription("keep", "list of apps", default: "[]", "apps that go on in the background")
+                    OptionDescription("keep", "list of apps", default: "[]", "apps that keep running in the background")
                 ]
             )
 
@@ -78,7 +78,7 @@ struct PolicyTemplate {
             mutating func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict {
                 switch event {
                 case .started:
-                    // No event follows for those whose time was used up before.
+                    // Apps that had used up their time before get no event.
                     for app in view.apps {
                         if let end = app.grantEnds, end <= view.now { suspend(app, &advice) }
                     }
@@ -130,7 +130,7 @@ struct PolicyTemplate {
         #include <stdio.h>
         #include <stdlib.h>
 
-        /* Suspends apps whose time in the background is used up, except for those with the tag `keep`. */
+        /* Suspends apps that have used up their time in the background, except for those with the tag `keep`. */
         struct policy {
             char keep[64];
         };
@@ -186,7 +186,7 @@ struct PolicyTemplate {
             if (event->kind == TORPOR_EVENT_TIME_USED) {
                 suspend(context, view, event->app, reply);
             } else if (event->kind == TORPOR_EVENT_STARTED) {
-                /* No event follows for those whose time was used up before. */
+                /* Apps that had used up their time before get no event. */
                 for (uint32_t place = 0; place < view->app_count; place++) {
                     const torpor_policy_app *app = torpor_policy_app_at(view, place);
                     if (app && app->grant_ends != TORPOR_NEVER && app->grant_ends <= view->system->now)
@@ -198,7 +198,7 @@ struct PolicyTemplate {
 
         /* Key, type, default and meaning of each option. */
         static const char *const options[] = {
-            "keep", "string", "none", "a tag: apps that have it go on in the background",
+            "keep", "string", "none", "a tag: apps that have it keep running in the background",
             NULL,
         };
 
@@ -246,7 +246,7 @@ struct PolicyTemplate {
 
             Put `\(names.library)` into the directory of policies (`[supervisor] policy_directory`, by default
             `/usr/lib/torpor/policies`). The library and its folders must belong to root or to the supervisor's user,
-            and nobody else may write to them. Then, in the configuration:
+            and no other user may write to them. Then, in the configuration:
 
             ```toml
             [supervisor]
@@ -258,7 +258,7 @@ struct PolicyTemplate {
             ```
 
             `torpor apply` loads it, and `torpor policy reload \(names.name)` loads it again after a change. With
-            `mode = "advise"` its advice is only told of: `torpor events -f`.
+            `mode = "advise"` its advice is only logged: `torpor events -f`.
 
             """
     }

@@ -5,6 +5,6 @@ import ArgumentParser
 /// Options of verbs that show times.
 struct TimeOptions: ParsableArguments {
     /// ``Times/zone`` goes by it.
-    @Flag(help: "Show and read times in UTC, and not in the local time zone.")
+    @Flag(help: "Show and read times in UTC instead of the local time zone.")
     var utc = false
 }

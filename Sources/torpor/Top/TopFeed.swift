@@ -162,7 +162,7 @@ final class TopFeed: Sendable {
         do throws(VarlinkClientError) {
             let reply = try client.call(ManagerRequest.status(app: app).call, timeoutMilliseconds: Self.patience)
             guard let status = try? AppStatus(json: reply["status"] ?? .null) else {
-                return inbox.put(.details(app: app, ["it cannot be read"]))
+                return inbox.put(.details(app: app, ["its status cannot be read"]))
             }
             var page = StatusPage(status)
             page.paint = { text, _ in text }

@@ -35,7 +35,7 @@ final class TopScreen {
             throw Failure(
                 status: .usage,
                 message:
-                    "nothing is known of terminals of the type \(Terminal.harmless(name)): set TERM to one that is, "
+                    "the terminal type \(Terminal.harmless(name)) is unknown: set TERM to a known one, "
                     + "such as xterm, or use ‘torpor list’"
             )
         }

@@ -98,7 +98,7 @@ final class TopSession {
             let which = ThisProcess.isTerminal(1) ? "standard input" : "standard output"
             throw Failure(
                 status: .usage,
-                message: "top needs a terminal, and \(which) is none: use ‘torpor list’, or ‘torpor top --once’"
+                message: "top needs a terminal, and \(which) is not one: use ‘torpor list’, or ‘torpor top --once’"
             )
         }
         // Nobody there is said as every verb says it, before the screen is taken.
@@ -115,7 +115,7 @@ final class TopSession {
             try poller.add(signals.descriptor.raw, .readable, tag: Source.signals.rawValue)
             try poller.add(inbox.descriptor, .readable, tag: Source.news.rawValue)
         } catch {
-            throw Failure(status: .failed, message: "the terminal cannot be waited for: \(error)")
+            throw Failure(status: .failed, message: "cannot wait for the terminal: \(error)")
         }
         let screen = try TopScreen(hasColour: (ThisProcess.environment("NO_COLOR") ?? "").isEmpty)
         let end = try withThreads(inbox) { talk throws(Failure) in
@@ -145,7 +145,7 @@ final class TopSession {
             try feed.start()
             try events.start()
         } catch {
-            throw Failure(status: .failed, message: "there can be no more threads: \(error)")
+            throw Failure(status: .failed, message: "cannot start a thread: \(error)")
         }
         return try body(Workers(feed: feed, events: events, verbs: TopVerbs(path: path, inbox: inbox)))
     }

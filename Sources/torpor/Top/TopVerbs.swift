@@ -33,7 +33,7 @@ final class TopVerbs: Sendable {
             }
         } catch {
             running.withLock { $0 -= 1 }
-            inbox.put(.said("it cannot be asked for: \(error)", .error))
+            inbox.put(.said("cannot send the request: \(error)", .error))
         }
     }
 

@@ -6,9 +6,10 @@ import ArgumentParser
 struct AppVerbs: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "app",
-        abstract: "Verbs for the scripts and programs of an app: its lifecycle, tasks, state and topics.",
+        abstract: "Serves an app's scripts and programs: lifecycle, tasks, state, topics and transfers.",
         discussion: """
-            Only processes of an app that torpord started are answered. They need no right but that, and no --socket.
+            These verbs work only in processes of an app that torpord started. They need no other permission, and no \
+            --socket.
             """,
         subcommands: [
             DelegateVerb.self, TaskVerb.self, StateVerb.self, Subscribe.self, CanOpen.self, TransferVerb.self,

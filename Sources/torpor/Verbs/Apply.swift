@@ -9,11 +9,11 @@ import Varlink
 struct Apply: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "apply",
-        abstract: "Reads the configuration again; only apps that changed are touched.",
+        abstract: "Reloads the configuration; touches only apps that changed.",
         discussion: """
-            New apps are launched, removed ones terminated. Keys that cannot change under a running app count from its \
-            next launch on, or now with --restart. An invalid configuration changes nothing. A SIGHUP to torpord does \
-            the same without waiting.
+            torpord launches new apps and terminates removed ones. Keys that cannot change while an app runs take \
+            effect at its next launch, or now with --restart. An invalid configuration changes nothing. A SIGHUP to \
+            torpord does the same without waiting.
 
             The configuration is applied as a whole: APP limits what --restart restarts, and what --diff shows.
             """
@@ -25,7 +25,7 @@ struct Apply: ParsableCommand {
     )
 
     @Flag(help: "Only show what would happen, and why.") var diff = false
-    @Flag(help: "Launch anew what runs with old values, in order of dependency.") var restart = false
+    @Flag(help: "Restart apps that run with old values, in dependency order.") var restart = false
     @Argument(
         help: ArgumentHelp("Names, globs or tag:NAME, with --restart or --diff.", valueName: "app"),
         completion: .custom { words, _, _ in Completion.appsAndTags(words) }
@@ -50,7 +50,7 @@ struct Apply: ParsableCommand {
         let manager = try Manager(options)
         let showsProgress = !options.json && ThisProcess.isTerminal(2)
         let waiting = Waiting(
-            for: diff ? "the configuration is compared" : "the apps are changed",
+            for: diff ? "comparing the configuration" : "applying the configuration",
             isShown: showsProgress
         )
         defer { waiting.end() }
@@ -67,7 +67,7 @@ struct Apply: ParsableCommand {
         guard let reply else {
             throw Failure(
                 status: .failed,
-                message: "the supervisor was replaced meanwhile: ‘torpor apply --diff’ shows whether anything is left"
+                message: "the supervisor was replaced during this: ‘torpor apply --diff’ shows whether anything is left"
             )
         }
         let applied = try Manager.read { () throws(FieldError) in try ApplyReply(json: reply) }

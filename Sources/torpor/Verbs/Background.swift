@@ -6,7 +6,7 @@ import TorporAPI
 struct Background: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "background",
-        abstract: "Takes apps to the background."
+        abstract: "Sends apps to the background."
     )
     .examples(
         "torpor background web"

@@ -12,9 +12,9 @@ struct Check: ParsableCommand {
         commandName: "check",
         abstract: "Validates a configuration, without a supervisor.",
         discussion: """
-            Prints everything that is wrong at once, or when each app that ends at once is started again. What this machine \
-            lacks of what the apps need (programs, folders, files), and what a policy says against its options, are \
-            warnings.
+            Prints all errors at once. Without errors, prints when each app would be restarted if it kept ending at \
+            once. Programs, folders and files that apps need and this machine lacks are warnings, and so are options \
+            that a policy refuses.
             """
     )
     .examples(
@@ -23,7 +23,10 @@ struct Check: ParsableCommand {
         "torpor check --strict ./torpor.toml"
     )
 
-    @Argument(help: "The file; the supervisor's own if none is named.", completion: .file(extensions: ["toml"]))
+    @Argument(
+        help: "The configuration file; the supervisor's own if none is named.",
+        completion: .file(extensions: ["toml"])
+    )
     var file: String?
 
     @Flag(help: "Fail on warnings too, with exit status 1.")
@@ -57,7 +60,7 @@ struct Check: ParsableCommand {
                     status: .failed,
                     message:
                         "\(Self.place(configuration)) has \(warnings.count == 1 ? "a warning" : "\(warnings.count) warnings"), "
-                        + "and with --strict that is too much"
+                        + "which --strict does not allow"
                 )
             }
             if !options.json { Output.page(Self.text(configuration)) }
@@ -95,14 +98,14 @@ struct Check: ParsableCommand {
         if schedule.total == .zero {
             let count = schedule.delays.count
             return "if it ends at once, restarted at once"
-                + (schedule.givesUp ? ", \(count == 1 ? "once" : "\(count) times"), then it is failed" : ", always")
+                + (schedule.givesUp ? ", \(count == 1 ? "once" : "\(count) times"), then marked failed" : ", always")
         }
         var delays = schedule.delays.map { Times.duration(milliseconds: milliseconds($0)) }
         if delays.count > 12 { delays = Array(delays.prefix(6)) + ["…"] + delays.suffix(2) }
         let end =
             schedule.givesUp
-            ? "then it is failed (\(Times.duration(milliseconds: milliseconds(schedule.total))) in all)"
-            : "then always the last"
+            ? "then marked failed (\(Times.duration(milliseconds: milliseconds(schedule.total))) in all)"
+            : "then always after the last"
         return "if it ends at once, restarted after \(delays.joined(separator: ", ")), \(end)"
     }
 

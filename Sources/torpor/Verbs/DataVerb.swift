@@ -9,11 +9,12 @@ import Varlink
 struct DataVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "data",
-        abstract: "Shows what the data folders of apps take, or removes what is in them.",
+        abstract: "Shows how much space the data folders of apps take, or empties them.",
         discussion: """
-            Apps with data_folders have them: documents and library are kept, also when the app leaves the configuration; \
-            caches go when the disk is nearly full, tmp before each launch. --purge removes all of an app that does not \
-            run, so that its next launch is its first; with --only, what is in one of its folders. It cannot be undone.
+            Apps with data_folders have four: documents and library are kept, even when the app leaves the \
+            configuration; caches is emptied when the disk is nearly full, tmp before each launch. --purge removes \
+            all data of an app that is not running, so that its next launch is its first; with --only, it empties one \
+            folder. It cannot be undone.
             """
     )
     .examples(
@@ -23,11 +24,11 @@ struct DataVerb: ParsableCommand {
     )
 
     @OptionGroup package var apps: AnyAppsArgument
-    @Flag(help: "Remove the data of the apps, which must not run.")
+    @Flag(help: "Remove the data of the apps, which must not be running.")
     var purge = false
     @Option(
         help: ArgumentHelp(
-            "Remove what is in this folder alone: documents, library, caches or tmp.",
+            "Empty only this folder: documents, library, caches or tmp.",
             valueName: "folder"
         ),
         completion: .list(PurgeDataRequest.names)
@@ -43,7 +44,7 @@ struct DataVerb: ParsableCommand {
         if !only.isEmpty, !purge { throw ValidationError("--only goes with --purge") }
         if let wrong = only.first(where: { !PurgeDataRequest.names.contains($0) }) {
             throw ValidationError(
-                "there is no data folder \(wrong): choose of \(PurgeDataRequest.names.joined(separator: ", "))"
+                "there is no data folder \(wrong): choose one of \(PurgeDataRequest.names.joined(separator: ", "))"
             )
         }
     }
@@ -74,7 +75,7 @@ struct DataVerb: ParsableCommand {
         }
         Output.page(table.text)
         guard all.contains(where: { !$0.isWhole }) else { return }
-        Output.write("+: there is more, which could not be counted (too much of it, links, or other file systems)\n")
+        Output.write("+: at least this much; the rest was not counted (too many files, links, or other file systems)\n")
     }
 
     private func purge(_ manager: Manager) throws {

@@ -10,23 +10,25 @@ import Linux
 struct DelegateVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delegate",
-        abstract: "Hears the app's lifecycle for a script, or for a program that knows nothing of it.",
+        abstract: "Answers the app's lifecycle messages for a script, or for a program that cannot.",
         discussion: """
-            With --on a command is run for a message, by /bin/sh, and the message is answered when it ends: done for exit \
-            status 0, failed for any other. It has TORPOR_MESSAGE, TORPOR_MESSAGE_ID, TORPOR_MESSAGE_DEADLINE_MS, and \
-            what belongs to the message (TORPOR_MESSAGE_URL, _PATH, _GAP_S, _REASON …). For a scene inside the app, \
-            TORPOR_SCENE is its name, and for sceneWillConnect TORPOR_SESSION its session in JSON and TORPOR_SCENE_CGROUP its \
-            cgroup (scenes.cgroups). On its descriptor 3 it can say \
-            “pending 20s TEXT”, “failed TEXT”, “unhandled”, “decline url|restoration|snapshot” or “fetch new-data|no-data|failed”. \
-            All other messages are answered: URLs and what was posted with unhandled, so that another app may be told.
+            With --on, /bin/sh runs a command for a message. The message is answered when the command ends: done for \
+            exit status 0, failed for any other. The command has TORPOR_MESSAGE, TORPOR_MESSAGE_ID, \
+            TORPOR_MESSAGE_DEADLINE_MS, and the parameters of the message (TORPOR_MESSAGE_URL, _PATH, _GAP_S, _REASON \
+            …). For a scene inside the app, TORPOR_SCENE is its name; for sceneWillConnect, TORPOR_SESSION is its \
+            session in JSON and TORPOR_SCENE_CGROUP its cgroup (scenes.cgroups). On descriptor 3 the command can \
+            write “pending 20s TEXT”, “failed TEXT”, “unhandled”, “decline url|restoration|snapshot” or “fetch \
+            new-data|no-data|failed”. All other messages are answered at once: URLs and posted messages with \
+            unhandled, so that another app may get them, the others with done.
 
-            After -- a program can follow, which is started when the launch messages before didFinishLaunching are \
-            answered, and whose end is the end of this. The app has ready = "delegate" and, for example:
+            A program can follow after --. It is started when the launch messages before didFinishLaunching are \
+            answered; when it ends, the delegate ends. The app has ready = "delegate" and, for example:
               exec = ["torpor", "app", "delegate", "--on", "didEnterBackground=./save", "--", "./server"]
 
-            Without --on and without a program each message is written to standard output, a line each: number, name, \
-            and what belongs to it as JSON; and answered at once. With --answers the lines of standard input answer: \
-            “done”, “unhandled”, “failed TEXT”, “pending DURATION TEXT”, “decline WHAT” and “fetch WHAT” before one of these.
+            Without --on and without a program, each message is written to standard output, a line each: number, \
+            name, and parameters as JSON; and is answered at once. With --answers, lines on standard input answer it: \
+            “done”, “unhandled” or “failed TEXT”, and before one of these “pending DURATION TEXT”, “decline WHAT” and \
+            “fetch WHAT”.
             """
     )
     .examples(
@@ -35,13 +37,16 @@ struct DelegateVerb: ParsableCommand {
     )
 
     @Option(
-        help: ArgumentHelp("A command for a message; * for those that have none.", valueName: "message=command"),
+        help: ArgumentHelp(
+            "Run this command for the message; * is for messages that have none.",
+            valueName: "message=command"
+        ),
         completion: .list(Message.allCases.map { $0.rawValue + "=" })
     )
     var on: [String] = []
     @Flag(help: "Read the answers from standard input.")
     var answers = false
-    @Flag(help: "One JSON object a line for each message.")
+    @Flag(help: "Write each message as a JSON object on a line.")
     package var json = false
     @Argument(parsing: .postTerminator, help: ArgumentHelp("A program to run, after --.", valueName: "command"))
     var words: [String] = []
@@ -51,7 +56,7 @@ struct DelegateVerb: ParsableCommand {
             let name = String(entry.prefix { $0 != "=" })
             guard entry.contains("="), !entry.hasSuffix("=") || name.utf8.count + 1 < entry.utf8.count else {
                 throw ValidationError(
-                    "“\(entry)” is no message with a command: write it as in didEnterBackground=./save"
+                    "“\(entry)” is not MESSAGE=COMMAND: write, for example, didEnterBackground=./save"
                 )
             }
             let names = Message.allCases.map(\.rawValue)

@@ -11,7 +11,7 @@ struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
         abstract: "Shows what this machine offers, what it lacks and what that costs.",
-        discussion: "Without a running supervisor it shows what one that is started here would have."
+        discussion: "If no supervisor is running, shows what one that is started here would have."
     )
     .examples(
         "torpor doctor"
@@ -27,7 +27,7 @@ struct Doctor: ParsableCommand {
             }
         } catch {
             guard error.status == .unknown else { throw error }
-            checks = Self.withoutSupervisor(error.message ?? "nobody answers")
+            checks = Self.withoutSupervisor(error.message ?? "no supervisor answers")
         }
         guard !options.json else { return Output.document(.array(checks.map(\.json))) }
         Output.page(DoctorPage(checks).text)

@@ -12,8 +12,8 @@ struct Events: ParsableCommand {
         commandName: "events",
         abstract: "Shows what happened and why.",
         discussion: """
-            With --record it writes what the policies are asked, what they are shown and what they advise into a file, \
-            until Ctrl-C: ‘torpor policy simulate’ finds out what another policy would have done.
+            With --record, writes what the policies are asked, what they see and what they advise to a file, until \
+            Ctrl-C; ‘torpor policy simulate’ then shows what another policy would have decided.
             """
     )
     .examples(
@@ -27,31 +27,31 @@ struct Events: ParsableCommand {
 
     @OptionGroup var app: AppOrAllArgument
 
-    @Option(name: [.customShort("n", allowingJoined: true), .long], help: "So many of the last events.")
+    @Option(name: [.customShort("n", allowingJoined: true), .long], help: "Show only this many of the last events.")
     var lines: Int64?
 
-    @Flag(name: .shortAndLong, help: "Go on with what happens from now on.")
+    @Flag(name: .shortAndLong, help: "Keep showing events as they happen.")
     var follow = false
 
-    @Option(help: ArgumentHelp("From that time: \(PointInTime.help)", valueName: "time"))
+    @Option(help: ArgumentHelp("Show events from this time on: \(PointInTime.help)", valueName: "time"))
     var since: PointInTime?
 
     @Flag(
-        help: "As traces of OpenTelemetry (OTLP/JSON, a line each): a run of an app is a trace, its states are spans."
+        help: "Print OpenTelemetry traces (OTLP/JSON, one a line): each run of an app is a trace, its states are spans."
     )
     var otlp = false
 
     @Option(
-        help: ArgumentHelp("Record for policies into a file; - is standard output.", valueName: "file"),
+        help: ArgumentHelp("Record for policies to this file; - is standard output.", valueName: "file"),
         completion: .file()
     )
     var record: String?
 
-    @Option(name: .customLong("for"), help: ArgumentHelp("Record so long.", valueName: "duration"))
+    @Option(name: .customLong("for"), help: ArgumentHelp("End the recording after this time.", valueName: "duration"))
     var time: TimeLimit?
 
     @Option(
-        help: ArgumentHelp("Record fresh measurements that often; 1s if it is not given.", valueName: "duration")
+        help: ArgumentHelp("Record measurements at this interval; 1s if none is named.", valueName: "duration")
     )
     var every: TimeLimit?
     @OptionGroup var times: TimeOptions
@@ -66,13 +66,15 @@ struct Events: ParsableCommand {
         }
         guard app.app == nil, !follow, since == nil, lines == nil, !otlp else {
             throw ValidationError(
-                "a recording has everything that happens from now on: it goes with no app, -f, -n or --since"
+                "--record records everything from now on: leave out the app, -f, -n, --since and --otlp"
             )
         }
         if let every, every.milliseconds < RecordRequest.shortest {
-            throw ValidationError("--every wants at least \(RecordRequest.shortest)ms")
+            throw ValidationError("--every must be at least \(RecordRequest.shortest)ms")
         }
-        guard record != "-" || !options.json else { throw ValidationError("--json says more than a recording on -") }
+        guard record != "-" || !options.json else {
+            throw ValidationError("--json and --record - both write to standard output: choose one")
+        }
     }
 
     package func run() throws {

@@ -13,7 +13,7 @@ struct Foreground: ParsableCommand {
         "torpor foreground notes --url notes:today"
     )
     @OptionGroup package var apps: AppsArgument
-    @Option(help: ArgumentHelp("What the app shall open there; for apps with a delegate.", valueName: "url"))
+    @Option(help: ArgumentHelp("Have the app open this URL; needs a delegate.", valueName: "url"))
     var url: String?
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions

@@ -9,10 +9,10 @@ import Varlink
 struct GraphVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "graph",
-        abstract: "Shows which apps need which.",
+        abstract: "Shows the dependencies between apps.",
         discussion: """
-            With APP only those, what they need and what needs them. An app is launched when those that it requires are \
-            ready, and after those that it is only to come after.
+            With APP, shows only these apps, their dependencies and the apps that depend on them. An app is launched \
+            when the apps that it requires are ready, and after the apps that its configuration lists in after.
             """
     )
     .examples(
@@ -23,7 +23,7 @@ struct GraphVerb: ParsableCommand {
 
     @OptionGroup package var apps: AnyAppsArgument
 
-    @Flag(help: "For graphviz.")
+    @Flag(help: "Print the graph as DOT, for Graphviz.")
     package var dot = false
     @OptionGroup var options: GlobalOptions
 

@@ -9,17 +9,17 @@ import Varlink
 struct Health: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "health",
-        abstract: "Says whether all is well, for probes; 1 if it is not.",
+        abstract: "Checks whether all is well, for probes; exits with 1 if not.",
         discussion: """
-            All is well when the supervisor answers, its start is over, the configuration on disk was valid when it was \
-            read last, every app that should be up is up, every socket is bound, every policy is in use, and events and \
-            the output of apps can be written: none has failed, none waits to be launched or loaded again, and no app \
-            that restart = "always" keeps up was evicted without anything that launches it again. With APP, when each of \
-            these is up and ready; a suspended app is, since it is resumed when it is needed, and a oneshot that has done \
-            its work.
+            All is well if the supervisor answers and has finished its start, the configuration on disk was valid \
+            when last read, every app that should be up is up, every socket is bound, every policy is in use, and \
+            events and the output of apps can be written. An app is not well if it has failed, if it waits to be \
+            launched, or if it has restart = "always" and was evicted with nothing left to launch it. With APP, all \
+            is well if each of these apps is up and ready. A suspended app counts as up, since it is resumed when it \
+            is needed, and so does a oneshot that has done its work.
 
-            What is not well is told on standard error, a sentence for each. Exit status: 0 all is well; 1 something is \
-            not; 4 no supervisor answers in time, or there is no such app.
+            Each problem is a sentence on standard error. Exit status: 0 all is well; 1 something is not; 4 no \
+            supervisor answers in time, or there is no such app.
             """
     )
     .examples(
@@ -181,7 +181,7 @@ struct PlainHealth {
 
     private static func failure(_ app: AppSummary) -> String {
         let exit = app.lastExit.map { " (\($0.sentence))" } ?? ""
-        return "\(app.name) has failed\(exit), and is not restarted any more: ‘torpor report \(app.name)’ says why"
+        return "\(app.name) has failed\(exit), and is no longer restarted: ‘torpor report \(app.name)’ says why"
     }
 
     private static func stranding(_ app: AppSummary) -> String {

@@ -9,7 +9,7 @@ import Varlink
 struct History: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "history",
-        abstract: "Shows what happened to apps and why, over restarts and boots; the newest last."
+        abstract: "Shows what happened to apps and why, across restarts and boots, newest last."
     )
     .examples(
         "torpor history",
@@ -20,14 +20,14 @@ struct History: ParsableCommand {
 
     @Option(
         name: [.customShort("n", allowingJoined: true), .long],
-        help: "So many of the last events; 100, if nothing says where to begin."
+        help: "Show only this many of the last events; 100 without -n and --since."
     )
     var lines: Int64?
 
-    @Option(help: ArgumentHelp("From that time: \(PointInTime.help)", valueName: "time"))
+    @Option(help: ArgumentHelp("Show events from this time on: \(PointInTime.help)", valueName: "time"))
     var since: PointInTime?
 
-    @Option(help: ArgumentHelp("Before that time.", valueName: "time"))
+    @Option(help: ArgumentHelp("Show events before this time.", valueName: "time"))
     var until: PointInTime?
     @OptionGroup var times: TimeOptions
     @OptionGroup var options: GlobalOptions
@@ -53,7 +53,7 @@ struct History: ParsableCommand {
         }
         take(try Manager(options).call(.events(request), onReply: take))
         if options.json { return Output.document(.array(events)) }
-        Output.page(events.isEmpty ? "nothing is known of that\n" : text(events))
+        Output.page(events.isEmpty ? "no events\n" : text(events))
     }
 
     private func text(_ events: [JSON]) -> String {

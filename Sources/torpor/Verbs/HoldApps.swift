@@ -8,9 +8,9 @@ struct HoldApps: ParsableCommand {
         commandName: "hold",
         abstract: "Keeps apps from being suspended when they are in the background.",
         discussion: """
-            The app stays where it is: an active one stays active, and is not suspended once it goes to the background; \
-            a suspended one stays suspended until it is resumed. ‘torpor suspend --force’ suspends it all the same. \
-            Holds with the same reason are one, until the later end.
+            The app stays where it is: an active one stays active, and is not suspended once it goes to the \
+            background; a suspended one stays suspended until it is resumed. ‘torpor suspend --force’ suspends it \
+            anyway. Holds with the same reason become one, which lasts until the later end.
             """
     )
     .examples(
@@ -18,9 +18,12 @@ struct HoldApps: ParsableCommand {
         "torpor hold web --end"
     )
     @OptionGroup package var apps: AppsArgument
-    @Option(name: .customLong("for"), help: ArgumentHelp("How long, such as 10m.", valueName: "duration"))
+    @Option(
+        name: .customLong("for"),
+        help: ArgumentHelp("End the hold after this time, such as 10m.", valueName: "duration")
+    )
     var time: TimeLimit?
-    @Option(help: ArgumentHelp("Why; it is shown with the app.", valueName: "text"))
+    @Option(help: ArgumentHelp("The reason, which is shown with the app.", valueName: "text"))
     package var reason: String?
     @Flag(help: "End all holds of the apps.") var end = false
     @OptionGroup var options: GlobalOptions

@@ -12,9 +12,9 @@ struct Import: ParsableCommand {
         commandName: "import",
         abstract: "Translates another supervisor's configuration.",
         discussion: """
-            PATH is a Procfile, a configuration of supervisord, a compose file (its commands), an ecosystem file of PM2, \
-            units of systemd, or a folder of service directories for s6 or runit. What cannot be translated is said on \
-            standard error, and stands as comments in the file, which is valid in any case.
+            PATH is a Procfile, a supervisord configuration, a compose file (its commands), a PM2 ecosystem file, \
+            systemd units, or a folder of s6 or runit service directories. What cannot be translated is reported on \
+            standard error and left as comments in the file, which is always valid.
             """
     )
     .examples(
@@ -23,11 +23,11 @@ struct Import: ParsableCommand {
         "torpor import docker-compose.yml --json"
     )
 
-    @Argument(help: "The file or folder.", completion: .file())
+    @Argument(help: "The file or folder to translate.", completion: .file())
     package var path: String
     @Option(
         help: ArgumentHelp(
-            "What it is: \(SourceKind.allCases.map(\.rawValue).joined(separator: ", ")).",
+            "The kind of PATH: \(SourceKind.allCases.map(\.rawValue).joined(separator: ", ")).",
             valueName: "kind"
         ),
         completion: .list(SourceKind.allCases.map(\.rawValue))
@@ -39,9 +39,9 @@ struct Import: ParsableCommand {
         completion: .file()
     )
     var output: String?
-    @Option(help: ArgumentHelp("PM2: the environment, whose env_NAME is taken.", valueName: "name"))
+    @Option(help: ArgumentHelp("PM2: use the environment env_NAME.", valueName: "name"))
     var env: String?
-    @Flag(help: "Write over a file that is there.")
+    @Flag(help: "Overwrite an existing file.")
     var force = false
     @Flag(help: "One JSON document on standard output.")
     package var json = false
@@ -52,7 +52,7 @@ struct Import: ParsableCommand {
         tree.environmentName = env
         let target = output.map(ImportFiles.absolute)
         if let target, !force, ImportFiles.isTaken(target) {
-            throw Failure(status: .usage, message: "\(target) exists: name another file, or write over it with --force")
+            throw Failure(status: .usage, message: "\(target) exists: name another file, or overwrite it with --force")
         }
         var result: ImportedConfiguration
         do throws(ImportError) {

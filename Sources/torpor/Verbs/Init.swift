@@ -12,18 +12,18 @@ struct Init: ParsableCommand {
         commandName: "init",
         abstract: "Writes a first torpor.toml.",
         discussion: """
-            It takes what it knows in the directory: a Procfile, a configuration of supervisord, a compose file, an \
-            ecosystem file of PM2, service directories, package.json, manage.py, app.py or main.py; else an example that \
-            works at once. On a terminal it asks. What else there is, and was not taken, is shown.
+            Translates what it finds in the directory: a Procfile, a supervisord configuration, a compose file, a PM2 \
+            ecosystem file, service directories, package.json, manage.py, app.py or main.py; else writes an example \
+            that works at once. On a terminal it asks. Lists the sources that it did not use.
             """
     )
     .examples("torpor init", "torpor init --yes ~/shop")
 
-    @Argument(help: "The directory; this one if none is named.", completion: .directory)
+    @Argument(help: "The directory; the current one if none is named.", completion: .directory)
     var directory: String?
-    @Flag(name: .shortAndLong, help: "Ask nothing: take what is found.")
+    @Flag(name: .shortAndLong, help: "Ask nothing: use what is found.")
     var yes = false
-    @Flag(help: "Write over a torpor.toml that is there.")
+    @Flag(help: "Overwrite an existing torpor.toml.")
     var force = false
     @Flag(help: "One JSON document on standard output.")
     package var json = false
@@ -31,11 +31,11 @@ struct Init: ParsableCommand {
     package func run() throws {
         let folder = ImportFiles.absolute(directory ?? ".")
         guard (try? File.status(folder).kind) == .directory else {
-            throw Failure(status: .usage, message: "\(folder) is no directory: make it first, or name another one")
+            throw Failure(status: .usage, message: "\(folder) is not a directory: make it first, or name another one")
         }
         let file = (folder == "/" ? "" : folder) + "/torpor.toml"
         if !force, ImportFiles.isTaken(file) {
-            throw Failure(status: .usage, message: "\(file) exists: edit it, or write over it with --force")
+            throw Failure(status: .usage, message: "\(file) exists: edit it, or overwrite it with --force")
         }
         let asks = !yes && !json && ThisProcess.isTerminal(0) && ThisProcess.isTerminal(1)
         let sources = Self.sources(in: folder)
@@ -131,11 +131,11 @@ struct Init: ParsableCommand {
                     app.exec = command == app.command ? app.exec : words
                     break
                 }
-                Complaint.say("a quote in it is not closed, or nothing is in it", .remark)
+                Complaint.say("the command is empty or has an unclosed quote", .remark)
             }
-            let port = Self.answer("Port that it listens at (none for none)", usual: app.port.map { "\($0)" } ?? "none")
+            let port = Self.answer("Port that it listens on, or none", usual: app.port.map { "\($0)" } ?? "none")
             app.port = UInt16(port).flatMap { $0 > 0 ? $0 : nil }
-            app.sleeps = Self.agrees("Shall it sleep in memory while nobody uses it?", usual: false)
+            app.sleeps = Self.agrees("Suspend it in memory while it is idle?", usual: false)
         }
         return (app.toml, app.origin)
     }

@@ -6,7 +6,7 @@ import TorporAPI
 struct Interrupt: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "interrupt",
-        abstract: "Makes active apps inactive: user events are withheld from them."
+        abstract: "Makes active apps inactive, so that they get no user events."
     )
     .examples(
         "torpor interrupt web",

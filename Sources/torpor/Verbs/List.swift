@@ -10,7 +10,7 @@ struct List: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
         abstract: "Shows apps, a line each; all of them if none is named.",
-        discussion: "The scenes of a template have one line, where they are not named; with --scenes a line each.",
+        discussion: "A template has one line for its scenes; named scenes, or all with --scenes, have a line each.",
         aliases: ["ls"]
     )
     .examples(
@@ -20,7 +20,7 @@ struct List: ParsableCommand {
         "torpor list --json | jq -r '.[] | select(.state == \"suspended\") | .name'"
     )
     @OptionGroup package var apps: AnyAppsArgument
-    @Flag(help: "Show each scene of a template.")
+    @Flag(help: "Show each scene on its own line.")
     var scenes = false
     @OptionGroup var options: GlobalOptions
 

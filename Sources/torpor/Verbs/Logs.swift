@@ -11,8 +11,8 @@ struct Logs: ParsableCommand {
         commandName: "logs",
         abstract: "Shows what apps wrote; all of them if none is named.",
         discussion: """
-            Lines of several apps are shown in the order of their times, each with the name of its app; with -f what \
-            comes follows as it comes.
+            Lines of several apps are merged in the order of their times, each with the name of its app; with -f, new \
+            lines follow as they come.
             """
     )
     .examples(
@@ -24,16 +24,16 @@ struct Logs: ParsableCommand {
     )
     @OptionGroup package var apps: AnyAppsArgument
 
-    @Flag(name: .shortAndLong, help: "Go on with what comes from now on.")
+    @Flag(name: .shortAndLong, help: "Keep showing new lines as they come.")
     var follow = false
 
-    @Option(name: [.customShort("n", allowingJoined: true), .long], help: "So many of the last lines.")
+    @Option(name: [.customShort("n", allowingJoined: true), .long], help: "Show only this many of the last lines.")
     var lines: Int64?
 
-    @Option(help: ArgumentHelp("From that time: \(PointInTime.help)", valueName: "time"))
+    @Option(help: ArgumentHelp("Show lines from this time on: \(PointInTime.help)", valueName: "time"))
     var since: PointInTime?
 
-    @Option(help: ArgumentHelp("Only lines that contain this.", valueName: "text"))
+    @Option(help: ArgumentHelp("Show only lines that contain this text.", valueName: "text"))
     var grep: String?
 
     @Flag(name: [.customShort("t"), .long], help: "Show the time of each line.")

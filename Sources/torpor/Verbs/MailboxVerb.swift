@@ -10,10 +10,10 @@ import Varlink
 struct MailboxVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "mailbox",
-        abstract: "Shows what waits to be told to an app.",
+        abstract: "Shows the messages that wait for an app.",
         discussion: """
-            Without APP, for a process of an app: its own mailbox, for programs that have no delegate. What is taken is \
-            printed first and does not wait any more after that.
+            Without APP, a process of an app reads its own mailbox; this is for programs without a delegate. Messages \
+            that are taken are printed first, and removed after that.
             """
     )
     .examples(
@@ -26,9 +26,9 @@ struct MailboxVerb: ParsableCommand {
         completion: .custom { words, _, _ in Completion.apps(words) }
     )
     var app: String?
-    @Flag(help: "What is shown does not wait any more.")
+    @Flag(help: "Remove the messages that are shown.")
     var take = false
-    @Option(help: ArgumentHelp("Only that of this number, which does not wait any more.", valueName: "id"))
+    @Option(help: ArgumentHelp("Show and remove only the message with this number.", valueName: "id"))
     var drop: [Int64] = []
     @OptionGroup var times: TimeOptions
     @OptionGroup var options: GlobalOptions
@@ -58,7 +58,7 @@ struct MailboxVerb: ParsableCommand {
             throw Failure(
                 status: .failed,
                 message:
-                    "nothing of the number \(first) waits for \(app), or it is being told: ‘torpor mailbox \(app)’ shows all"
+                    "no message \(first) waits for \(app), or it is being delivered: ‘torpor mailbox \(app)’ shows all"
             )
         }
     }
@@ -91,7 +91,7 @@ struct MailboxVerb: ParsableCommand {
             table.append([
                 .init("\(mail.id)"), .init(Times.brief(mail.firstAt)),
                 .init(mail.key.map { "\(mail.topic) (\($0))" } ?? mail.topic), .init(mail.sender),
-                .init("\(mail.count)"), .init(mail.inFlight ? "being told" : mail.wake ?? "-"),
+                .init("\(mail.count)"), .init(mail.inFlight ? "in delivery" : mail.wake ?? "-"),
                 .init(Self.short(mail.payload)),
             ])
         }
@@ -107,30 +107,30 @@ struct MailboxVerb: ParsableCommand {
 struct Subscribe: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "subscribe",
-        abstract: "Has an app take what is posted to it of a topic, for the scripts of an app.",
-        discussion: "As an entry of topics in the app's configuration; it lasts until it is ended."
+        abstract: "Subscribes the app to a topic, for an app's scripts.",
+        discussion: "It works like an entry of topics in the app's configuration, and lasts until --end."
     )
     .examples(
         "torpor app subscribe news",
         "torpor app subscribe news --end"
     )
-    @Argument(help: ArgumentHelp("The topic, or a pattern of * and ?.", valueName: "topic"))
+    @Argument(help: ArgumentHelp("The topic, or a pattern with * and ?.", valueName: "topic"))
     var topic: String
     @Option(
-        help: ArgumentHelp("all, latest, count, merge or net.", valueName: "how"),
+        help: ArgumentHelp("How to merge queued messages: all, latest, count, merge or net.", valueName: "how"),
         completion: .list(["all", "latest", "count", "merge", "net"])
     )
     var coalesce: String?
-    @Flag(help: "Each wakes the app.")
+    @Flag(help: "Wake the app for each message.")
     var urgent = false
     @Option(
-        help: ArgumentHelp("How what is urgent wakes it: background, foreground or none.", valueName: "how"),
+        help: ArgumentHelp("How urgent messages wake the app: background, foreground or none.", valueName: "how"),
         completion: .list(["background", "foreground", "none"])
     )
     var wake: String?
-    @Flag(help: "It waits until it is taken, also where a signal tells of it.")
+    @Flag(help: "Keep each message until the app takes it, even if a signal announced it.")
     var keep = false
-    @Flag(help: "End it.")
+    @Flag(help: "End the subscription.")
     var end = false
     @OptionGroup var output: OutputOptions
 

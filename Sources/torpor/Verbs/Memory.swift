@@ -9,11 +9,11 @@ import Varlink
 struct MemoryVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "memory",
-        abstract: "Shows who has how much memory, and who would go next if it were short, and why.",
+        abstract: "Shows how much memory apps have, and which would be ended next if it were short, and why.",
         discussion: """
-            OWN is an app's part of the memory; what it shares with others counts in part, and in full in MEM of \
-            ‘torpor list’. NEXT numbers those that would be ended, the first one first, or says why one would not be. ‘torpor memory \
-            rehearse’ shows every step that would be taken before and between.
+            OWN is an app's memory, with its part of what it shares with others; MEM of ‘torpor list’ counts shared \
+            memory in full. NEXT numbers the apps that would be ended, in order, or says why an app would not be. \
+            ‘torpor memory rehearse’ shows every step that would be taken before and between.
             """,
         subcommands: [MemoryRehearse.self]
     )
@@ -38,7 +38,7 @@ struct MemoryVerb: ParsableCommand {
 struct MemoryRehearse: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rehearse",
-        abstract: "Shows, one after the other, the steps that would be taken if memory were short; takes none of them.",
+        abstract: "Shows the steps that torpord would take if memory were short; takes none of them.",
         discussion: "Each step is taken only if those before it did not help."
     )
     .examples(

@@ -9,15 +9,15 @@ import Varlink
 struct MetricsVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "metrics",
-        abstract: "Shows everything in numbers, for Prometheus and others.",
-        discussion: "‘torpor-web’ serves the same at /metrics. docs/metrics.md tells what each metric is."
+        abstract: "Shows metrics, for Prometheus and others.",
+        discussion: "‘torpor-web’ serves the same at /metrics. docs/metrics.md explains each metric."
     )
     .examples(
         "torpor metrics",
         "torpor metrics --format prometheus >torpor.prom"
     )
 
-    @Option(help: "openmetrics, or prometheus for its older text format.")
+    @Option(help: "The format: openmetrics, or prometheus for the older text format.")
     var format = Format.openmetrics
     @OptionGroup var options: GlobalOptions
 

@@ -13,13 +13,13 @@ import WireText
 struct Open: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "open",
-        abstract: "Opens a URL or a file with the app that is for it.",
+        abstract: "Opens a URL or a file with the app that fits best.",
         discussion: """
-            Apps say what they open: url_hosts, url_schemes, and opens for files. The app that fits best is brought to \
-            the foreground and told the URL; of several, the one that was used last. The command succeeds when the app \
-            has opened it. What the app does not handle goes on to the next one that fits. Called by a process of an \
-            app, it opens URLs in that app's name (may_open), unless --socket names the supervisor, and returns when the \
-            URL is on the disk.
+            Apps declare what they open: url_hosts, url_schemes, and opens for files. torpord brings the app that \
+            fits best to the foreground and sends it the URL; of several, the one used last. The command succeeds \
+            when the app has opened it. If the app does not handle it, the next one that fits gets it. When a process \
+            of an app calls this, it opens URLs in that app's name (may_open), unless --socket names the supervisor, \
+            and returns when the URL is on the disk.
             """
     )
     .examples(
@@ -40,9 +40,9 @@ struct Open: ParsableCommand {
         completion: .custom { words, _, _ in Completion.apps(words) }
     )
     var app: String?
-    @Option(help: ArgumentHelp("Media type of the file, in place of the one that its name says.", valueName: "type"))
+    @Option(help: ArgumentHelp("The media type of the file, in place of the one that its name has.", valueName: "type"))
     var type: String?
-    @Flag(help: "Show the apps that open it, the one that would be chosen first, and open nothing.")
+    @Flag(help: "Show the apps that open it, best match first, and open nothing.")
     var which = false
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
@@ -71,7 +71,7 @@ struct Open: ParsableCommand {
         let name = try Manager.read { () throws(FieldError) in try fields.string("app") }
         let words =
             switch reply["outcome"]?.stringValue {
-            case "told": "is told"
+            case "told": "gets it now"
             case "woken": "is brought to the foreground for it"
             case "held-back": "opens it when it runs: it \(reply["message"]?.stringValue ?? "is not woken now")"
             default: "opens it when it comes to the foreground"
@@ -110,7 +110,7 @@ struct Open: ParsableCommand {
         }
         let kind = (try? File.status(path))?.kind
         if let kind, kind != .regular {
-            let what = kind == .directory ? "it is a directory, and apps open files" : "it is no regular file"
+            let what = kind == .directory ? "it is a directory, and apps open files" : "it is not a regular file"
             throw Failure(status: .failed, message: "cannot open \(target): \(what)")
         }
         return .file(path, type: type ?? MediaTypes().type(of: path))
@@ -173,8 +173,8 @@ struct MediaTypes {
 struct CanOpen: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "can-open",
-        abstract: "Tells whether another app opens URLs of a scheme.",
-        discussion: "The scheme must be one of may_open of this app. Exit status 1: no app opens them."
+        abstract: "Checks whether another app opens URLs of a scheme.",
+        discussion: "The scheme must be in may_open of this app. Exit status 1: no app opens its URLs."
     )
     .examples("torpor app can-open notes")
     @Argument(help: ArgumentHelp("The scheme, without a colon.", valueName: "scheme"))

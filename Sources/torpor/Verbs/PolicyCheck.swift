@@ -10,11 +10,11 @@ import Varlink
 struct PolicyCheck: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
-        abstract: "Finds out whether a policy can be relied on.",
+        abstract: "Tests whether a policy is reliable.",
         discussion: """
-            Runs the policy as torpord does, in processes of its own, and asks it much: whether it gives the same \
-            answers to the same questions, how long they take, whether its memory grows, whether it bears views that \
-            make no sense, and whether its advice makes any. No supervisor is needed.
+            Runs the policy as torpord does, in processes of its own, and tests whether it gives the same answers to \
+            the same questions, how long they take, whether its memory grows, whether it survives views that make no \
+            sense, and whether its advice makes sense. No supervisor is needed.
             """
     )
     .examples(
@@ -22,13 +22,13 @@ struct PolicyCheck: ParsableCommand {
         "torpor policy check ./libQuietNightsPolicy.so --option keep=web"
     )
 
-    @Argument(help: "The library.", completion: .file(extensions: ["so"]))
+    @Argument(help: "The policy's library.", completion: .file(extensions: ["so"]))
     var library: String
 
-    @Option(help: ArgumentHelp("How many questions the check of its memory asks.", valueName: "number"))
+    @Option(help: ArgumentHelp("The number of questions in the memory check.", valueName: "number"))
     package var questions = 1_000_000
 
-    @Option(help: ArgumentHelp("The deadline that the policy is to have.", valueName: "duration"))
+    @Option(help: ArgumentHelp("The deadline for each answer.", valueName: "duration"))
     var deadline = TimeLimit(argument: "50ms")!
     @OptionGroup package var tool: PolicyToolOptions
 

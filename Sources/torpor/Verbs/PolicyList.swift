@@ -12,8 +12,9 @@ struct PolicyList: ParsableCommand {
         abstract: "Shows the policies in use: their state, what they were asked and what they advised.",
         discussion: """
             A policy decides which apps go to the background, are suspended, or end first when memory is short. \
-            Torpor comes with four: server (who is not used goes to sleep), mobile (a few apps in front, the others \
-            stopped), schedule (by the calendar) and jetsam (who ends first). To have one, write into the configuration
+            Torpor comes with four: server (suspends idle apps), mobile (keeps a few apps in the foreground and \
+            suspends the others), schedule (by the calendar) and jetsam (decides which app ends first). To use one, \
+            write into the configuration
 
               [supervisor]
               policies = ["server"]
@@ -22,9 +23,10 @@ struct PolicyList: ParsableCommand {
               path = "libServerPolicy.so"
               options = { idle_after = "10min" }
 
-            They stand in the order in which they are asked. PROCESS is the one that a policy runs in, and ASKED how \
-            many questions it has answered. TAKEN advice changed something; REFUSED advice was against the rules, came \
-            too late, or from a policy that changes its mind too often. ‘torpor events’ shows each piece of advice.
+            Policies are listed in the order in which they are asked. PROCESS is the process that a policy runs in, \
+            and ASKED the number of questions it has answered. TAKEN advice changed something; REFUSED advice was \
+            against the rules, came too late, or came from a policy that changes its mind too often. ‘torpor events’ \
+            shows each piece of advice.
             """
     )
     .examples("torpor policy list")
@@ -38,7 +40,7 @@ struct PolicyList: ParsableCommand {
         guard !options.json else { return Output.document(.array(policies.map(\.json))) }
         guard !policies.isEmpty else {
             Output.page(
-                "no policies: apps go where they are told, and nothing else suspends them (‘torpor help policy list’)\n"
+                "no policies: only your commands move and suspend apps (‘torpor help policy list’)\n"
             )
             return
         }

@@ -10,20 +10,20 @@ struct PolicyNew: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "new",
         abstract: "Writes a package with a policy that builds at once.",
-        discussion: "In Swift, or in C with --c. The folder says in its README.md how to build and use it."
+        discussion: "It is in Swift, or in C with --c. README.md in its folder says how to build and use it."
     )
     .examples(
         "torpor policy new quiet-nights",
         "torpor policy new --c quiet-nights ./policy"
     )
 
-    @Argument(help: "Its name: lower case, as in night-shift.")
+    @Argument(help: "The policy's name, in lower case, as in night-shift.")
     package var name: String
-    @Argument(help: "The folder to make; one of that name if none is given.", completion: .directory)
+    @Argument(help: "The folder to make; one of the policy's name if none is named.", completion: .directory)
     var directory: String?
-    @Flag(name: .customLong("c"), help: "In C.")
+    @Flag(name: .customLong("c"), help: "Write the policy in C.")
     var inC = false
-    @Option(help: ArgumentHelp("Torpor's policy kit.", valueName: "path"), completion: .directory)
+    @Option(help: ArgumentHelp("The folder of Torpor's policy kit.", valueName: "path"), completion: .directory)
     var kit: String?
     @Flag(help: "One JSON document on standard output.")
     package var json = false
@@ -46,7 +46,7 @@ struct PolicyNew: ParsableCommand {
         let build = inC ? isThere ? "make" : template.compilation : "swift build"
         Output.write(
             """
-            The policy \(name) is in \(folder). To build it and look at it:
+            The policy \(name) is in \(folder). To build and check it:
               cd \(WrittenFile.quoted(folder))
               \(build)
               torpor policy check \(template.builtLibrary(inC: inC))
@@ -56,7 +56,7 @@ struct PolicyNew: ParsableCommand {
         guard !inC, !isThere else { return }
         Output.write(
             """
-            There is no swift on PATH: install Swift 6.2 or later (swift.org), or write it in C, which needs a C compiler alone:
+            There is no swift on PATH: install Swift 6.2 or later (swift.org), or write it in C, which needs only a C compiler:
               rm -r \(WrittenFile.quoted(folder))
               torpor policy new --c \(name)\(directory.map { " " + WrittenFile.quoted($0) } ?? "")
 
@@ -104,8 +104,8 @@ struct PolicyNames {
             throw Failure(
                 status: .usage,
                 message:
-                    "“\(name)” cannot be a policy's name: it begins with a letter from a to z, has nothing but such "
-                    + "letters, digits, - and _, and at most \(Self.limit) of them, as in night-shift"
+                    "“\(name)” cannot be a policy's name: use at most \(Self.limit) characters, only a-z, 0-9, - "
+                    + "and _, and begin with a letter, as in night-shift"
             )
         }
         let words = name.split { $0 == "-" || $0 == "_" }.map { $0.prefix(1).uppercased() + $0.dropFirst() }

@@ -9,8 +9,8 @@ import Varlink
 struct PolicyOrder: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "order",
-        abstract: "Shows whom the policies would end first if memory were short, and why.",
-        discussion: "Who is not in the list would not be ended. Asks the policies now, and ends nobody."
+        abstract: "Shows which apps the policies would end first if memory were short, and why.",
+        discussion: "An app that is not listed would not be ended. Asks the policies now, and ends no app."
     )
     .examples(
         "torpor policy order"
@@ -24,7 +24,7 @@ struct PolicyOrder: ParsableCommand {
         }
         guard !options.json else { return Output.document(.array(apps.map(\.json))) }
         guard !apps.isEmpty else {
-            Output.write("nobody: no policy names an app that may be ended\n")
+            Output.write("none: no policy names an app that may be ended\n")
             return
         }
         var table = Table(["", "APP", "STATE", "MEM", "POLICY", "WHY"], rightAligned: [0, 3])

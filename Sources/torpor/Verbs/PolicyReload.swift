@@ -9,17 +9,17 @@ import Varlink
 struct PolicyReload: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reload",
-        abstract: "Opens a policy's library anew.",
+        abstract: "Reloads a policy's library.",
         discussion: """
-            Its process is replaced by one with the library that is on disk now; also of a policy that was refused or is \
-            quarantined. Nothing else is touched: no app, no other policy. It forgets what it remembered.
+            Replaces the policy's process by one with the library that is on disk now, even if the policy was refused \
+            or is quarantined. No app and no other policy is touched. The policy forgets what it remembered.
             """
     )
     .examples(
         "torpor policy reload mobile"
     )
 
-    @Argument(help: "Its name in the configuration.")
+    @Argument(help: "The policy's name in the configuration.")
     package var name: String
     @OptionGroup var options: GlobalOptions
 

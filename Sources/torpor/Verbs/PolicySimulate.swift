@@ -11,10 +11,10 @@ import Varlink
 struct PolicySimulate: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulate",
-        abstract: "Finds out what a policy would have done in a recording.",
+        abstract: "Shows what a policy would have decided in a recording.",
         discussion: """
-            Replays what ‘torpor events --record’ has recorded, and shows what the policy decides: the same as was \
-            decided then, something new, or (missing) nothing where something was decided. What is advised is not \
+            Replays a recording of ‘torpor events --record’ and compares what the policy decides with what was \
+            decided then: the same, something new, or (missing) nothing where something was decided. Advice is not \
             carried out: apps do what they did. The same recording and policy give the same output each time.
             """
     )
@@ -22,10 +22,10 @@ struct PolicySimulate: ParsableCommand {
         "torpor policy simulate --trace day.trace --policy ./libQuietNightsPolicy.so"
     )
 
-    @Option(help: ArgumentHelp("The recording.", valueName: "file"), completion: .file())
+    @Option(help: ArgumentHelp("The recording to replay.", valueName: "file"), completion: .file())
     var trace: String
 
-    @Option(help: ArgumentHelp("The library.", valueName: "lib"), completion: .file(extensions: ["so"]))
+    @Option(help: ArgumentHelp("The policy's library.", valueName: "lib"), completion: .file(extensions: ["so"]))
     var policy: String
     @OptionGroup var times: TimeOptions
     @OptionGroup package var tool: PolicyToolOptions
@@ -63,7 +63,7 @@ struct PolicySimulate: ParsableCommand {
         text += "\(comparison.count(.new)) new, \(comparison.count(.missing)) missing"
         let refused = comparison.count(.refused)
         if refused > 0 { text += ", \(refused) that would be refused" }
-        if totals.repeated > 0 { text += "; \(totals.repeated) said again" }
+        if totals.repeated > 0 { text += "; \(totals.repeated) repeated" }
         return text + "\n"
     }
 

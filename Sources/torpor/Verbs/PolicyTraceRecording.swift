@@ -52,7 +52,7 @@ final class TraceRecording {
             headers += 1
             if headers > 1 {
                 progress.clear()
-                Complaint.say("the recording was interrupted, and goes on with what is so now", .warning)
+                Complaint.say("the recording was interrupted and continues with the present state", .warning)
             }
         } else {
             rounds += 1
@@ -80,7 +80,7 @@ final class TraceRecording {
             }
         } catch {
             progress.clear()
-            let before = written > 0 ? "; what was recorded before is in it" : ""
+            let before = written > 0 ? "; it has what was recorded before" : ""
             Complaint.say("\(path) cannot be written: \(error)\(before)", status: .failed)
             ThisProcess.exit(Outcome.failed.rawValue)
         }

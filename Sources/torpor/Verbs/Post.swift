@@ -11,11 +11,11 @@ import WireText
 struct Post: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "post",
-        abstract: "Tells an app something about a topic, now or when it wakes.",
+        abstract: "Sends an app a message on a topic, now or when it wakes.",
         discussion: """
-            It waits in the app's mailbox, on the disk, until the app has heard it. What the app takes is named by topics in \
-            its configuration. Called by a process of an app, it posts in that app's name (accepts_from), unless --socket \
-            says whom to ask.
+            The message waits in the app's mailbox, on the disk, until the app has received it. The app takes the \
+            topics in its configuration. When a process of an app calls this, it posts in that app's name \
+            (accepts_from), unless --socket names the supervisor.
             """
     )
     .examples(
@@ -23,25 +23,26 @@ struct Post: ParsableCommand {
         "torpor post web refresh --coalesce latest --no-wake"
     )
     @OptionGroup var app: AppArgument
-    @Argument(help: ArgumentHelp("What it is about.", valueName: "topic"))
+    @Argument(help: ArgumentHelp("The topic of the message.", valueName: "topic"))
     var topic: String
-    @Option(help: ArgumentHelp("What it says: JSON, @FILE with JSON, or - for standard input.", valueName: "json"))
+    @Option(help: ArgumentHelp("The content: JSON, @FILE with JSON, or - for standard input.", valueName: "json"))
     var payload: String?
     @Option(
         help: ArgumentHelp(
-            "How it becomes one with what waits of the topic: all, latest, count, merge or net; else as the app says.",
+            "How to merge it with messages already queued for the topic: all, latest, count, merge or net; "
+                + "else as the app's configuration says.",
             valueName: "how"
         ),
         completion: .list(["all", "latest", "count", "merge", "net"])
     )
     var coalesce: String?
     @Option(
-        help: ArgumentHelp("What of the topic it is about: only what has the same key becomes one.", valueName: "key")
+        help: ArgumentHelp("The key within the topic: only messages with the same key are merged.", valueName: "key")
     )
     var key: String?
     @Flag(help: "Wake the app for it.")
     var urgent = false
-    @Flag(help: "Wait until the app wakes anyway, also where its configuration says urgent.")
+    @Flag(help: "Do not wake the app for it, even if its configuration says urgent.")
     var noWake = false
     @OptionGroup var options: GlobalOptions
 
@@ -69,12 +70,12 @@ struct Post: ParsableCommand {
 
     static func words(_ result: PostResult) -> String {
         switch (result.change, result.outcome) {
-        case ("cancelled", _): "is told nothing: together with what waited it is nothing"
+        case ("cancelled", _): "gets nothing: it cancels out what waited"
         case ("repeated", _): "had it already"
-        case (_, "told"): "is told"
-        case (_, "woken"): "is woken"
-        case (_, "held-back"): "is told when it runs: it \(result.message ?? "is not woken now")"
-        default: "is told when it runs"
+        case (_, "told"): "gets it now"
+        case (_, "woken"): "is woken for it"
+        case (_, "held-back"): "gets it when it runs: it \(result.message ?? "is not woken now")"
+        default: "gets it when it runs"
         }
     }
 
@@ -99,7 +100,7 @@ struct Post: ParsableCommand {
         } catch {
             throw Failure(
                 status: .usage,
-                message: "the payload is no JSON (\(error)): write a text in quotes, as in --payload '\"hello\"'"
+                message: "the payload is not JSON (\(error)): put a text in quotes, as in --payload '\"hello\"'"
             )
         }
     }

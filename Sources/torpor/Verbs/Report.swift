@@ -9,7 +9,7 @@ import Varlink
 struct Reports: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "report",
-        abstract: "Shows termination reports: why apps ended when nobody had asked for it."
+        abstract: "Shows termination reports: why apps ended unexpectedly."
     )
     .examples(
         "torpor report -n 1",
@@ -18,7 +18,7 @@ struct Reports: ParsableCommand {
 
     @OptionGroup var app: AppOrAllArgument
 
-    @Option(name: [.customShort("n", allowingJoined: true), .long], help: "So many of the newest reports.")
+    @Option(name: [.customShort("n", allowingJoined: true), .long], help: "Show only this many of the newest reports.")
     var lines: Int?
     @OptionGroup var times: TimeOptions
     @OptionGroup var options: GlobalOptions

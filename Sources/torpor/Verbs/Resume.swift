@@ -6,7 +6,7 @@ import TorporAPI
 struct Resume: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume",
-        abstract: "Lets suspended apps run on, in the background."
+        abstract: "Resumes suspended apps in the background."
     )
     .examples(
         "torpor resume web"

@@ -10,13 +10,13 @@ import Varlink
 struct Scene: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "scene",
-        abstract: "Opens scenes of a template, disconnects, discards and shows them.",
+        abstract: "Opens, disconnects, discards and shows the scenes of a template.",
         discussion: """
             An app with scenes in its configuration is a template. A scene of it is an app of its own, called \
-            TEMPLATE@NAME, that is made when it is opened. One that is disconnected has no process, and comes back \
-            where it was. All other verbs take scenes as they take apps; the template stands for all of its scenes. An app \
-            whose scenes are inside (scenes.inside) shows them in its own process: they are opened, disconnected and \
-            discarded alike, and foreground and background move them.
+            TEMPLATE@NAME, that is made when it is opened. A disconnected scene has no process; when it comes back, \
+            it is where it was. All other verbs take scenes as they take apps; the template stands for all of its \
+            scenes. An app with scenes.inside shows its scenes in its own process: they are opened, disconnected and \
+            discarded in the same way, and foreground and background move them.
             """,
         subcommands: [SceneOpen.self, SceneDisconnect.self, SceneDiscard.self, SceneList.self]
     )
@@ -58,11 +58,11 @@ struct ScenesArgument: ParsableArguments {
 struct SceneOpen: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "open",
-        abstract: "Brings a scene to the foreground, and makes it where there is none of that name.",
+        abstract: "Brings a scene to the foreground; makes it if there is none of that name.",
         discussion: """
-            What --session gives is told to the scene at each of its launches ($TORPOR_SESSION), and is kept from the \
-            first time on. Where as many scenes run as may (max_live), the one that nobody has used for longest is \
-            disconnected, of those in the background or suspended.
+            The scene gets its session at each launch ($TORPOR_SESSION); the first one that is given is kept. If \
+            max_live scenes are running, torpord disconnects the least recently used one that is in the background or \
+            suspended.
             """
     )
     .examples(
@@ -71,7 +71,7 @@ struct SceneOpen: ParsableCommand {
         "torpor scene open code@bob --session '{\"project\": \"/srv/alice\"}'"
     )
     @OptionGroup var scene: SceneArgument
-    @Option(help: ArgumentHelp("What the scene is told, an object of JSON of at most 4 KiB.", valueName: "json"))
+    @Option(help: ArgumentHelp("The session of the scene, a JSON object of at most 4 KiB.", valueName: "json"))
     var session: String?
     @Flag(help: "Launch it into the background.")
     var background = false
@@ -89,7 +89,7 @@ struct SceneOpen: ParsableCommand {
     }
 
     private static func object(_ text: String) throws -> JSON {
-        let wanted = "--session wants an object of JSON, such as '{\"user\": 7}'"
+        let wanted = "--session wants a JSON object, such as '{\"user\": 7}'"
         do throws(JSONError) {
             let json = try JSON.parse(text)
             if json.objectValue != nil { return json }
@@ -103,10 +103,10 @@ struct SceneOpen: ParsableCommand {
 struct SceneDisconnect: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "disconnect",
-        abstract: "Ends scenes that are in the background or suspended, and keeps what they are.",
+        abstract: "Ends scenes that are in the background or suspended, and keeps all that they have.",
         discussion: """
-            The session, what the scene saved of itself, its messages and its data stay. Opening it, a connection, a \
-            timer or a message brings it back.
+            The session, saved state, messages and data of the scene stay. Opening it, a connection, a timer or a \
+            message brings it back.
             """
     )
     .examples("torpor scene disconnect code@alice", "torpor scene disconnect code")
@@ -122,10 +122,10 @@ struct SceneDisconnect: ParsableCommand {
 struct SceneDiscard: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "discard",
-        abstract: "Ends scenes, and removes everything of them.",
+        abstract: "Ends scenes and removes all that they have.",
         discussion: """
-            The session goes, with what the scene saved of itself, its messages, data folders, settings and logs. It \
-            cannot be undone.
+            This removes the session, saved state, messages, data folders, settings and logs of the scene. It cannot \
+            be undone.
             """
     )
     .examples("torpor scene discard code@alice")
@@ -149,11 +149,11 @@ struct SceneDiscard: ParsableCommand {
 struct SceneList: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "Shows the scenes of a template, or of all.",
-        discussion: "STATE is that of the scene's app, or unattached where it has no process."
+        abstract: "Shows the scenes of a template, or of all templates.",
+        discussion: "STATE is that of the scene's app, or unattached if it has no process."
     )
     .examples("torpor scene list", "torpor scene list code --json")
-    @Argument(help: ArgumentHelp("The template.", valueName: "template"))
+    @Argument(help: ArgumentHelp("The template; all templates if none is named.", valueName: "template"))
     var template: String?
     @OptionGroup var options: GlobalOptions
 
@@ -195,7 +195,7 @@ struct SceneList: ParsableCommand {
     }
 
     private static func used(_ scene: SceneInfo) -> String {
-        let end = scene.discardedAt.map { ", goes \(Times.brief($0))" } ?? ""
+        let end = scene.discardedAt.map { ", expires \(Times.brief($0))" } ?? ""
         let isNow = scene.usedAt >= Clock.realtimeMicroseconds() - 1_000_000
         let time = isNow ? "now" : Times.brief(scene.usedAt)
         return time + (scene.lacksTemplate ? ", has no template" : "") + end

@@ -14,8 +14,8 @@ struct SettingsVerb: ParsableCommand {
         abstract: "Shows or changes the settings of an app.",
         discussion: """
             Without KEY=VALUE, shows each setting, its value, its default and when it was changed; of a secret only \
-            whether it is set. Several changes are made together or not at all. What is changed is on the disk, and in \
-            the app's settings.json, when the verb returns.
+            whether it is set. Several changes are made together or not at all. When the command returns, they are on \
+            the disk, and in the app's settings.json.
             """
     )
     .examples(
@@ -33,7 +33,7 @@ struct SettingsVerb: ParsableCommand {
     var app: String
     @Argument(help: ArgumentHelp("Set the setting to the value.", valueName: "key=value"))
     var changes: [String] = []
-    @Option(help: ArgumentHelp("Give the setting its default again.", valueName: "key"))
+    @Option(help: ArgumentHelp("Reset the setting to its default.", valueName: "key"))
     var unset: [String] = []
     @Option(
         help: ArgumentHelp("Read changes from a file: lines of KEY=VALUE, or a JSON object.", valueName: "file"),
@@ -50,7 +50,7 @@ struct SettingsVerb: ParsableCommand {
             throw ValidationError("“\(app)” can be many apps, and this verb takes one: write its name")
         }
         for change in changes where Self.split(change) == nil {
-            throw ValidationError("“\(Terminal.harmless(change))” is no KEY=VALUE: write for example port=8001")
+            throw ValidationError("“\(Terminal.harmless(change))” is not KEY=VALUE: write, for example, port=8001")
         }
     }
 
@@ -62,7 +62,7 @@ struct SettingsVerb: ParsableCommand {
         request.unset = unset
         var named: Set<[UInt8]> = []
         for name in request.values.map(\.key) + unset where !named.insert(Array(name.utf8)).inserted {
-            let message = "\(Terminal.harmless(name)) is there twice: name each setting once"
+            let message = "\(Terminal.harmless(name)) is named twice: name each setting once"
             throw Failure(status: .usage, message: message)
         }
         let manager = try Manager(options)
@@ -73,7 +73,7 @@ struct SettingsVerb: ParsableCommand {
         let reply = try manager.call(.setSettings(request))
         if options.json { return Output.document(reply) }
         let result = try Manager.read { () throws(FieldError) in try SetSettingsReply(json: reply) }
-        if result.changed.isEmpty { return Output.write("nothing changed: it is so already\n") }
+        if result.changed.isEmpty { return Output.write("nothing changed: the values are the same\n") }
         let names = result.changed.map { Terminal.harmless($0) }.joined(separator: ", ")
         Output.write("\(names) changed" + (result.message.map { "; " + Terminal.harmless($0) } ?? "") + "\n")
     }
@@ -102,7 +102,7 @@ struct SettingsVerb: ParsableCommand {
                 throw Failure(status: .failed, message: "\(path) is \(error)")
             }
             guard let object = json.objectValue else {
-                throw Failure(status: .failed, message: "\(path) is no JSON object")
+                throw Failure(status: .failed, message: "\(path) is not a JSON object")
             }
             return try object.members.map { member in
                 guard let text = SetSettingsRequest.text(member.value) else {

@@ -17,7 +17,7 @@ struct SendSignal: ParsableCommand {
     )
 
     @Argument(
-        help: ArgumentHelp("Its name or number: SIGUSR1, USR1, 10.", valueName: "sig"),
+        help: ArgumentHelp("The signal's name or number: SIGUSR1, USR1, 10.", valueName: "sig"),
         completion: .list(
             ["HUP", "INT", "QUIT", "USR1", "USR2", "TERM", "ABRT", "WINCH"].flatMap { [$0, "SIG" + $0] }
         )

@@ -10,10 +10,10 @@ import WireText
 struct SnapshotVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "snapshot",
-        abstract: "Shows what an app showed when it was in the background last: a picture or a text.",
+        abstract: "Shows an app's last snapshot from the background: a picture or a text.",
         discussion: """
-            A text is printed, a picture goes to a file or a pipe. With --save and without APP, for a process of an app: \
-            the file is its snapshot from now on, where the app is in the background.
+            A text is printed; a picture goes to a file or a pipe. With --save and without APP, a process of an app \
+            saves the file as its app's snapshot while the app is in the background or enters it.
             """
     )
     .examples(
@@ -30,7 +30,7 @@ struct SnapshotVerb: ParsableCommand {
     @Option(name: .shortAndLong, help: ArgumentHelp("Write it to this file.", valueName: "file"), completion: .file())
     var output: String?
     @Option(
-        help: ArgumentHelp("For a process of an app: its snapshot, or - for standard input.", valueName: "file"),
+        help: ArgumentHelp("Save this file as the calling app's snapshot; - is standard input.", valueName: "file"),
         completion: .file()
     )
     var save: String?
@@ -42,13 +42,15 @@ struct SnapshotVerb: ParsableCommand {
             throw ValidationError("“\(app)” can be many apps, and this verb takes one: write its name")
         }
         if save != nil, app != nil || output != nil {
-            throw ValidationError("--save is for an app's own processes, and stands alone")
+            throw ValidationError("--save is for an app's own processes: leave out APP and --output")
         }
         if scene.scene != nil, save == nil {
-            throw ValidationError("--scene says whose snapshot --save gives: add --save")
+            throw ValidationError("--scene is for --save, which saves the snapshot of that scene: add --save")
         }
         if save == nil, app == nil { throw ValidationError("Missing expected argument '<app>'") }
-        if options.json, output != nil { throw ValidationError("--json tells of it, --output writes it: choose one") }
+        if options.json, output != nil {
+            throw ValidationError("--json describes the snapshot, --output writes it: choose one")
+        }
     }
 
     package func run() throws {
@@ -64,7 +66,7 @@ struct SnapshotVerb: ParsableCommand {
         guard let snapshot = whole.snapshot else {
             throw Failure(
                 status: .failed,
-                message: "\(app) has no snapshot: it gives none, or was not in the background yet"
+                message: "\(app) has no snapshot: it saves none, or was not in the background yet"
             )
         }
         if !options.json { try show(snapshot, whole.data, app) }
@@ -84,8 +86,8 @@ struct SnapshotVerb: ParsableCommand {
         guard snapshot.kind == .text else {
             throw Failure(
                 status: .failed,
-                message: "the snapshot of \(app) is \(kind), \(Times.memory(bytes: snapshot.bytes)), and no text for a "
-                    + "terminal: save it with ‘torpor snapshot \(app) -o FILE’"
+                message: "the snapshot of \(app) is \(kind), \(Times.memory(bytes: snapshot.bytes)), which a "
+                    + "terminal cannot show: save it with ‘torpor snapshot \(app) -o FILE’"
             )
         }
         let lines = String(wire: data).split(separator: "\n", omittingEmptySubsequences: false)

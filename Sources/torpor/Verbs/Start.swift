@@ -14,7 +14,7 @@ struct Start: ParsableCommand {
     )
     @OptionGroup package var apps: AppsArgument
     @Flag(help: "Launch into the background.") var background = false
-    @Flag(help: "Although a policy is against it.") var force = false
+    @Flag(help: "Launch even if a policy is against it.") var force = false
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 

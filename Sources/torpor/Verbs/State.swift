@@ -11,10 +11,10 @@ import Varlink
 struct StateVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "state",
-        abstract: "The app's saved state, for the scripts of an app.",
+        abstract: "Saves, restores or discards the app's state, for an app's scripts.",
         discussion: """
-            What an app saves is given back at the launch after it was evicted, crashed or the machine was booted anew; \
-            not after it was stopped. These verbs are for the app's own processes.
+            An app gets its saved state back at the launch after it was evicted, it crashed or the machine was \
+            rebooted; not after it was stopped. These verbs are for the app's own processes.
             """,
         subcommands: [StateSave.self, StateRestore.self, StateDiscard.self]
     )
@@ -52,7 +52,7 @@ struct StateSave: ParsableCommand {
 struct StateRestore: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore",
-        abstract: "Writes what was saved to a file; 3 if there is nothing to restore at this launch."
+        abstract: "Writes the saved state to a file; exits with 3 if there is none to restore at this launch."
     )
     .examples("torpor app state restore notes.db", "torpor app state restore >notes.db")
 
@@ -82,7 +82,7 @@ struct StateRestore: ParsableCommand {
 struct StateDiscard: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "discard",
-        abstract: "Forgets what was saved."
+        abstract: "Discards the saved state."
     )
     .examples("torpor app state discard", "torpor app state discard --scene alice")
 

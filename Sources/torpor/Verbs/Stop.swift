@@ -6,7 +6,7 @@ import TorporAPI
 struct Stop: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stop",
-        abstract: "Terminates apps: they are told, then SIGTERM, then SIGKILL after the grace."
+        abstract: "Terminates apps: notifies them, then sends SIGTERM, and SIGKILL after the grace."
     )
     .examples(
         "torpor stop web",

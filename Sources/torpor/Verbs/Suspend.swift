@@ -15,7 +15,7 @@ struct Suspend: ParsableCommand {
         "torpor suspend web --force"
     )
     @OptionGroup package var apps: AppsArgument
-    @Flag(help: "Suspend even if something holds the app, or an app in use requires it.") var force = false
+    @Flag(help: "Suspend even if a hold or task keeps the app awake, or an app in use requires it.") var force = false
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 

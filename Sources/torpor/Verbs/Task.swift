@@ -11,10 +11,10 @@ import Varlink
 struct TaskVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "task",
-        abstract: "Background tasks, for the scripts of an app.",
+        abstract: "Runs, begins, ends or shows background tasks, for an app's scripts.",
         discussion: """
-            While an app has a background task it is not suspended when it goes to the background, as long as there is \
-            time (task_time). These verbs are for the app's own processes.
+            An app with a background task is not suspended when it goes to the background, until the time is used up \
+            (task_time). These verbs are for the app's own processes.
             """,
         subcommands: [TaskRunVerb.self, TaskBegin.self, TaskEnd.self, TaskList.self, TaskTime.self]
     )
@@ -29,12 +29,12 @@ struct TaskRunVerb: ParsableCommand {
         commandName: "run",
         abstract: "Runs a command as a background task.",
         discussion: """
-            The task lasts as long as the command, whose exit status is the result. Shortly before the time is used up \
-            the command gets SIGTERM, since a task that does not end in time ends the whole app. As in a shell, 127 means \
-            that there is no such command, and 126 that it cannot be run.
+            The task lasts as long as the command; the exit status of the command is the result. Shortly before the \
+            time is used up, the command gets SIGTERM, since a task that does not end in time ends the whole app. As \
+            in a shell, 127 means that there is no such command, and 126 that it cannot be run.
 
-            Without a supervisor (no TORPOR_APP_SOCKET) the command is run, and that is all. With --json what it writes \
-            goes to standard error, and the document has its exit status.
+            Without a supervisor (no TORPOR_APP_SOCKET) the command just runs. With --json, its output goes to \
+            standard error, and the document has its exit status.
             """
     )
     .examples(
@@ -42,11 +42,11 @@ struct TaskRunVerb: ParsableCommand {
         "torpor app task run --name upload --stop-before 10s -- ./upload.sh"
     )
 
-    @Option(help: "What the task is called; the command's name if none is given.")
+    @Option(help: "The task's name; the command's name if none is named.")
     package var name: String?
     @Option(
         name: .customLong("stop-before"),
-        help: ArgumentHelp("How long before the time is used up the command gets SIGTERM; none: never.")
+        help: ArgumentHelp("Send SIGTERM to the command this long before its time is used up; none: never.")
     )
     var stopBefore = TimeLimitOrNone(.seconds(2))
     @Argument(parsing: .postTerminator, help: ArgumentHelp("The command, after --.", valueName: "command"))
@@ -95,11 +95,11 @@ struct TaskBegin: ParsableCommand {
         commandName: "begin",
         abstract: "Begins a background task that ‘torpor app task end’ ends.",
         discussion:
-            "It belongs to the app, not to this command; where one command is the whole task, use ‘torpor app task run’."
+            "It belongs to the app, not to this command; if one command is the whole task, use ‘torpor app task run’."
     )
     .examples("torpor app task begin index && make-index; torpor app task end index")
 
-    @Argument(help: "What the task is called.")
+    @Argument(help: "The task's name.")
     package var name: String
     @OptionGroup var output: OutputOptions
 
@@ -116,7 +116,7 @@ struct TaskEnd: ParsableCommand {
     )
     .examples("torpor app task end index")
 
-    @Argument(help: "What the task is called.")
+    @Argument(help: "The task's name.")
     package var name: String
     @OptionGroup var output: OutputOptions
 
@@ -141,7 +141,7 @@ struct TaskEnd: ParsableCommand {
 enum TaskNotice {
     static func say(_ field: String, _ name: String) throws {
         guard !name.isEmpty, !name.utf8.contains(where: { $0 < 0x20 }) else {
-            throw Failure(status: .usage, message: "a task's name is one line of text")
+            throw Failure(status: .usage, message: "a task's name must be one line of text")
         }
         guard let socket = AppSide.environment.notifySocket else {
             throw Failure(
@@ -155,7 +155,7 @@ enum TaskNotice {
                 throw Errno(rawValue: 110)
             }
         } catch {
-            throw Failure(status: .unknown, message: "nobody listens at \(socket): \(error)")
+            throw Failure(status: .unknown, message: "no supervisor listens at \(socket): \(error)")
         }
     }
 }
@@ -183,7 +183,7 @@ struct TaskTime: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "time",
         abstract: "Shows how long the app may still run for its background tasks.",
-        discussion: "In seconds; unlimited as long as it is not counted, as in the foreground."
+        discussion: "In seconds; unlimited while the time does not count, as in the foreground."
     )
     .examples("torpor app task time")
 

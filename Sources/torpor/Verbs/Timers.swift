@@ -11,8 +11,8 @@ struct TimersVerb: ParsableCommand {
         commandName: "timers",
         abstract: "Shows when timers wake apps next, and when they did last.",
         discussion: """
-            What comes first is shown first. Times are those of the local zone. NEXT of an app that was stopped or \
-            force-quit, or has failed, says that: its timers launch it only after ‘torpor start’.
+            The next timer is shown first. Times are those of the local zone. If an app was stopped or force-quit, or \
+            has failed, NEXT says so: its timers launch it only after ‘torpor start’.
             """
     )
     .examples(

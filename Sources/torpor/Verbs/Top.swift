@@ -7,21 +7,24 @@ import TopView
 struct Top: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "top",
-        abstract: "Shows all apps on the whole screen, as they change, and acts on them.",
+        abstract: "Shows all apps live on the whole screen; keys act on them.",
         discussion: "Keys. \(TopHelp.text)"
     )
     .examples("torpor top", "torpor top --once", "torpor top --once --json")
 
-    @Option(name: .shortAndLong, help: ArgumentHelp("Read that often; 1s if it is not given.", valueName: "duration"))
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp("Refresh at this interval; 1s if none is named.", valueName: "duration")
+    )
     var delay: TimeLimit?
 
-    @Flag(help: "Write one picture as plain text, and end.")
+    @Flag(help: "Print one picture as plain text and exit.")
     var once = false
 
     @Flag(help: "With --once: one JSON document on standard output.")
     package var json = false
 
-    @Flag(help: "Draw with ASCII only, which is the default where the locale is not one of UTF-8.")
+    @Flag(help: "Draw with ASCII only (the default outside UTF-8 locales).")
     var ascii = false
 
     @Option(help: ArgumentHelp("The supervisor's control socket.", valueName: "path"), completion: .file())
@@ -32,7 +35,7 @@ struct Top: ParsableCommand {
 
     func validate() throws {
         if let delay, !Self.delays.contains(delay.milliseconds) {
-            throw ValidationError("--delay wants from 100ms to 1h")
+            throw ValidationError("--delay must be from 100ms to 1h")
         }
         if json, !once { throw ValidationError("--json is for one picture: write --once too") }
     }

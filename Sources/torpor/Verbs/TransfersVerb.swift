@@ -9,10 +9,11 @@ import Varlink
 struct TransfersVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "transfers",
-        abstract: "Shows or cancels what is downloaded and uploaded for apps while they sleep.",
+        abstract: "Shows or cancels the downloads and uploads that run while apps sleep.",
         discussion: """
             STATE is queued, running, done, failed, cancelled, or what a transfer waits for: retry, network, power, \
-            memory, load, space, window, metered, login or, of a subscription, interval. A transfer that is over is shown until its app has answered for it.
+            memory, load, space, window, metered, login or, of a subscription, interval. A transfer that is over is \
+            shown until its app has acknowledged it.
             """
     )
     .examples(
@@ -26,7 +27,7 @@ struct TransfersVerb: ParsableCommand {
     @OptionGroup package var apps: AnyAppsArgument
     @Option(help: ArgumentHelp("Show only the transfers of this session.", valueName: "name"))
     var session: String?
-    @Flag(name: .shortAndLong, help: "Show them again each second; with --json, a line for each that changed.")
+    @Flag(name: .shortAndLong, help: "Refresh each second; with --json, print a line for each transfer that changed.")
     var follow = false
     @Option(
         help: ArgumentHelp(

@@ -10,11 +10,11 @@ import Varlink
 struct Unhandled: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "unhandled",
-        abstract: "Shows messages that no app handled, or that ended the app that was told them.",
+        abstract: "Shows messages that no app handled, or that crashed the app that got them.",
         discussion: """
-            WHY is unhandled (the app, and all that its topic names as next, have no use for it), crashed (it was told \
+            WHY is unhandled (neither the app nor the next ones of its topic handled it), crashed (it was delivered \
             mail_attempts times, and the app ended each time; ‘torpor report’ has the report of RUN), unknown-message \
-            or unreadable. They are kept until they are told again or dropped, the newest 1,000 of each app.
+            or unreadable. Messages are kept until they are replayed or dropped, the newest 1,000 of each app.
             """
     )
     .examples(
@@ -28,20 +28,20 @@ struct Unhandled: ParsableCommand {
     )
 
     @OptionGroup package var apps: AnyAppsArgument
-    @Flag(name: .shortAndLong, help: "Go on with what nobody handles from now on.")
+    @Flag(name: .shortAndLong, help: "Keep showing messages that no app handles, as they come.")
     var follow = false
-    @Option(help: ArgumentHelp("What that of this number says, as JSON.", valueName: "id"))
+    @Option(help: ArgumentHelp("Print the message with this number as JSON.", valueName: "id"))
     var show: Int64?
-    @Option(help: ArgumentHelp("Have that of this number told again.", valueName: "id"))
+    @Option(help: ArgumentHelp("Deliver the message with this number again.", valueName: "id"))
     var replay: [Int64] = []
     @Option(
-        help: ArgumentHelp("The app that is told it, in place of the one that it was sent to.", valueName: "app"),
+        help: ArgumentHelp("Deliver it to this app instead of the one that it was sent to.", valueName: "app"),
         completion: .custom { words, _, _ in Completion.apps(words) }
     )
     var to: String?
-    @Option(help: ArgumentHelp("Keep that of this number no longer.", valueName: "id"))
+    @Option(help: ArgumentHelp("Drop the message with this number.", valueName: "id"))
     var drop: [Int64] = []
-    @Flag(help: "Keep none of the apps any longer.")
+    @Flag(help: "Drop all unhandled messages of the apps.")
     var dropAll = false
     @OptionGroup var times: TimeOptions
     @OptionGroup var options: GlobalOptions
@@ -68,7 +68,7 @@ struct Unhandled: ParsableCommand {
         let reply = try manager.call(.unhandled(request))
         guard !options.json else { return Output.document(reply["unhandled"] ?? []) }
         let items = try Self.items(reply)
-        guard !items.isEmpty else { return Output.write("nothing is unhandled\n") }
+        guard !items.isEmpty else { return Output.write("no unhandled messages\n") }
         Output.page(Self.table(items).text)
     }
 
@@ -117,7 +117,7 @@ struct Unhandled: ParsableCommand {
         guard let item = reply["unhandled"]?.arrayValue?.first else {
             throw Failure(
                 status: .failed,
-                message: "nothing of the number \(id) is kept as unhandled: ‘torpor unhandled’ shows what is"
+                message: "there is no unhandled message \(id): ‘torpor unhandled’ shows all of them"
             )
         }
         Output.document(item)

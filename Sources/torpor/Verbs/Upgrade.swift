@@ -9,8 +9,8 @@ import Varlink
 struct Upgrade: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "upgrade",
-        abstract: "Puts the programs on disk in charge, in place of the running supervisor.",
-        discussion: "No app is touched. If the new program does not come up, the old one goes on."
+        abstract: "Replaces the running supervisor by the programs on disk.",
+        discussion: "No app is touched. If the new program does not come up, the old one keeps running."
     )
     .examples(
         "torpor upgrade"
@@ -30,7 +30,7 @@ struct Upgrade: ParsableCommand {
             guard answer.ok else { throw Failure(status: .failed, message: answer.message) }
         }
         let began = Clock.monotonic()
-        let waiting = Waiting(for: "the next torpord comes up", isShown: !options.json)
+        let waiting = Waiting(for: "waiting for the next torpord", isShown: !options.json)
         defer { waiting.end() }
         let after = try Self.next(manager, after: before, deadline, limit)
         let took = Clock.monotonic() - began
@@ -38,7 +38,7 @@ struct Upgrade: ParsableCommand {
         let now = try Self.running(manager, Clock.monotonic() + Manager.patience)
         let changed = running.filter { now[$0.key] != $0.value }.keys.sorted()
         if let failure = after.upgradeFailure {
-            throw Failure(status: .failed, message: "the old torpord goes on: \(failure)")
+            throw Failure(status: .failed, message: "the old torpord keeps running: \(failure)")
         }
         show(before, after, took, untouched: running.count - changed.count, changed)
     }
@@ -56,8 +56,8 @@ struct Upgrade: ParsableCommand {
                 throw Failure(
                     status: .failed,
                     message:
-                        "torpord \(before.version) has not made way within \(Times.duration(seconds: limit.inSeconds)) "
-                        + "and goes on: see what its log says"
+                        "torpord \(before.version) was not replaced within \(Times.duration(seconds: limit.inSeconds)) "
+                        + "and keeps running: see what its log says"
                 )
             }
             // Whoever takes the connection now may still be the one that was asked.
@@ -99,7 +99,7 @@ struct Upgrade: ParsableCommand {
         }
         var text = "torpord \(before.version) → \(after.version) (instance \(before.instance) → \(after.instance)) "
         text += "in \(milliseconds) ms, \(untouched) app\(untouched == 1 ? "" : "s") untouched"
-        if !changed.isEmpty { text += ", others meanwhile: \(changed.joined(separator: ", "))" }
+        if !changed.isEmpty { text += ", changed during the upgrade: \(changed.joined(separator: ", "))" }
         Output.page(text + "\n")
     }
 }

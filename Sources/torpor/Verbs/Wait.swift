@@ -6,7 +6,7 @@ import TorporAPI
 struct WaitFor: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "wait",
-        abstract: "Returns when the apps are in a state."
+        abstract: "Waits until apps are in a state."
     )
     .examples(
         "torpor wait web --for active --timeout 30s"
@@ -16,7 +16,7 @@ struct WaitFor: ParsableCommand {
     @Option(
         name: .customLong("for"),
         help: ArgumentHelp(
-            "The state: \(states.joined(separator: ", ")).",
+            "The state to wait for: \(states.joined(separator: ", ")).",
             valueName: "state"
         ),
         completion: .list(states)

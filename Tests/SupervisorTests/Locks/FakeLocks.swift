@@ -82,7 +82,7 @@ final class FakeLocks {
     var state: AppState { shell.state("web") }
 
     /// What was told of locks.
-    var told: [String] { shell.told(of: "web").filter { $0.contains("is not left suspended") } }
+    var told: [String] { shell.told(of: "web").filter { $0.contains("cannot stay suspended") } }
 }
 
 /// A file that this process has locked, and others of its threads wait for.

@@ -71,7 +71,7 @@ import Varlink
         #expect(rows.map(\.why) == ["crashed"] && rows.map(\.run) == [3] && rows.map(\.mail.id) == [bad])
         #expect(rows.first?.mail.payload == #"{"n":3}"# && rows.first?.mail.standing.attempts == 3)
         let told = mail.shell.told(of: "web").filter { $0.hasPrefix("unhandled: ") }
-        #expect(told.count == 1 && told.first?.contains("ended 3 times while it was being told") ?? false, "\(told)")
+        #expect(told.count == 1 && told.first?.contains("ended 3 times while handling") ?? false, "\(told)")
         // It is on the disk like that.
         let stored = try mail.stored()
         #expect(stored.mail.keys.sorted() == [good] && stored.unhandled.keys.sorted() == [bad])

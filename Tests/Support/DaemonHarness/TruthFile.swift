@@ -51,7 +51,8 @@ package struct TruthFile {
         mustBeZero(6, "could not write")
         // One that sent no more is blocked while it writes a line, or gets no processor.
         let (begun, written, beats) = (field(2), field(3), field(14))
-        mustBeZero(8, "was aborted by a watchdog, with \(beats) heartbeats, \(begun) lines begun and \(written) written")
+        let done = "\(beats) heartbeats, \(begun) lines begun and \(written) written"
+        mustBeZero(8, "was aborted by a watchdog, after \(done)")
         mustBeZero(10, "ran beside another incarnation")
         mustBeZero(12, "did not get its stored descriptor back")
         mustBeZero(13, "could not notify")

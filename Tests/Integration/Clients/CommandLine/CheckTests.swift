@@ -31,12 +31,12 @@ import Testing
             ),
             (
                 #"exec = ["python3 -m http.server"]"#,
-                #"each word is an element of its own: ["python3", "-m", "http.server"]"#
+                #"write each word as its own element: ["python3", "-m", "http.server"]"#
             ),
             (#"exec = ["no-such-program"]"#, #"apps.web.exec: there is no program "no-such-program" on the PATH now"#),
             (#"exec = ["/bin/slepe", "1"]"#, #"apps.web.exec: there is no program "slepe" in /bin now"#),
             (#"exec = ["./run"]"# + "\ndirectory = \"@D\"", #""@D/run" cannot be executed now: it needs chmod +x"#),
-            (#"exec = ["/bin"]"#, #"apps.web.exec: "/bin" is a folder, and no program"#),
+            (#"exec = ["/bin"]"#, #"apps.web.exec: "/bin" is a folder, not a program"#),
             (
                 #"exec = ["/bin/sleep", "1"]"# + "\ndirectory = \"@D/none\"",
                 #"torpor.toml:3:13: warning: apps.web.directory: there is no folder "@D/none" now"#

@@ -55,7 +55,7 @@ import Testing
     @Test("has each verb in one of its groups, which say what they are")
     func groups() throws {
         let (code, output) = try Spawn.run([Built.path("torpor"), "help", "--all"])
-        let heads = ["SEE WHAT APPS DO:", "HAVE APPS DO SOMETHING:", "CONFIGURE:", "FROM WITHIN AN APP:"]
+        let heads = ["SEE WHAT APPS DO:", "CONTROL APPS:", "CONFIGURE:", "FROM WITHIN AN APP:"]
         #expect(code == 0 && heads.allSatisfy { output.contains("\n\($0)\n") } && !output.contains("SUBCOMMANDS"))
         #expect(ManualPageTests.verbs.count { !$0.contains(" ") } > 35)
     }
@@ -105,7 +105,8 @@ import Testing
     func noTopic() throws {
         let more = try Spawn.run([Built.path("torpor"), "help", "scenes", "apps"])
         #expect(
-            more.code == 2 && more.output == "torpor: ‘torpor help scenes’ takes nothing more, and “apps” is there\n"
+            more.code == 2
+                && more.output == "torpor: ‘torpor help scenes’ takes no further argument: leave out “apps”\n"
         )
         let verb = try Spawn.run([Built.path("torpor"), "help", "memory", "rehearse"])
         #expect(verb.code == 0 && verb.output.contains("USAGE: torpor memory rehearse"), "\(verb.output)")

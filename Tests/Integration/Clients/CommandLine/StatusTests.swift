@@ -30,7 +30,7 @@ import Varlink
             let event = try #require(try daemon.events("web").last { $0.to == "suspended" })
             #expect(abs(since - event.at) < 200_000)
             let text = try page(daemon, ["status", "web"]).output
-            #expect(text.contains(wakes ? "woken by: \(place), timer nightly\n" : "woken by: nobody but you"))
+            #expect(text.contains(wakes ? "woken by: \(place), timer nightly\n" : "woken by: only you"))
             #expect(text.contains(" not woken by: \(place)") == !wakes)
             #expect(text.contains("\nlast events:\n") && text.contains("Z is suspended\n"), "\(text)")
         }
@@ -42,7 +42,7 @@ import Varlink
         let timer = "timers = [\(nightly), { name = \"mail\", every = \"1h\", wake = \"none\" }]"
         try withDaemon(Apps.sleeper("job", timer) + Apps.sleeper("plain")) { daemon in
             for app in ["job", "plain"] { try daemon.waitFor(app, "active") }
-            let silent = "nothing launches it, also not timer nightly"
+            let silent = "not even timer nightly"
             let stopped = try page(daemon, ["stop", "job", "plain"])
             #expect(stopped.code == 0)
             let lines = stopped.output.split(separator: "\n")
@@ -99,7 +99,7 @@ import Varlink
             try daemon.done(.background, "web")
             #expect(try daemon.status("web").suspendedBy == .nobody)
             let text = try page(daemon, ["status", "web"]).output
-            #expect(text.contains("suspended by: nobody but you") && !text.contains("background-time"), "\(text)")
+            #expect(text.contains("suspended by: only you") && !text.contains("background-time"), "\(text)")
             try daemon.done(.suspend, "web")
             let peer = try Peer(port: port)
             _ = try peer.get()
@@ -108,7 +108,7 @@ import Varlink
             if status.summary.state == "background", status.summary.transition == nil {
                 #expect(status.suspendedBy == .eventTime)
             }
-            try daemon.waitForEvent("web", "is suspended again: its time for what woke it is over")
+            try daemon.waitForEvent("web", "is suspended again: its time for the event that woke it is over")
             try daemon.waitFor("web", "suspended")
         }
     }
@@ -122,7 +122,7 @@ import Varlink
             try daemon.startAgain()
             try daemon.waitUntilItAnswers()
             try daemon.waitFor("a", "suspended")
-            try daemon.waitForEvent("a", "is to be suspended, as a person had it before the start")
+            try daemon.waitForEvent("a", "will be suspended, as a user left it before this start")
         }
     }
 

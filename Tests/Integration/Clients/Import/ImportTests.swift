@@ -73,7 +73,7 @@ import Varlink
         let supervisord = "[program:a]\ncommand=/bin/sleep 1\n"
         let compose = "services:\n  a:\n    command: sleep 1\n"
         let alone = try initialised([program: "module.exports = { apps: [] }\n"])
-        #expect(alone.contains("Not taken: @D/ecosystem.config.js is a program, and is not run: write what it makes"))
+        #expect(alone.contains("Not taken: @D/ecosystem.config.js is a program, which is not run: write its result"))
         #expect(alone.contains("require('./ecosystem.config.js')"), "\(alone)")
         let files = [
             "Procfile": "web: sleep 1\n", "supervisord.conf": supervisord, "compose.yml": compose, program: "",

@@ -88,7 +88,7 @@ import Varlink
         #expect(result.code == 0)
         #expect(
             withoutTime(result.output)
-                == "torpord 0.1.0 → 0.1.0 (instance 2 → 3) in N ms, 1 app untouched, others meanwhile: app1\n"
+                == "torpord 0.1.0 → 0.1.0 (instance 2 → 3) in N ms, 1 app untouched, changed during the upgrade: app1\n"
         )
     }
 
@@ -107,7 +107,7 @@ import Varlink
             .connection { try Self.describe($0, Self.info(4, failure: "torpord 0.2.0 ended with status 1")) },
         ])
         #expect(result.code == 1)
-        #expect(result.output == "torpor: the old torpord goes on: torpord 0.2.0 ended with status 1\n")
+        #expect(result.output == "torpor: the old torpord keeps running: torpord 0.2.0 ended with status 1\n")
     }
 
     @Test("does not ask twice when the answer is lost, and tells of the one that came")
@@ -132,7 +132,7 @@ import Varlink
             "3s"
         )
         #expect(result.code == 1)
-        #expect(result.output.hasPrefix("torpor: torpord 0.1.0 has not made way within 3.0s"))
+        #expect(result.output.hasPrefix("torpor: torpord 0.1.0 was not replaced within 3.0s"))
     }
 
     @Test("prints one JSON document")

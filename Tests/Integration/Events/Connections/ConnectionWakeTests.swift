@@ -349,7 +349,7 @@ import TorporAPI
         try daemon.waitUntilItAnswers()
         let port = try daemon.port(of: "web")
         try daemon.done(.suspend, "web")
-        try daemon.eventually("it says so") { daemon.log.contains("looked at twice a second") }
+        try daemon.eventually("it says so") { daemon.log.contains("polled twice a second") }
         let doctor = try Spawn.run([Built.path("torpor"), "--socket", daemon.socket, "doctor"]).output
         #expect(doctor.contains("sockets that apps open themselves cannot be copied"))
         #expect(doctor.contains("seccomp"))

@@ -233,7 +233,7 @@ struct BusNoticeTests {
         }
         try mock.hint("c1", false)
         try daemon.eventually("it is unlocked") {
-            try daemon.events().filter { $0.text.contains("not locked any more") }.count == 2
+            try daemon.events().filter { $0.text.contains("is unlocked: ") }.count == 2
         }
         try daemon.done(.foreground, "web")
         let names = try daemon.messages().filter { $0.hasPrefix("protectedData") }

@@ -42,7 +42,7 @@ struct PathTests {
     @Test(
         "an app that was never started is launched by a file",
         arguments: [
-            ("exists", "late/f", "which is there"), ("changed", "late/f", "a change of"),
+            ("exists", "late/f", "the existence of"), ("changed", "late/f", "a change of"),
             ("modified", "late/*", "a change of"), ("not_empty", "late", "something in"),
         ]
     )

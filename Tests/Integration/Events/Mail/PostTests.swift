@@ -57,7 +57,7 @@ struct PostTests {
             let id = try #require(try daemon.post("news").id)
             try daemon.eventually("it has ended") { try !daemon.reports("web").isEmpty }
             let text = try #require(try daemon.reports("web").first?.text)
-            #expect(text.contains("it was being told \(id) (news)"), "\(text)")
+            #expect(text.contains("it was handling message \(id) (news)"), "\(text)")
             #expect(text.contains("‘torpor mailbox web --drop \(id)’ drops it"), "\(text)")
         }
     }
@@ -206,7 +206,7 @@ struct PostTests {
             }
             try File.write(daemon.directory + "/payload", "{\"n\": 7}")
             let posted = try torpor("post", "web", "news", "--payload", "@" + daemon.directory + "/payload")
-            #expect(posted.code == 0 && posted.output == "web is told when it runs\n")
+            #expect(posted.code == 0 && posted.output == "web gets it when it runs\n")
             let table = try torpor("mailbox", "web").output
             #expect(table.contains("news") && table.contains("{\"n\":7}"))
             #expect(try torpor("post", "web", "news", "--payload", "hello").code == 2)
@@ -215,7 +215,7 @@ struct PostTests {
             let json = try JSON.parse(try torpor("mailbox", "web", "--take", "--json").output)
             #expect(json["mail"]?.arrayValue?.first?["payload"] == ["n": .int(7)])
             #expect(try torpor("mailbox", "web").output == "")
-            #expect(try torpor("post", "web", "news", "--urgent").output == "web is woken\n")
+            #expect(try torpor("post", "web", "news", "--urgent").output == "web is woken for it\n")
             try daemon.waitForMessage("didReceiveEvent")
         }
     }

@@ -57,7 +57,7 @@ struct RuleTests {
             try daemon.done(.start, "web")
             try daemon.done(.kill, "web")
             let refused = try daemon.post("news", .int(1)) { $0.urgent = true }
-            #expect(refused.outcome == "held-back" && refused.message?.contains("until somebody starts it") ?? false)
+            #expect(refused.outcome == "held-back" && refused.message?.contains("until a user starts it") ?? false)
             #expect(try daemon.summary("web").state == "not-running")
             let remote = try daemon.post("news", .int(2)) {
                 $0.urgent = true

@@ -69,7 +69,7 @@ import TorporAPI
             try daemon.waitFor("player", "suspended")
             #expect(daemon.isStopped("player"))
             #expect(try daemon.summary("player").holds.isEmpty)
-            #expect(try daemon.events("player").filter { $0.text.contains("has no use for the background") }.count == 1)
+            #expect(try daemon.events("player").filter { $0.text.contains("longer needs the background") }.count == 1)
         }
     }
 

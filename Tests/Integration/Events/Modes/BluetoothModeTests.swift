@@ -165,7 +165,7 @@ struct BluetoothModeTests {
             let name = try #require(daemon.records("peripheral").first)
             try daemon.eventually("requests are seen") {
                 let checks = try Spawn.run([Built.path("torpor"), "--socket", daemon.socket, "doctor"]).output
-                return checks.contains("what they ask is seen")
+                return checks.contains("their requests are seen")
             }
             try daemon.done(.suspend, "peripheral")
             try daemon.done(.suspend, "bystander")

@@ -123,10 +123,10 @@ struct LocationModeTests {
             )
             try daemon.eventually("it is left") { (try? File.readString(output))?.contains("left") ?? false }
             try daemon.eventually("it is said") {
-                try daemon.events().contains { $0.text.contains("user 65534 runs what answers there") }
+                try daemon.events().contains { $0.text.contains("user 65534 runs the server there") }
             }
             let checks = try Spawn.run([Built.path("torpor"), "--socket", daemon.socket, "doctor"]).output
-            #expect(checks.contains("only root, the user gpsd and torpord's own user are believed"), "\(checks)")
+            #expect(checks.contains("only root, the user gpsd and torpord's own user are trusted"), "\(checks)")
             #expect(try daemon.summary("guide").pid == nil)
             kill(pid, SIGKILL)
             var status: Int32 = 0
@@ -157,7 +157,7 @@ struct LocationModeTests {
             try daemon.waitFor("refuses", "active")
             try daemon.done(.kill, "quit")
             try daemon.done(.kill, "refuses")
-            #expect(try daemon.status("quit").forceQuit == "no event launches it again but location")
+            #expect(try daemon.status("quit").forceQuit == "no event launches it again except location")
             #expect(try daemon.status("refuses").forceQuit == "no event launches it again")
             try gps.start(Self.toAndFro)
             let woken = try daemon.waitForEvent("guide", "woken by a change of position by")
@@ -181,7 +181,7 @@ struct LocationModeTests {
             try daemon.waitForRecord("guide", "runs")
             try daemon.done(.suspend, "guide")
             try gps.start([Self.home])
-            try daemon.waitForEvent("guide", "woken by positions that begin")
+            try daemon.waitForEvent("guide", "woken by the start of positions")
             try daemon.eventually("it is held") { try daemon.summary("guide").holds == ["the mode location"] }
             try daemon.eventually("it is told again and again") {
                 daemon.records("guide").filter { $0 == "SIGUSR1" }.count >= 10

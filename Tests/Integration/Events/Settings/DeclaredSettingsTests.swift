@@ -89,7 +89,7 @@ struct DeclaredSettingsTests {
             try daemon.done(.start, "web", { $0.background = true })
             let wrong = [
                 (["port=80", "theme=drak"], "did you mean \"dark\"?"), (["prot=80"], "did you mean port?"),
-                (["port=0"], "out of range"), (["port=1", "port=2"], "twice"), (["port"], "no KEY=VALUE"),
+                (["port=0"], "out of range"), (["port=1", "port=2"], "twice"), (["port"], "is not KEY=VALUE"),
                 (["--unset", "nothing"], "has no setting nothing"), (["--file", "/none"], "cannot be read"),
             ]
             for (words, sentence) in wrong {
@@ -196,7 +196,7 @@ struct DeclaredSettingsTests {
             try daemon.eventually("it serves") { try answers(ports[0]) }
             try daemon.done(.suspend, "web")
             let reply = try daemon.set([("port", "\(ports[1])")])
-            #expect(reply.message == "web is launched again with it")
+            #expect(reply.message == "web is restarted with it")
             try daemon.eventually("it serves elsewhere") { try answers(ports[1]) }
             #expect(try !answers(ports[0]))
             #expect(try daemon.summary("web").lastExit?.reason == "replaced")
@@ -219,7 +219,7 @@ struct DeclaredSettingsTests {
             try daemon.done(.start, "web")
             #expect(try daemon.status("web").ready == "tcp 127.0.0.1:{settings.port}")
             try daemon.done(.suspend, "web", { $0.force = true })
-            #expect(try daemon.set([("port", "\(ports[1])")]).message == "web is launched again with it")
+            #expect(try daemon.set([("port", "\(ports[1])")]).message == "web is restarted with it")
             try daemon.eventually("the next run is ready") {
                 let summary = try daemon.summary("web")
                 return summary.incarnation == 2 && summary.state != "not-running" && summary.transition == nil

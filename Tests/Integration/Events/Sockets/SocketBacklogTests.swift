@@ -36,7 +36,7 @@ import TorporAPI
             """
         try withDaemon(toml, files: SocketServer.files) { daemon in
             func told() throws -> [String] {
-                try daemon.events("web").map(\.text).filter { $0.contains("hardly room for more") }
+                try daemon.events("web").map(\.text).filter { $0.contains("its backlog is nearly full") }
             }
             var waiting = try (0..<3).map { try daemon.connection(port, sending: "t\($0)") }
             for _ in 0..<3 { waiting.append(try Sockets.connect(path: daemon.directory + "/u.sock")) }

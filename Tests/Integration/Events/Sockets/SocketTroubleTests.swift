@@ -162,7 +162,7 @@ import TorporAPI
         try File.write(daemon.directory + "/file.sock", "mine")
         _ = try daemon.apply(toml)
         try daemon.waitForEvent("used", "another program listens there")
-        try daemon.waitForEvent("file", "something that is no socket is there: remove it")
+        try daemon.waitForEvent("file", "something that is not a socket is there: remove it")
         #expect(try daemon.ask("stream", daemon.directory + "/a.sock").text == "hello")
         #expect(try File.readString(daemon.directory + "/file.sock") == "mine")
         withExtendedLifetime(used) {}

@@ -158,7 +158,7 @@ import Varlink
                 return info?.cause == "interval"
             }
             #expect(info?.session == "torpor.feed:news" && info?.state == "waiting" && info?.reason == "http-status")
-            let events = try daemon.events().filter { $0.text.contains("cannot be looked at") }
+            let events = try daemon.events().filter { $0.text.contains("cannot be checked") }
             #expect(events.count == 1, "\(events)")
             // One that does not fail is looked at more often.
             _ = try daemon.apply(scene.toml("same"))

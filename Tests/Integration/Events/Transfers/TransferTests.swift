@@ -166,7 +166,7 @@ struct TransferTests {
             if retries {
                 #expect(end["error"]?.isNull == true && end["status"] == 201, "\(end)")
             } else {
-                #expect(end["error"]?.stringValue?.contains("the server may have it") == true, "\(end)")
+                #expect(end["error"]?.stringValue?.contains("the server may have the file") == true, "\(end)")
                 #expect(scene.requests.count == 1, "\(scene.requests)")
             }
         }
@@ -361,9 +361,9 @@ struct TransferTests {
             let listed = try run("list")
             #expect(listed == (0, "no transfers\n"), "\(listed)")
             let missing = try run("get \(scene.base)")
-            #expect(missing.code == 2 && missing.output.contains("has no name of a file"), "\(missing)")
+            #expect(missing.code == 2 && missing.output.contains("does not name a file"), "\(missing)")
             let unknown = try run("cancel 7")
-            #expect(unknown.code == 1 && unknown.output.contains("no transfer of web"), "\(unknown)")
+            #expect(unknown.code == 1 && unknown.output.contains("not a transfer of web"), "\(unknown)")
         }
     }
 

@@ -63,7 +63,7 @@ import Varlink
         for _ in 0..<2 { #expect(try daemon.ask("d.save(bytes(300_000))").stringValue == "Failed") }
         let refusal = try #require(try daemon.heard().last { $0.error == "Failed" })
         let sentence = refusal.reply["message"]?.stringValue ?? ""
-        #expect(sentence.contains("the disk is full") && sentence.contains("stays as it was"), "\(sentence)")
+        #expect(sentence.contains("the disk is full") && sentence.contains("earlier one is unchanged"), "\(sentence)")
         #expect(try daemon.events("web").count { $0.text.contains("could not save its state") } == 1)
         #expect(try daemon.ask("os.listdir(state + '/../../archives/web')").description == #"["current"]"#)
         #expect(try daemon.ask("os.path.getsize(state + '/../../archives/web/current')").intValue == 400_000)

@@ -121,8 +121,8 @@ import TorporAPI
             _ = try daemon.verb(.start, "web") { $0.wait = false }
             try daemon.waitFor("web", "active")
             #expect(daemon.records("web").filter { $0.hasPrefix("got ") } == ["got one", "got nothing"])
-            let event = try daemon.waitForEvent("web", "goes on without its saved state")
-            #expect(event.text.contains("did not come up"))
+            let event = try daemon.waitForEvent("web", "continues without its saved state")
+            #expect(event.text.contains("restored it failed"))
             try daemon.eventually("it is aside") { try daemon.status("web").archiveAside != nil }
             #expect(try daemon.status("web").archive == nil)
             #expect(try String(contentsOfFile: daemon.archive("set-aside"), encoding: .utf8) == "one")

@@ -183,7 +183,7 @@ import Varlink
             try self.crash(daemon)
             try daemon.done(.start, "web")
             #expect(try self.launchMessages(daemon).contains("restoreState"))
-            let event = try daemon.waitForEvent("web", "goes on without its saved state")
+            let event = try daemon.waitForEvent("web", "continues without its saved state")
             #expect(event.text.contains("version 3 is too new"))
             try daemon.eventually("it is aside") { try daemon.status("web").archiveAside?.bytes == 3 }
             try self.crash(daemon)

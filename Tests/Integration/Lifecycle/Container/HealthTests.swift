@@ -101,7 +101,7 @@ import Varlink
             #expect(code == 1)
             #expect(
                 output.contains(
-                    "torpor: bad has failed (exit-failure 1), and is not restarted any more: ‘torpor report bad’ says why\n"
+                    "torpor: bad has failed (exit-failure 1), and is no longer restarted: ‘torpor report bad’ says why\n"
                 )
             )
             #expect(output.contains("torpor: slow is launching since "))

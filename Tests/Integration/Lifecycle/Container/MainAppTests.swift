@@ -123,7 +123,7 @@ import TorporAPI
         }
         // Who asks for the first time hurries nobody.
         kill(daemon.pid, SIGTERM)
-        try daemon.eventually("it has heard of that") { daemon.log.contains("is being ended already") }
+        try daemon.eventually("it has heard of that") { daemon.log.contains("are being terminated already") }
         #expect(daemon.processes(of: "db").count == 1)
         try Daemon.write(["go": ""], in: daemon.directory)
         try daemon.waitForEnd()

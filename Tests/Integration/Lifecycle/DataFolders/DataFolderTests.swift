@@ -108,7 +108,7 @@ import Varlink
             #expect(try File.readString(Self.path(daemon, "library/sub/b")) == "mine")
             #expect(
                 try daemon.events("web").contains {
-                    $0.text.contains("of first_launch in its library, before its first launch")
+                    $0.text.contains("of first_launch in its library before its first launch")
                 }
             )
             // From then on it is the app's: what it removes stays removed.

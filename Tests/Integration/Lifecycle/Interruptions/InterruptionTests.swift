@@ -111,7 +111,7 @@ struct InterruptionTests {
         #expect(daemon.records("mail") == ["SIGUSR1"])
         let texts = try daemon.events().filter { $0.app == nil }.map(\.text)
         #expect(texts.contains("the machine is about to sleep: 2 apps leave the foreground"))
-        #expect(texts.contains("the machine woke: apps come back to where they were"))
+        #expect(texts.contains("the machine woke: apps return to their previous states"))
         try daemon.stop()
     }
 
@@ -128,7 +128,7 @@ struct InterruptionTests {
         #expect(time > .milliseconds(700), "\(time)")
         try daemon.eventually("the late one is named") {
             try daemon.events().contains {
-                $0.text.hasPrefix("the machine sleeps, and slow has not come to the background in the")
+                $0.text.hasPrefix("the machine sleeps, but slow has not reached the background in the")
             }
         }
         try scene.mock.sleep(false)
@@ -165,7 +165,7 @@ struct InterruptionTests {
         for name in ["web", "later", "opaque"] { try daemon.waitFor(name, "active") }
         let texts = try daemon.events().filter { $0.app == nil }.map(\.text)
         #expect(texts.contains("session c1 is locked: 2 apps leave the foreground"))
-        #expect(texts.contains("session c1 is not locked any more: apps come back to where they were"))
+        #expect(texts.contains("session c1 is unlocked: apps return to their previous states"))
         try daemon.stop()
     }
 
@@ -228,7 +228,7 @@ struct InterruptionTests {
         try daemon.done(.suspend, "shop")
         try scene.mock.hint("c1", false)
         try daemon.eventually("it is said") {
-            try daemon.events().contains { $0.text.hasPrefix("session c1 is not locked any more") }
+            try daemon.events().contains { $0.text.hasPrefix("session c1 is unlocked") }
         }
         #expect(try daemon.summary("web").state == "background" && daemon.summary("shop").state == "suspended")
         try daemon.stop()

@@ -14,7 +14,7 @@ import TorporAPI
             try daemon.waitForRecord("holder", "locked")
             let waiter = try daemon.startWaiter(sort.wait)
             try daemon.wantSuspended()
-            let event = try daemon.waitForEvent("holder", "is not left suspended")
+            let event = try daemon.waitForEvent("holder", "cannot stay suspended")
             let holder = try #require(daemon.processes(of: "holder").first)
             let kind = sort == .lease ? "lease" : "lock"
             #expect(event.text.contains("process \(holder) (python3) holds a \(kind) on \(daemon.directory)/file"))
@@ -26,7 +26,7 @@ import TorporAPI
             try daemon.eventually("it was tried again") {
                 try daemon.events("holder").filter { $0.to == "suspending" }.count >= 2
             }
-            #expect(try daemon.events("holder").filter { $0.text.contains("is not left suspended") }.count == 1)
+            #expect(try daemon.events("holder").filter { $0.text.contains("cannot stay suspended") }.count == 1)
             try daemon.release()
             try daemon.waitFor("holder", "suspended")
             #expect(daemon.isStopped("holder"))
@@ -94,7 +94,7 @@ import TorporAPI
             let waiter = try daemon.startWaiter(sort.wait)
             // It may have to wait for the next look, ten seconds after the last.
             try daemon.eventually("it is found") {
-                try daemon.events("holder").contains { $0.text.contains("is not left suspended") }
+                try daemon.events("holder").contains { $0.text.contains("cannot stay suspended") }
             }
             try daemon.release()
             try daemon.eventually("the waiter has it") { daemon.waiterGotIt }
@@ -118,7 +118,7 @@ import TorporAPI
             try daemon.waitForRecord("holder", "waits")
             try daemon.done(.suspend, "holder")
             #expect(daemon.isStopped("holder"))
-            #expect(try !daemon.events("holder").contains { $0.text.contains("is not left suspended") })
+            #expect(try !daemon.events("holder").contains { $0.text.contains("cannot stay suspended") })
         }
     }
 
@@ -140,7 +140,7 @@ import TorporAPI
             try daemon.eventually("it is locked") { File.exists(daemon.directory + "/file.locked") }
             let waiter = try daemon.startWaiter(Locking.Sort.flock.wait)
             try daemon.wantSuspended()
-            try daemon.waitForEvent("holder", "is not left suspended")
+            try daemon.waitForEvent("holder", "cannot stay suspended")
             try daemon.release()
             try daemon.waitFor("holder", "suspended")
             daemon.endWaiter(waiter)

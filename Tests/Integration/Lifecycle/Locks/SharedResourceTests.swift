@@ -32,7 +32,7 @@ import TorporAPI
     func transaction() throws {
         try run("c.execute('BEGIN IMMEDIATE')") { daemon throws in
             try daemon.wantSuspended()
-            let event = try daemon.waitForEvent("holder", "is not left suspended")
+            let event = try daemon.waitForEvent("holder", "cannot stay suspended")
             #expect(event.text.contains("holds a lock on \(daemon.directory)/shared/notes.db (posix)"))
             #expect(event.text.contains("one of its shared_resources"))
             try daemon.release()
@@ -45,7 +45,7 @@ import TorporAPI
         let begin = "c.execute('BEGIN'); c.execute('SELECT * FROM notes').fetchall()"
         try run(begin) { daemon throws in
             try daemon.wantSuspended()
-            try daemon.waitForEvent("holder", "is not left suspended")
+            try daemon.waitForEvent("holder", "cannot stay suspended")
             try daemon.release()
             try daemon.waitFor("holder", "suspended")
         }
@@ -78,7 +78,7 @@ import TorporAPI
                 _ = try File.realPath(daemon.directory + "/link")
                 if isShared {
                     try daemon.wantSuspended()
-                    try daemon.waitForEvent("holder", "is not left suspended")
+                    try daemon.waitForEvent("holder", "cannot stay suspended")
                 } else {
                     try daemon.done(.suspend, "holder")
                     #expect(daemon.isStopped("holder"))

@@ -63,7 +63,7 @@ import TorporAPI
         try obedient { daemon throws in
             let own = try daemon.summary("web").pid
             try daemon.tell("1", "notify(\"MAINPID=\(pid)\")")
-            try daemon.waitForEvent("web", "which is not a process of it")
+            try daemon.waitForEvent("web", "which is not one of its processes")
             #expect(try daemon.summary("web").pid == own)
             try daemon.tell(
                 "2",
@@ -163,7 +163,7 @@ import TorporAPI
                 kill(stranger, SIGKILL)
                 waitpid(stranger, nil, 0)
             }
-            try daemon.waitForEvent("web", "ignored a notification from process \(stranger)")
+            try daemon.waitForEvent("web", "ignored a notification of process \(stranger)")
             #expect(try daemon.summary("web").status == nil)
             try daemon.tell(
                 "1",

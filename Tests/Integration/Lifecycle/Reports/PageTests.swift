@@ -128,7 +128,7 @@ import Varlink
             for line in [
                 "web, run 1: launch-deadline (0x8badf00d), ",
                 "  why:     was not ready within its launch_deadline of 400ms, and was ended by SIGTERM (launch-deadline)\n",
-                "  due:     ready within 400ms; it had not come ", ", never ready\n",
+                "  due:     ready within 400ms; still missing ", ", never ready\n",
                 "s  missed its deadline: launch\n", "s  sent SIGTERM\n", "  threads, when it was about to be ended:\n",
                 "  last output:\n    about to hang\n",
             ] {

@@ -413,7 +413,7 @@ import Varlink
                     return "nothing"
                 } catch { return "\(error)" }
             }
-            #expect(trouble { try Self.open(daemon, "a b") }.contains("is no name of a scene"))
+            #expect(trouble { try Self.open(daemon, "a b") }.contains("is not a valid scene name"))
             #expect(trouble { try daemon.done(.background, "desk@ann") }.contains("there is no scene desk@ann"))
             try Self.open(daemon, "ann")
             for verb in [Verb.suspend, .restart, .hold] {
@@ -422,7 +422,7 @@ import Varlink
             #expect(trouble { try daemon.done(.stop, "desk@ann") }.contains("‘torpor scene discard’ end scenes"))
             #expect(
                 trouble { _ = try daemon.verbs(.background, ["desk@ann", "desk"]) }.contains(
-                    "name them in requests of their own"
+                    "name them in separate requests"
                 )
             )
             #expect(

@@ -145,7 +145,7 @@ import Varlink
             try daemon.done(.background, "code@c")
             #expect(try waiting.receive(until: "the end") == "a 1")
             #expect(daemon.processes(of: "code@c").isEmpty)
-            try daemon.waitForEvent("code@c", "is disconnected, since code@a is to be launched and only 2 may run")
+            try daemon.waitForEvent("code@c", "is disconnected to make room for code@a: only 2 may run")
             try daemon.done(.background, "code@a")
             try daemon.openScene("d")
             try daemon.done(.background, "code@d")
@@ -361,10 +361,10 @@ import Varlink
     @Test(
         "Bad input is a sentence, and makes nothing",
         arguments: [
-            ("code", "a/b", "is no name of a scene"), ("code", "", "has from 1 to"),
+            ("code", "a/b", "is not a valid scene name"), ("code", "", "has from 1 to"),
             ("code", "a@b", "must not contain @"),
             ("code", "..", "must not begin with"), ("cod", "x", "UnknownApp"),
-            ("other", "x", "is no template of scenes"),
+            ("other", "x", "is not a template of scenes"),
             ("code", String(repeating: "x", count: 59), "has from 1 to 58 characters"),
         ]
     )

@@ -190,7 +190,7 @@ import TorporAPI
             try told("launch.png: it cannot be read")
             try File.write(daemon.directory + "/launch.png", "some text")
             try launch()
-            try told("launch.png: it is no picture")
+            try told("launch.png: it is not a picture")
             try File.write(daemon.directory + "/launch.png", Pictured.png)
             // Told to end, it does not.
             try launch()

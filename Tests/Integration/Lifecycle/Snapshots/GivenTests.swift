@@ -26,7 +26,7 @@ import Varlink
         try with(answers: #"didEnterBackground=lambda m: (give(b"at the door"), "done")[1]"#) { daemon in
             #expect(try daemon.ask(#"give(b"too early")"#).stringValue == "Failed")
             let refusal = try daemon.heard().last { $0.error == "Failed" }?.reply["message"]?.stringValue
-            #expect(refusal == "a snapshot is of an app in the background, and web is active")
+            #expect(refusal == "only an app in the background has a snapshot: web is active")
             try daemon.done(.suspend, "web")
             #expect(try daemon.snapshotText() == "at the door")
             try daemon.done(.resume, "web")

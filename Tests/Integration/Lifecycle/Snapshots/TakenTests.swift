@@ -77,7 +77,7 @@ import Varlink
             try daemon.done(.suspend, "web")
             let took = Clock.monotonic() - began
             #expect(took >= .milliseconds(300), "\(took)")
-            #expect(try daemon.refusedSnapshots() == ["it was not there within its deadline of 300ms"])
+            #expect(try daemon.refusedSnapshots() == ["it was not ready within its deadline of 300ms"])
             #expect(try daemon.snapshot() == nil)
             let main = try #require(try daemon.summary("web").pid)
             try daemon.eventually("nothing of it is left") { daemon.processes(of: "web") == [main] }
@@ -201,7 +201,10 @@ import Varlink
             try daemon.done(.foreground, "web")
             try daemon.done(.suspend, "web")
             try daemon.eventually("it is told") { try daemon.refusedSnapshots().count == 2 }
-            #expect(try daemon.refusedSnapshots().last == "http://localhost:\(port)/torn breaks off its answer")
+            #expect(
+                try daemon.refusedSnapshots().last
+                    == "http://localhost:\(port)/torn closed the connection before the end of its answer"
+            )
             #expect(try daemon.snapshotText() == "served /last?x=1")
             try daemon.apply(toml("/kept", "shown"))
             try daemon.done(.foreground, "web")
@@ -234,7 +237,7 @@ import Varlink
             let kept = try File.status(daemon.directory + "/s/snapshots/web/1.text")
             #expect(kept.uid == 0 && kept.mode == 0o400)
             try daemon.eventually("it is told") { try !daemon.refusedSnapshots("filed").isEmpty }
-            #expect(try daemon.refusedSnapshots("filed").last?.contains("is not of the app's user") == true)
+            #expect(try daemon.refusedSnapshots("filed").last?.contains("is not owned by the app's user") == true)
             #expect(try daemon.snapshot("filed") == nil)
         }
     }

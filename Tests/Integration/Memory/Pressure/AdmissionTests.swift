@@ -71,7 +71,7 @@ import TorporAPI
             try daemon.bring(["web": "active", "old": "suspended"])
             try launch(daemon, "big")
             let event = try daemon.waitForStep("evict", "old")
-            #expect(event.text.contains("big is to be launched and needs 2048 MiB"), "\(event.text)")
+            #expect(event.text.contains("big waits to be launched and needs 2048 MiB"), "\(event.text)")
             kernel.available += 40 << 20
             try daemon.waitFor("big", "active")
             // Memory was there before it was quite gone.

@@ -17,7 +17,7 @@ import TorporAPI
         try ShortMemory.with(apps) { daemon, kernel throws in
             try daemon.bring(["blunt": "suspended", "asked": "suspended", "running": "background"])
             kernel.setAvailable(ShortMemory.critical)
-            try daemon.waitForNews("nothing is left that may be done")
+            try daemon.waitForNews("no app may be evicted")
             #expect(try daemon.endings() == ["evict blunt", "evict asked", "end-background running"])
             for app in ["blunt", "asked", "running"] { #expect(try daemon.isEvicted(app), "\(app)") }
             #expect(daemon.records("blunt") == ["up"])
@@ -96,7 +96,7 @@ import TorporAPI
             }
             try daemon.bring(["large": "suspended"])
             kernel.setAvailable(ShortMemory.critical)
-            try daemon.waitForNews("nothing is left that may be done about it")
+            try daemon.waitForNews("no app may be evicted")
             #expect(try daemon.endings() == ["evict large"])
             #expect(try daemon.memory().steps.allSatisfy { !$0.apps.contains { $0.hasPrefix("small") } })
         }
@@ -164,7 +164,7 @@ import TorporAPI
             }
             try daemon.eventually("it is traced") { (try? String(contentsOfFile: answer, encoding: .utf8)) == "0" }
             kernel.setAvailable(ShortMemory.critical)
-            let end = try daemon.waitForNews("nothing is left that may be done")
+            let end = try daemon.waitForNews("no app may be evicted")
             #expect(try daemon.endings() == ["end-background other"])
             #expect(end.text.contains("seen") && end.text.contains("it is being debugged"), "\(end.text)")
             #expect(try daemon.summary("seen").state == "background")

@@ -34,7 +34,7 @@ import TorporAPI
             #expect(early.contains("jetsam: band suspended"), "\(early)")
             // It would be its turn, and there was time for it.
             kernel.setAvailable(ShortMemory.critical)
-            let left = try daemon.waitForNews("nothing is left that may be done").text
+            let left = try daemon.waitForNews("no app may be evicted").text
             #expect(left.contains("left alone: db") && left.contains("the policies do not name it"), "\(left)")
             #expect(try daemon.summary("db").pid == db && daemon.summary("db").state == "suspended")
             #expect(end.reason == "freed")

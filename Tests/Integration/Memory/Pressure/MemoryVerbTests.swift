@@ -93,7 +93,7 @@ import Varlink
         let lines = result.output.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(
             lines.dropFirst(5).joined(separator: "\n") == """
-                none of this is done now; each step only if those before it did not help:
+                a rehearsal: each step would follow only if those before it did not help:
 
                    STEP            APP          FREES  WHY
                 1  tell            web, db          -  they are in the background
@@ -127,8 +127,8 @@ import Varlink
         memory.trouble = "nothing is done\u{1b}[2J"
         let page = """
             memory:   1.0 GiB, 512.0 MiB available (50.0 %), level none
-            swap:     none: nothing can be paged out (‘torpor doctor’ says how it can)
-            pressure: unknown: the kernel does not say (boot with psi=1)
+            swap:     none: nothing can be paged out (‘torpor doctor’ says how to add swap)
+            pressure: unknown: the kernel does not report it (boot with psi=1)
             order:    as the policy jetsam says
             trouble:  nothing is done\u{fffd}[2J
 
@@ -137,7 +137,7 @@ import Varlink
         #expect(try run(memory).output == page + "no app runs\n")
         #expect(
             try run(memory, "rehearse").output
-                == page + "nothing would be done: no app that runs can be told, paged out or ended\n"
+                == page + "nothing would be done: no running app can be warned, paged out or ended\n"
         )
     }
 }

@@ -26,7 +26,7 @@ import TorporAPI
             try daemon.done(.background, "db")
             let web = try daemon.summary("web").pid
             kernel.setAvailable(ShortMemory.critical)
-            try daemon.waitForNews("nothing is left that may be done")
+            try daemon.waitForNews("no app may be evicted")
             #expect(try daemon.endings() == ["evict cheap", "evict large", "evict small", "end-background back"])
             for app in ["cheap", "large", "small", "back"] { #expect(try daemon.isEvicted(app), "\(app)") }
             #expect(try daemon.summary("web").pid == web && daemon.summary("web").state == "active")
@@ -51,7 +51,7 @@ import TorporAPI
         let back = try daemon.waitForStep("end-background", "back").text
         #expect(back.contains("kept (evict = \"never\"), db (an app that runs requires it)"), "\(back)")
         #expect(try daemon.waitForNews("more are available without large").reason == "freed")
-        let end = try daemon.waitForNews("nothing is left that may be done").text
+        let end = try daemon.waitForNews("no app may be evicted").text
         #expect(end.contains("left alone: kept"), "\(end)")
     }
 
@@ -63,7 +63,7 @@ import TorporAPI
         try ShortMemory.with(apps) { daemon, kernel throws in
             try daemon.bring(["vital": "active", "spare": "active", "paused": "inactive", "back": "background"])
             kernel.setAvailable(ShortMemory.critical)
-            try daemon.waitForNews("nothing is left that may be done")
+            try daemon.waitForNews("no app may be evicted")
             #expect(try daemon.endings() == ["end-background back", "end-inactive paused", "end-active spare"])
             #expect(try daemon.summary("vital").state == "active")
             let spare = try daemon.waitForStep("end-active", "spare").text
@@ -123,7 +123,7 @@ import TorporAPI
             #expect(rehearsed == ["evict b", "evict a", "end-background d"])
             #expect(try daemon.steps().isEmpty, "a rehearsal does nothing")
             kernel.setAvailable(ShortMemory.critical)
-            try daemon.waitForNews("nothing is left that may be done")
+            try daemon.waitForNews("no app may be evicted")
             #expect(try daemon.endings() == rehearsed)
         }
     }

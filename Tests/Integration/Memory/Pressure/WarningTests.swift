@@ -41,7 +41,7 @@ import Varlink
             #expect(try warnings(daemon, "front").isEmpty)
             kernel.setAvailable(ShortMemory.critical)
             try daemon.waitForMessage("didReceiveMemoryWarning", app: "front")
-            try daemon.waitForNews("nothing is left that may be done")
+            try daemon.waitForNews("no app may be evicted")
             #expect(try warnings(daemon, "front") == ["critical"] && warnings(daemon, "back") == ["warning"])
             #expect(try warnings(daemon, "asleep").isEmpty)
             // In a new episode they are told again; who slept through the last one too.
@@ -78,7 +78,7 @@ import Varlink
             try bring("front", nil, daemon)
             try daemon.bring(["asleep": "suspended"])
             kernel.setAvailable(ShortMemory.critical)
-            try daemon.waitForNews("nothing is left that may be done")
+            try daemon.waitForNews("no app may be evicted")
             #expect(try daemon.endings() == ["evict asleep", "end-background web"])
             #expect(try warnings(daemon, "web") == ["critical"] && warnings(daemon, "front") == ["critical"])
             #expect(try daemon.summary("front").state == "active")

@@ -97,7 +97,7 @@ import TorporAPI
                 ]
             )
             #expect(try daemon.list().map(\.name) == ["late"])
-            #expect(try daemon.events().contains { $0.text.hasSuffix("was read again: 3 apps have changed") })
+            #expect(try daemon.events().contains { $0.text.hasSuffix("was reloaded: 3 apps have changed") })
         }
     }
 

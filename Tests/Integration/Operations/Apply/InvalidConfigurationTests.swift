@@ -53,7 +53,7 @@ import Varlink
         try daemon.startAgain()
         try daemon.waitUntilItAnswers()
         try daemon.waitFor("web", "active")
-        #expect(try daemon.events().contains { $0.text.contains("as the last valid one says") })
+        #expect(try daemon.events().contains { $0.text.contains("from the last valid one") })
         #expect(daemon.log.contains("apps.bad.exec"))
         let told = try health(daemon)
         #expect(told.code == 1 && told.output.contains("the configuration on disk is not valid"), "\(told)")

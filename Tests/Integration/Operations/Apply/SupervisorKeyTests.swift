@@ -72,7 +72,7 @@ import Varlink
             #expect(throws: VarlinkClientError.self) { try daemon.apply() }
             kill(daemon.pid, SIGHUP)
             try daemon.eventually("it is said") {
-                daemon.log.components(separatedBy: "is not read again: torpord is shutting down").count >= 3
+                daemon.log.components(separatedBy: "is not reloaded: torpord is shutting down").count >= 3
             }
             #expect(try daemon.list().map(\.name) == ["app"])
             try Daemon.write(["go": ""], in: daemon.directory)

@@ -107,7 +107,7 @@ struct OwnFolderTests {
             }
             if kind == 1 { try File.setOwner(home, uid: Self.nobody, gid: Self.nobody) } else { try giveAway(home) }
             let message = try refused(daemon)
-            let why = ["is a symbolic link", "it has 2 names", "it is not a regular file"][kind]
+            let why = ["is a symlink", "it has 2 names", "it is not a regular file"][kind]
             #expect(message.contains(why), "\(message)")
         }
     }
@@ -144,7 +144,7 @@ struct OwnFolderTests {
             try File.link(home + "/w", to: daemon.directory + "/root")
             try File.link(home + "/s", to: daemon.directory + "/root/secret")
             try giveAway(home)
-            let trouble = "user nobody may not look at \(daemon.directory)/root:"
+            let trouble = "user nobody may not read \(daemon.directory)/root:"
             try daemon.eventually("status says what is not watched") {
                 let status = try daemon.status("web").notWokenBy
                 return status.contains { $0.hasPrefix("path w (\(trouble)") }
@@ -153,7 +153,7 @@ struct OwnFolderTests {
             try File.write(daemon.directory + "/root/hidden", "")
             // What comes after it is heard.
             try File.write(home + "/own", "")
-            #expect(try daemon.waitForEvent("web", "woken by").text.contains("home/own, which is there"))
+            #expect(try daemon.waitForEvent("web", "woken by the existence of").text.contains("home/own"))
             let status = try daemon.status("web")
             #expect(!status.notWokenBy.contains { $0.hasPrefix("path own") })
         }
@@ -217,7 +217,7 @@ struct OwnFolderTests {
             try File.link(home + "/icon.svg", to: daemon.directory + "/root/secret")
             try giveAway(home)
             let icon = try AppIcon(json: daemon.call(.icon(app: "web")))
-            #expect(icon.data.isEmpty && icon.trouble?.contains("is a symbolic link") ?? false)
+            #expect(icon.data.isEmpty && icon.trouble?.contains("is a symlink") ?? false)
         }
     }
 

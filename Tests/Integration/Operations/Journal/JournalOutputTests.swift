@@ -137,7 +137,7 @@ import Varlink
                 environment: ["PATH": "/nonexistent"]
             )
             #expect(nowhere.code == 1)
-            #expect(nowhere.output.contains("there is no journalctl on the PATH"), "\(nowhere.output)")
+            #expect(nowhere.output.contains("journalctl, which reads it, is not on the PATH"), "\(nowhere.output)")
         }
     }
 }

@@ -95,8 +95,8 @@ import TorporAPI
                 try daemon.eventually("it is at work") { Truth.states(old).first == "R" }
                 kill(old, SIGSTOP)
                 let end = Clock.monotonic() + .seconds(3)
-                while Clock.monotonic() < end, !daemon.log.contains("has not moved") { usleep(10_000) }
-                if daemon.log.contains("has not moved") { break }
+                while Clock.monotonic() < end, !daemon.log.contains("has not responded") { usleep(10_000) }
+                if daemon.log.contains("has not responded") { break }
                 kill(old, SIGCONT)
             }
             try waitForAnother(daemon, than: old)

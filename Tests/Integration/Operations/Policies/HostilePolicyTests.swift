@@ -14,7 +14,7 @@ import Varlink
     static let harms: [(harm: String, sentence: String)] = [
         ("segfault", "was ended by SIGSEGV"), ("abort", "it cannot go on"), ("exit", "exited with status 0"),
         ("loop", "no answer within"), ("sleep", "no answer within"), ("close", "the policy's process"),
-        ("garbage", "makes no sense"), ("flood", "pieces of advice"), ("stop", "no answer within"),
+        ("garbage", "broke the protocol"), ("flood", "pieces of advice"), ("stop", "no answer within"),
         ("allocate", "the policy"),
     ]
 
@@ -56,7 +56,7 @@ import Varlink
             let retry = try #require(policy.retryMilliseconds)
             #expect((1...60_000).contains(retry))
             #expect(try daemon.hosts().isEmpty)
-            #expect(try daemon.policyEvents().contains { $0.contains("is quarantined: it is tried again in 1 min") })
+            #expect(try daemon.policyEvents().contains { $0.contains("is quarantined: it is reloaded in 1 min") })
             let health = try Spawn.run([Built.path("torpor"), "health", "--socket", daemon.socket])
             #expect(health.code == 1 && health.output.contains("the policy bad is quarantined and is not asked"))
             let checks = try (daemon.call(.doctor)["checks"]?.arrayValue ?? []).map { try DoctorCheck(json: $0) }

@@ -98,10 +98,10 @@ import Varlink
     /// What a policy does, and what a person reads of it.
     static let harms: [(harm: String, sentence: String)] = [
         ("segfault", "the policy's process was ended by SIGSEGV"),
-        ("abort", "the policy's process was ended by SIGABRT; the last that it wrote: it cannot go on"),
+        ("abort", "the policy's process was ended by SIGABRT; its last output: it cannot go on"),
         ("exit", "the policy's process exited with status 0"),
         ("loop", "the policy gave no answer within 2 s"),
-        ("garbage", "the policy's process sent what makes no sense: "),
+        ("garbage", "the policy's process broke the protocol: "),
         ("flood", "more advice than torpord takes ("),
         ("close", "the policy's process exited with status 2"),
     ]
@@ -119,7 +119,7 @@ import Varlink
         let (code, output) = try check(try Libraries.path("hostile.c"), [])
         #expect(code == 1)
         #expect(
-            output.contains("FAILED  loading: it does not know what to do (--option gives it options)\n"),
+            output.contains("FAILED  loading: it does not know what to do (set its options with --option)\n"),
             "\(output)"
         )
         #expect(output.hasSuffix(".so: 1 of 2 checks failed: loading\n"), "\(output)")
@@ -137,7 +137,7 @@ import Varlink
         #expect(code == 0, "\(output)")
         #expect(
             output.hasPrefix(
-                "warning trust: torpord will not load it like this: \(library) is not loaded: can be written to by "
+                "warning trust: torpord would not load it from here: \(library) is not loaded: can be written to by "
                     + "everybody, who could change what is loaded; chmod go-w \(library)\n"
             ),
             "\(output)"

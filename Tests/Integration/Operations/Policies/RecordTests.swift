@@ -185,7 +185,7 @@ import Varlink
             try use(daemon)
             try recorder.interrupt()
             #expect(
-                recorder.output.contains("torpor: the recording was interrupted, and goes on with what is so now\n")
+                recorder.output.contains("torpor: the recording was interrupted and continues with the present state\n")
             )
             let document = try summary(recorder, Built.path("libMobilePolicy.so"), [])
             #expect(document["summary"]?["interruptions"] == 1)
@@ -213,7 +213,7 @@ import Varlink
                 turn += 1
                 _ = try Daemon.writeConfiguration(toml(turn), in: daemon.directory)
                 try daemon.call(.apply(ApplyRequest()))
-                return daemon.log.contains("is told no more: it did not read what it was sent")
+                return daemon.log.contains("policies are asked: it did not read what it was sent")
             }
             #expect(turn > 5)
             try daemon.eventually("the other one has the last of it") {
@@ -239,7 +239,7 @@ import Varlink
                 [Built.path("torpor"), "events", "--record", "-", "--socket", daemon.socket, "--for", "1s"]
             )
             #expect(
-                code == 1 && output == "torpor: 8 others record already, which is as many as may: end one of them\n"
+                code == 1 && output == "torpor: 8 clients record already, which is the most: end one of them\n"
             )
         }
     }

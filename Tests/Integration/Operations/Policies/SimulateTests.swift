@@ -114,8 +114,8 @@ import Varlink
     /// A recording, how it ends, and what is said of it.
     static let damages: [(lines: [String], end: String, sentence: String)] = [
         ([], "", "TRACE is empty: ‘torpor events --record FILE’ makes one"),
-        (["hello"], "\n", "TRACE:1: this is no recording of policies: "),
-        ([#"{"at":1,"realtime":2}"#], "\n", "TRACE:1: this is no recording of policies: "),
+        (["hello"], "\n", "TRACE:1: this is not a recording of policies: "),
+        ([#"{"at":1,"realtime":2}"#], "\n", "TRACE:1: this is not a recording of policies: "),
         ([Traces.header], "\n", "TRACE:1: the recording ends before anything was recorded"),
         (
             [Traces.header.replacingOccurrences(of: #"trace":1"#, with: #"trace":2"#)], "\n",
@@ -123,7 +123,7 @@ import Varlink
         ),
         (
             [Traces.header, Traces.round(0), #"{"at":1,"realtime":2,"ev"#], "",
-            "TRACE:3: the line is cut off: remove it, "
+            "TRACE:3: the line is cut off: remove it "
         ),
         (
             [Traces.header, Traces.round(0), #"{"at":1,!}"#, Traces.round(5)], "\n",
@@ -133,7 +133,7 @@ import Varlink
         ([Traces.header, Traces.round(9), Traces.round(5)], "\n", "TRACE:3: the time goes back, from 9 to 5"),
         (
             [Traces.header, Traces.round(0), Traces.round(5, apps: #"{"place":7,"state":1}"#)], "\n",
-            "TRACE:3: place 7 is given values, and has no app"
+            "TRACE:3: place 7 has values, but no app"
         ),
         (
             [Traces.header, Traces.round(0), Traces.round(5, apps: #"{"place":0,"state":-1}"#)], "\n",

@@ -231,7 +231,7 @@ def sets_settings():
 
 def shows_unhandled():
     page("#/app/deaf")
-    card = "document.querySelector('.card[aria-label=\"Messages that nobody handled\"]')"
+    card = "document.querySelector('.card[aria-label=\"Unhandled messages\"]')"
     browser.wait(f"return {card}?.innerText.includes('news <b>')", what="what nobody handled is there, as text")
     browser.click("button[aria-label^='Drop: news']")
     browser.wait(f"return {card}.hidden", what="what is dropped is gone")
