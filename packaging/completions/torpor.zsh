@@ -52,46 +52,46 @@ _torpor() {
         local -ar subcommands=(
             'list:Shows apps, a line each; all of them if none is named.'
             'status:Shows everything about apps; all of them if none is named.'
-            'top:Shows all apps on the whole screen, as they change, and acts on them.'
+            'top:Shows all apps live on the whole screen; keys act on them.'
             'logs:Shows what apps wrote; all of them if none is named.'
             'events:Shows what happened and why.'
-            'history:Shows what happened to apps and why, over restarts and boots; the newest last.'
-            'report:Shows termination reports: why apps ended when nobody had asked for it.'
-            'snapshot:Shows what an app showed when it was in the background last: a picture or a text.'
-            'graph:Shows which apps need which.'
-            'memory:Shows who has how much memory, and who would go next if it were short, and why.'
+            'history:Shows what happened to apps and why, across restarts and boots, newest last.'
+            'report:Shows termination reports: why apps ended unexpectedly.'
+            'snapshot:Shows an app'\''s last snapshot from the background: a picture or a text.'
+            'graph:Shows the dependencies between apps.'
+            'memory:Shows how much memory apps have, and which would be ended next if it were short, and why.'
             'timers:Shows when timers wake apps next, and when they did last.'
-            'mailbox:Shows what waits to be told to an app.'
+            'mailbox:Shows the messages that wait for an app.'
             'settings:Shows or changes the settings of an app.'
-            'unhandled:Shows messages that no app handled, or that ended the app that was told them.'
-            'transfers:Shows or cancels what is downloaded and uploaded for apps while they sleep.'
-            'data:Shows what the data folders of apps take, or removes what is in them.'
-            'health:Says whether all is well, for probes; 1 if it is not.'
-            'metrics:Shows everything in numbers, for Prometheus and others.'
+            'unhandled:Shows messages that no app handled, or that crashed the app that got them.'
+            'transfers:Shows or cancels the downloads and uploads that run while apps sleep.'
+            'data:Shows how much space the data folders of apps take, or empties them.'
+            'health:Checks whether all is well, for probes; exits with 1 if not.'
+            'metrics:Shows metrics, for Prometheus and others.'
             'start:Launches apps into the foreground.'
-            'stop:Terminates apps: they are told, then SIGTERM, then SIGKILL after the grace.'
+            'stop:Terminates apps: notifies them, then sends SIGTERM, and SIGKILL after the grace.'
             'restart:Terminates apps and launches them again.'
             'foreground:Brings apps to the foreground.'
-            'open:Opens a URL or a file with the app that is for it.'
-            'background:Takes apps to the background.'
+            'open:Opens a URL or a file with the app that fits best.'
+            'background:Sends apps to the background.'
             'suspend:Stops the processes of apps and keeps them in memory.'
-            'resume:Lets suspended apps run on, in the background.'
-            'interrupt:Makes active apps inactive: user events are withheld from them.'
-            'scene:Opens scenes of a template, disconnects, discards and shows them.'
+            'resume:Resumes suspended apps in the background.'
+            'interrupt:Makes active apps inactive, so that they get no user events.'
+            'scene:Opens, disconnects, discards and shows the scenes of a template.'
             'hold:Keeps apps from being suspended when they are in the background.'
             'force-quit:Ends apps by SIGKILL, without telling them; no event launches them again.'
             'signal:Sends a signal to the main process of apps.'
-            'post:Tells an app something about a topic, now or when it wakes.'
+            'post:Sends an app a message on a topic, now or when it wakes.'
             'reset:Clears ‘failed’ and the restart count of apps.'
-            'wait:Returns when the apps are in a state.'
+            'wait:Waits until apps are in a state.'
             'init:Writes a first torpor.toml.'
             'import:Translates another supervisor'\''s configuration.'
             'check:Validates a configuration, without a supervisor.'
-            'apply:Reads the configuration again; only apps that changed are touched.'
+            'apply:Reloads the configuration; touches only apps that changed.'
             'policy:Shows the policies in use; makes and checks policies.'
             'doctor:Shows what this machine offers, what it lacks and what that costs.'
-            'upgrade:Puts the programs on disk in charge, in place of the running supervisor.'
-            'app:Verbs for the scripts and programs of an app: its lifecycle, tasks, state and topics.'
+            'upgrade:Replaces the running supervisor by the programs on disk.'
+            'app:Serves an app'\''s scripts and programs: lifecycle, tasks, state, topics and transfers.'
             'help:Show subcommand help information.'
         )
         _describe -V subcommand subcommands && ret=0
@@ -112,10 +112,10 @@ _torpor_list() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion list -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--scenes[Show each scene of a template.]'
+        '--scenes[Show each scene on its own line.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -128,10 +128,10 @@ _torpor_status() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion status -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--utc[Show and read times in UTC, and not in the local time zone.]'
+        '--utc[Show and read times in UTC instead of the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -143,10 +143,10 @@ _torpor_status() {
 _torpor_top() {
     local -i ret=1
     local -ar arg_specs=(
-        '(--delay -d)'{--delay,-d}'[Read that often; 1s if it is not given.]:duration:'
-        '--once[Write one picture as plain text, and end.]'
+        '(--delay -d)'{--delay,-d}'[Refresh at this interval; 1s if none is named.]:duration:'
+        '--once[Print one picture as plain text and exit.]'
         '--json[With --once\: one JSON document on standard output.]'
-        '--ascii[Draw with ASCII only, which is the default where the locale is not one of UTF-8.]'
+        '--ascii[Draw with ASCII only (the default outside UTF-8 locales).]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
@@ -160,15 +160,15 @@ _torpor_logs() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion logs -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '(--follow -f)'{--follow,-f}'[Go on with what comes from now on.]'
-        '(-n --lines)'{-n,--lines}'[So many of the last lines.]:lines:'
-        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, yesterday, 14\:04, or 2026-01-31T12\:34\:56 (with Z\: UTC).]:time:'
-        '--grep[Only lines that contain this.]:text:'
+        '(--follow -f)'{--follow,-f}'[Keep showing new lines as they come.]'
+        '(-n --lines)'{-n,--lines}'[Show only this many of the last lines.]:lines:'
+        '--since[Show lines from this time on\: 10min or '\''2 hours ago'\'', boot, yesterday, 14\:04, or 2026-01-31T12\:34\:56 (with Z\: UTC).]:time:'
+        '--grep[Show only lines that contain this text.]:text:'
         '(-t --times)'{-t,--times}'[Show the time of each line.]'
-        '--utc[Show and read times in UTC, and not in the local time zone.]'
+        '--utc[Show and read times in UTC instead of the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -181,17 +181,17 @@ _torpor_events() {
     local -i ret=1
     local -ar arg_specs=(
         ':app:{__torpor_custom_complete ---completion events -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '(-n --lines)'{-n,--lines}'[So many of the last events.]:lines:'
-        '(--follow -f)'{--follow,-f}'[Go on with what happens from now on.]'
-        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, yesterday, 14\:04, or 2026-01-31T12\:34\:56 (with Z\: UTC).]:time:'
-        '--otlp[As traces of OpenTelemetry (OTLP/JSON, a line each)\: a run of an app is a trace, its states are spans.]'
-        '--record[Record for policies into a file; - is standard output.]:file:_files'
-        '--for[Record so long.]:duration:'
-        '--every[Record fresh measurements that often; 1s if it is not given.]:duration:'
-        '--utc[Show and read times in UTC, and not in the local time zone.]'
+        '(-n --lines)'{-n,--lines}'[Show only this many of the last events.]:lines:'
+        '(--follow -f)'{--follow,-f}'[Keep showing events as they happen.]'
+        '--since[Show events from this time on\: 10min or '\''2 hours ago'\'', boot, yesterday, 14\:04, or 2026-01-31T12\:34\:56 (with Z\: UTC).]:time:'
+        '--otlp[Print OpenTelemetry traces (OTLP/JSON, one a line)\: each run of an app is a trace, its states are spans.]'
+        '--record[Record for policies to this file; - is standard output.]:file:_files'
+        '--for[End the recording after this time.]:duration:'
+        '--every[Record measurements at this interval; 1s if none is named.]:duration:'
+        '--utc[Show and read times in UTC instead of the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -204,13 +204,13 @@ _torpor_history() {
     local -i ret=1
     local -ar arg_specs=(
         ':app:{__torpor_custom_complete ---completion history -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '(-n --lines)'{-n,--lines}'[So many of the last events; 100, if nothing says where to begin.]:lines:'
-        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, yesterday, 14\:04, or 2026-01-31T12\:34\:56 (with Z\: UTC).]:time:'
-        '--until[Before that time.]:time:'
-        '--utc[Show and read times in UTC, and not in the local time zone.]'
+        '(-n --lines)'{-n,--lines}'[Show only this many of the last events; 100 without -n and --since.]:lines:'
+        '--since[Show events from this time on\: 10min or '\''2 hours ago'\'', boot, yesterday, 14\:04, or 2026-01-31T12\:34\:56 (with Z\: UTC).]:time:'
+        '--until[Show events before this time.]:time:'
+        '--utc[Show and read times in UTC instead of the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -223,11 +223,11 @@ _torpor_report() {
     local -i ret=1
     local -ar arg_specs=(
         ':app:{__torpor_custom_complete ---completion report -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '(-n --lines)'{-n,--lines}'[So many of the newest reports.]:lines:'
-        '--utc[Show and read times in UTC, and not in the local time zone.]'
+        '(-n --lines)'{-n,--lines}'[Show only this many of the newest reports.]:lines:'
+        '--utc[Show and read times in UTC instead of the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -241,11 +241,11 @@ _torpor_snapshot() {
     local -ar arg_specs=(
         ':app:{__torpor_custom_complete ---completion snapshot -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '(--output -o)'{--output,-o}'[Write it to this file.]:file:_files'
-        '--save[For a process of an app\: its snapshot, or - for standard input.]:file:_files'
+        '--save[Save this file as the calling app'\''s snapshot; - is standard input.]:file:_files'
         '--scene[Scene inside the app, instead of the app itself.]:name:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -258,10 +258,10 @@ _torpor_graph() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion graph -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--dot[For graphviz.]'
+        '--dot[Print the graph as DOT, for Graphviz.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -275,7 +275,7 @@ _torpor_memory() {
     local -ar arg_specs=(
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
         '(-): :->command'
@@ -285,7 +285,7 @@ _torpor_memory() {
     case "${state}" in
     command)
         local -ar subcommands=(
-            'rehearse:Shows, one after the other, the steps that would be taken if memory were short; takes none of them.'
+            'rehearse:Shows the steps that torpord would take if memory were short; takes none of them.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
@@ -306,7 +306,7 @@ _torpor_memory_rehearse() {
     local -ar arg_specs=(
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -319,10 +319,10 @@ _torpor_timers() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion timers -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--utc[Show and read times in UTC, and not in the local time zone.]'
+        '--utc[Show and read times in UTC instead of the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -335,12 +335,12 @@ _torpor_mailbox() {
     local -i ret=1
     local -ar arg_specs=(
         ':app:{__torpor_custom_complete ---completion mailbox -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--take[What is shown does not wait any more.]'
-        '*--drop[Only that of this number, which does not wait any more.]:id:'
-        '--utc[Show and read times in UTC, and not in the local time zone.]'
+        '--take[Remove the messages that are shown.]'
+        '*--drop[Show and remove only the message with this number.]:id:'
+        '--utc[Show and read times in UTC instead of the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -354,13 +354,13 @@ _torpor_settings() {
     local -ar arg_specs=(
         ':app:{__torpor_custom_complete ---completion settings -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '*:key=value:'
-        '*--unset[Give the setting its default again.]:key:'
+        '*--unset[Reset the setting to its default.]:key:'
         '--file[Read changes from a file\: lines of KEY=VALUE, or a JSON object.]:file:_files'
         '--stdin[Read the value of the setting from standard input.]:key:'
-        '--utc[Show and read times in UTC, and not in the local time zone.]'
+        '--utc[Show and read times in UTC instead of the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -373,16 +373,16 @@ _torpor_unhandled() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion unhandled -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '(--follow -f)'{--follow,-f}'[Go on with what nobody handles from now on.]'
-        '--show[What that of this number says, as JSON.]:id:'
-        '*--replay[Have that of this number told again.]:id:'
-        '--to[The app that is told it, in place of the one that it was sent to.]:app:{__torpor_custom_complete ---completion unhandled -- --to "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '*--drop[Keep that of this number no longer.]:id:'
-        '--drop-all[Keep none of the apps any longer.]'
-        '--utc[Show and read times in UTC, and not in the local time zone.]'
+        '(--follow -f)'{--follow,-f}'[Keep showing messages that no app handles, as they come.]'
+        '--show[Print the message with this number as JSON.]:id:'
+        '*--replay[Deliver the message with this number again.]:id:'
+        '--to[Deliver it to this app instead of the one that it was sent to.]:app:{__torpor_custom_complete ---completion unhandled -- --to "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '*--drop[Drop the message with this number.]:id:'
+        '--drop-all[Drop all unhandled messages of the apps.]'
+        '--utc[Show and read times in UTC instead of the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -396,12 +396,12 @@ _torpor_transfers() {
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion transfers -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--session[Show only the transfers of this session.]:name:'
-        '(--follow -f)'{--follow,-f}'[Show them again each second; with --json, a line for each that changed.]'
+        '(--follow -f)'{--follow,-f}'[Refresh each second; with --json, print a line for each transfer that changed.]'
         '*--cancel[Cancel the transfer of this number, or forget one that is over; once for each.]:id:'
         '--cancel-all[Cancel all transfers of the apps.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -415,11 +415,11 @@ _torpor_data() {
     local -ar ___only=('documents' 'library' 'caches' 'tmp')
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion data -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--purge[Remove the data of the apps, which must not run.]'
-        '*--only[Remove what is in this folder alone\: documents, library, caches or tmp.]:folder:{__torpor_complete "${___only[@]}"}'
+        '--purge[Remove the data of the apps, which must not be running.]'
+        '*--only[Empty only this folder\: documents, library, caches or tmp.]:folder:{__torpor_complete "${___only[@]}"}'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -437,7 +437,7 @@ _torpor_health() {
         '--timeout[The longest time to wait for an answer, such as 10s; 5s if none is named.]:timeout:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -450,10 +450,10 @@ _torpor_metrics() {
     local -i ret=1
     local -ar ___format=('openmetrics' 'prometheus')
     local -ar arg_specs=(
-        '--format[openmetrics, or prometheus for its older text format.]:format:{__torpor_complete "${___format[@]}"}'
+        '--format[The format\: openmetrics, or prometheus for the older text format.]:format:{__torpor_complete "${___format[@]}"}'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -467,12 +467,12 @@ _torpor_start() {
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion start -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--background[Launch into the background.]'
-        '--force[Although a policy is against it.]'
+        '--force[Launch even if a policy is against it.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -489,7 +489,7 @@ _torpor_stop() {
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -506,7 +506,7 @@ _torpor_restart() {
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -519,12 +519,12 @@ _torpor_foreground() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion foreground -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--url[What the app shall open there; for apps with a delegate.]:url:'
+        '--url[Have the app open this URL; needs a delegate.]:url:'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -538,13 +538,13 @@ _torpor_open() {
     local -ar arg_specs=(
         ':url|file:_files'
         '--app[Open it with this app.]:app:{__torpor_custom_complete ---completion open -- --app "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--type[Media type of the file, in place of the one that its name says.]:type:'
-        '--which[Show the apps that open it, the one that would be chosen first, and open nothing.]'
+        '--type[The media type of the file, in place of the one that its name has.]:type:'
+        '--which[Show the apps that open it, best match first, and open nothing.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -561,7 +561,7 @@ _torpor_background() {
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -574,12 +574,12 @@ _torpor_suspend() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion suspend -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--force[Suspend even if something holds the app, or an app in use requires it.]'
+        '--force[Suspend even if a hold or task keeps the app awake, or an app in use requires it.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -596,7 +596,7 @@ _torpor_resume() {
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -614,7 +614,7 @@ _torpor_interrupt() {
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -635,10 +635,10 @@ _torpor_scene() {
     case "${state}" in
     command)
         local -ar subcommands=(
-            'open:Brings a scene to the foreground, and makes it where there is none of that name.'
-            'disconnect:Ends scenes that are in the background or suspended, and keeps what they are.'
-            'discard:Ends scenes, and removes everything of them.'
-            'list:Shows the scenes of a template, or of all.'
+            'open:Brings a scene to the foreground; makes it if there is none of that name.'
+            'disconnect:Ends scenes that are in the background or suspended, and keeps all that they have.'
+            'discard:Ends scenes and removes all that they have.'
+            'list:Shows the scenes of a template, or of all templates.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
@@ -658,13 +658,13 @@ _torpor_scene_open() {
     local -i ret=1
     local -ar arg_specs=(
         ':template@name:{__torpor_custom_complete ---completion scene open -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--session[What the scene is told, an object of JSON of at most 4 KiB.]:json:'
+        '--session[The session of the scene, a JSON object of at most 4 KiB.]:json:'
         '--background[Launch it into the background.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -681,7 +681,7 @@ _torpor_scene_disconnect() {
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -698,7 +698,7 @@ _torpor_scene_discard() {
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -713,7 +713,7 @@ _torpor_scene_list() {
         ':template:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -726,12 +726,12 @@ _torpor_hold() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion hold -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--for[How long, such as 10m.]:duration:'
-        '--reason[Why; it is shown with the app.]:text:'
+        '--for[End the hold after this time, such as 10m.]:duration:'
+        '--reason[The reason, which is shown with the app.]:text:'
         '--end[End all holds of the apps.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -748,7 +748,7 @@ _torpor_force-quit() {
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -765,7 +765,7 @@ _torpor_signal() {
         ':app:{__torpor_custom_complete ---completion signal -- positional@1 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -780,14 +780,14 @@ _torpor_post() {
     local -ar arg_specs=(
         ':app:{__torpor_custom_complete ---completion post -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         ':topic:'
-        '--payload[What it says\: JSON, @FILE with JSON, or - for standard input.]:json:'
-        '--coalesce[How it becomes one with what waits of the topic\: all, latest, count, merge or net; else as the app says.]:how:{__torpor_complete "${___coalesce[@]}"}'
-        '--key[What of the topic it is about\: only what has the same key becomes one.]:key:'
+        '--payload[The content\: JSON, @FILE with JSON, or - for standard input.]:json:'
+        '--coalesce[How to merge it with messages already queued for the topic\: all, latest, count, merge or net; else as the app'\''s configuration says.]:how:{__torpor_complete "${___coalesce[@]}"}'
+        '--key[The key within the topic\: only messages with the same key are merged.]:key:'
         '--urgent[Wake the app for it.]'
-        '--no-wake[Wait until the app wakes anyway, also where its configuration says urgent.]'
+        '--no-wake[Do not wake the app for it, even if its configuration says urgent.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -802,7 +802,7 @@ _torpor_reset() {
         '*:app:{__torpor_custom_complete ---completion reset -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -816,11 +816,11 @@ _torpor_wait() {
     local -ar ___for=('not-running' 'inactive' 'active' 'background' 'suspended')
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion wait -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--for[The state\: not-running, inactive, active, background, suspended.]:state:{__torpor_complete "${___for[@]}"}'
+        '--for[The state to wait for\: not-running, inactive, active, background, suspended.]:state:{__torpor_complete "${___for[@]}"}'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -833,8 +833,8 @@ _torpor_init() {
     local -i ret=1
     local -ar arg_specs=(
         ':directory:_files -/'
-        '(--yes -y)'{--yes,-y}'[Ask nothing\: take what is found.]'
-        '--force[Write over a torpor.toml that is there.]'
+        '(--yes -y)'{--yes,-y}'[Ask nothing\: use what is found.]'
+        '--force[Overwrite an existing torpor.toml.]'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
@@ -849,10 +849,10 @@ _torpor_import() {
     local -ar ___from=('procfile' 'supervisord' 'compose' 'pm2' 's6' 'runit' 'systemd')
     local -ar arg_specs=(
         ':path:_files'
-        '--from[What it is\: procfile, supervisord, compose, pm2, s6, runit, systemd.]:kind:{__torpor_complete "${___from[@]}"}'
+        '--from[The kind of PATH\: procfile, supervisord, compose, pm2, s6, runit, systemd.]:kind:{__torpor_complete "${___from[@]}"}'
         '(--output -o)'{--output,-o}'[The file to write; else standard output.]:file:_files'
-        '--env[PM2\: the environment, whose env_NAME is taken.]:name:'
-        '--force[Write over a file that is there.]'
+        '--env[PM2\: use the environment env_NAME.]:name:'
+        '--force[Overwrite an existing file.]'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
@@ -869,7 +869,7 @@ _torpor_check() {
         '--strict[Fail on warnings too, with exit status 1.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -882,13 +882,13 @@ _torpor_apply() {
     local -i ret=1
     local -ar arg_specs=(
         '--diff[Only show what would happen, and why.]'
-        '--restart[Launch anew what runs with old values, in order of dependency.]'
+        '--restart[Restart apps that run with old values, in dependency order.]'
         '*:app:{__torpor_custom_complete ---completion apply -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -911,10 +911,10 @@ _torpor_policy() {
         local -ar subcommands=(
             'list:Shows the policies in use: their state, what they were asked and what they advised.'
             'new:Writes a package with a policy that builds at once.'
-            'check:Finds out whether a policy can be relied on.'
-            'simulate:Finds out what a policy would have done in a recording.'
-            'reload:Opens a policy'\''s library anew.'
-            'order:Shows whom the policies would end first if memory were short, and why.'
+            'check:Tests whether a policy is reliable.'
+            'simulate:Shows what a policy would have decided in a recording.'
+            'reload:Reloads a policy'\''s library.'
+            'order:Shows which apps the policies would end first if memory were short, and why.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
@@ -935,7 +935,7 @@ _torpor_policy_list() {
     local -ar arg_specs=(
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -949,8 +949,8 @@ _torpor_policy_new() {
     local -ar arg_specs=(
         ':name:'
         ':directory:_files -/'
-        '--c[In C.]'
-        '--kit[Torpor'\''s policy kit.]:path:_files -/'
+        '--c[Write the policy in C.]'
+        '--kit[The folder of Torpor'\''s policy kit.]:path:_files -/'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
@@ -964,8 +964,8 @@ _torpor_policy_check() {
     local -i ret=1
     local -ar arg_specs=(
         ':library:_files -g '\''*.so'\'''
-        '--questions[How many questions the check of its memory asks.]:number:'
-        '--deadline[The deadline that the policy is to have.]:duration:'
+        '--questions[The number of questions in the memory check.]:number:'
+        '--deadline[The deadline for each answer.]:duration:'
         '*--option[Set an option of the policy, its value as in the configuration or as plain text; may be repeated.]:key=value:'
         '--host[The torpor-policy-host program to run.]:path:_files'
         '--json[One JSON document on standard output.]'
@@ -980,9 +980,9 @@ _torpor_policy_check() {
 _torpor_policy_simulate() {
     local -i ret=1
     local -ar arg_specs=(
-        '--trace[The recording.]:file:_files'
-        '--policy[The library.]:lib:_files -g '\''*.so'\'''
-        '--utc[Show and read times in UTC, and not in the local time zone.]'
+        '--trace[The recording to replay.]:file:_files'
+        '--policy[The policy'\''s library.]:lib:_files -g '\''*.so'\'''
+        '--utc[Show and read times in UTC instead of the local time zone.]'
         '*--option[Set an option of the policy, its value as in the configuration or as plain text; may be repeated.]:key=value:'
         '--host[The torpor-policy-host program to run.]:path:_files'
         '--json[One JSON document on standard output.]'
@@ -1000,7 +1000,7 @@ _torpor_policy_reload() {
         ':name:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -1014,7 +1014,7 @@ _torpor_policy_order() {
     local -ar arg_specs=(
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -1028,7 +1028,7 @@ _torpor_doctor() {
     local -ar arg_specs=(
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -1043,7 +1043,7 @@ _torpor_upgrade() {
         '--timeout[The longest time to wait, such as 10s; 30s if none is named.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -1064,12 +1064,12 @@ _torpor_app() {
     case "${state}" in
     command)
         local -ar subcommands=(
-            'delegate:Hears the app'\''s lifecycle for a script, or for a program that knows nothing of it.'
-            'task:Background tasks, for the scripts of an app.'
-            'state:The app'\''s saved state, for the scripts of an app.'
-            'subscribe:Has an app take what is posted to it of a topic, for the scripts of an app.'
-            'can-open:Tells whether another app opens URLs of a scheme.'
-            'transfer:Downloads and uploads that go on while the app sleeps, for the scripts of an app.'
+            'delegate:Answers the app'\''s lifecycle messages for a script, or for a program that cannot.'
+            'task:Runs, begins, ends or shows background tasks, for an app'\''s scripts.'
+            'state:Saves, restores or discards the app'\''s state, for an app'\''s scripts.'
+            'subscribe:Subscribes the app to a topic, for an app'\''s scripts.'
+            'can-open:Checks whether another app opens URLs of a scheme.'
+            'transfer:Downloads and uploads files for an app'\''s scripts, even while the app sleeps.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
@@ -1089,9 +1089,9 @@ _torpor_app_delegate() {
     local -i ret=1
     local -ar ___on=('willFinishLaunching=' 'restoreState=' 'didFinishLaunching=' 'openURL=' 'didBecomeActive=' 'willResignActive=' 'didEnterBackground=' 'willEnterForeground=' 'resumed=' 'willTerminate=' 'didReceiveMemoryWarning=' 'taskExpiring=' 'settingsDidChange=' 'identityDidChange=' 'significantTimeChange=' 'performFetch=' 'didReceiveEvent=' 'didReceiveNotification=' 'didReceiveRemoteNotification=' 'protectedDataWillBecomeUnavailable=' 'protectedDataDidBecomeAvailable=' 'handleEventsForBackgroundTransfer=' 'transferDidFinish=' 'transferNeedsLogin=' 'sceneWillConnect=' 'sceneDidBecomeActive=' 'sceneWillResignActive=' 'sceneDidEnterBackground=' 'sceneWillEnterForeground=' 'sceneDidDisconnect=' 'didDiscardScenes=')
     local -ar arg_specs=(
-        '*--on[A command for a message; * for those that have none.]:message=command:{__torpor_complete "${___on[@]}"}'
+        '*--on[Run this command for the message; * is for messages that have none.]:message=command:{__torpor_complete "${___on[@]}"}'
         '--answers[Read the answers from standard input.]'
-        '--json[One JSON object a line for each message.]'
+        '--json[Write each message as a JSON object on a line.]'
         '*:command:'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
@@ -1136,8 +1136,8 @@ _torpor_app_task() {
 _torpor_app_task_run() {
     local -i ret=1
     local -ar arg_specs=(
-        '--name[What the task is called; the command'\''s name if none is given.]:name:'
-        '--stop-before[How long before the time is used up the command gets SIGTERM; none\: never.]:stop-before:'
+        '--name[The task'\''s name; the command'\''s name if none is named.]:name:'
+        '--stop-before[Send SIGTERM to the command this long before its time is used up; none\: never.]:stop-before:'
         '*:command:'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
@@ -1211,8 +1211,8 @@ _torpor_app_state() {
     command)
         local -ar subcommands=(
             'save:Saves a file as the app'\''s state; returns when it is durable.'
-            'restore:Writes what was saved to a file; 3 if there is nothing to restore at this launch.'
-            'discard:Forgets what was saved.'
+            'restore:Writes the saved state to a file; exits with 3 if there is none to restore at this launch.'
+            'discard:Discards the saved state.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
@@ -1274,11 +1274,11 @@ _torpor_app_subscribe() {
     local -ar ___wake=('background' 'foreground' 'none')
     local -ar arg_specs=(
         ':topic:'
-        '--coalesce[all, latest, count, merge or net.]:how:{__torpor_complete "${___coalesce[@]}"}'
-        '--urgent[Each wakes the app.]'
-        '--wake[How what is urgent wakes it\: background, foreground or none.]:how:{__torpor_complete "${___wake[@]}"}'
-        '--keep[It waits until it is taken, also where a signal tells of it.]'
-        '--end[End it.]'
+        '--coalesce[How to merge queued messages\: all, latest, count, merge or net.]:how:{__torpor_complete "${___coalesce[@]}"}'
+        '--urgent[Wake the app for each message.]'
+        '--wake[How urgent messages wake the app\: background, foreground or none.]:how:{__torpor_complete "${___wake[@]}"}'
+        '--keep[Keep each message until the app takes it, even if a signal announced it.]'
+        '--end[End the subscription.]'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
@@ -1313,12 +1313,12 @@ _torpor_app_transfer() {
     case "${state}" in
     command)
         local -ar subcommands=(
-            'get:Has a file downloaded; prints the transfer'\''s number.'
-            'put:Has a file uploaded; prints the transfer'\''s number.'
+            'get:Downloads a file in the background; prints the transfer'\''s number.'
+            'put:Uploads a file in the background; prints the transfer'\''s number.'
             'list:Shows the app'\''s transfers.'
-            'cancel:Cancels a transfer, and removes what is there of the file.'
-            'login:Answers a server that asks a transfer for a login; the password is read from standard input.'
-            'wait:Returns when no transfer of the app, or of a session, is under way; exits 1 if one failed.'
+            'cancel:Cancels a transfer and removes its partial file.'
+            'login:Answers a server'\''s request for a login; reads the password from standard input.'
+            'wait:Waits until no transfer of the app, or of a session, is under way; exits with 1 if one failed.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
@@ -1339,13 +1339,13 @@ _torpor_app_transfer_get() {
     local -ar arg_specs=(
         ':url:'
         ':file:'
-        '--sha256[The sum that the file must have.]:hex:'
-        '--session[The name of the transfers that belong together.]:name:'
+        '--sha256[The SHA-256 checksum that the file must have.]:hex:'
+        '--session[The session, a name for transfers that belong together.]:name:'
         '*'{-H,--header}'[Send this header field.]:name\: value:'
-        '--discretionary[Wait for a good moment\: memory, battery, load and the time of the day.]'
+        '--discretionary[Wait until memory, battery, load and time of day are favourable.]'
         '--no-events[Do not wake or launch the app when the session is over.]'
-        '--priority[Come before the app'\''s transfers with a lower one.]:number:'
-        '--wait[Return when the transfer is over; exit 1 if it failed.]'
+        '--priority[Run before the app'\''s transfers with a lower priority.]:number:'
+        '--wait[Wait until the transfer is over; exit with 1 if it failed.]'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
@@ -1360,14 +1360,14 @@ _torpor_app_transfer_put() {
     local -ar arg_specs=(
         ':file:_files'
         ':url:'
-        '--method[PUT or POST.]:method:'
-        '--retry[Try a POST again, though the server may have taken it already.]'
-        '--session[The name of the transfers that belong together.]:name:'
+        '--method[The HTTP method, PUT or POST.]:method:'
+        '--retry[Retry a POST even if the server may have accepted it already.]'
+        '--session[The session, a name for transfers that belong together.]:name:'
         '*'{-H,--header}'[Send this header field.]:name\: value:'
-        '--discretionary[Wait for a good moment\: memory, battery, load and the time of the day.]'
+        '--discretionary[Wait until memory, battery, load and time of day are favourable.]'
         '--no-events[Do not wake or launch the app when the session is over.]'
-        '--priority[Come before the app'\''s transfers with a lower one.]:number:'
-        '--wait[Return when the transfer is over; exit 1 if it failed.]'
+        '--priority[Run before the app'\''s transfers with a lower priority.]:number:'
+        '--wait[Wait until the transfer is over; exit with 1 if it failed.]'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
@@ -1380,7 +1380,7 @@ _torpor_app_transfer_put() {
 _torpor_app_transfer_list() {
     local -i ret=1
     local -ar arg_specs=(
-        '--session[Only those of this session.]:name:'
+        '--session[Show only the transfers of this session.]:name:'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
@@ -1407,7 +1407,7 @@ _torpor_app_transfer_login() {
     local -i ret=1
     local -ar arg_specs=(
         ':id:'
-        '--user[The name at the server.]:user:'
+        '--user[The user name for the login.]:user:'
         '--header[Read a whole Authorization field from standard input instead.]'
         '--cancel[Give up\: the transfer fails.]'
         '--json[One JSON document on standard output.]'
@@ -1422,7 +1422,7 @@ _torpor_app_transfer_login() {
 _torpor_app_transfer_wait() {
     local -i ret=1
     local -ar arg_specs=(
-        '--session[Only those of this session.]:name:'
+        '--session[Wait only for the transfers of this session.]:name:'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'

@@ -173,7 +173,7 @@ struct SettingsVerb: ParsableCommand {
         Output.page(table.text)
         for setting in settings {
             guard let trouble = setting.trouble else { continue }
-            Output.write("\(setting.key) counts as not set: what it was set to \(Terminal.harmless(trouble))\n")
+            Output.write("\(setting.key) is treated as unset: its value \(Terminal.harmless(trouble))\n")
         }
     }
 

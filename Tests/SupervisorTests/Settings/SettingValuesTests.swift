@@ -70,7 +70,7 @@ import Varlink
         #expect(untold(values) == ["port", "theme"], "it knows 8001")
     }
 
-    @Test("a value that does not fit any more counts as not set, and is kept") func misfit() throws {
+    @Test("a value that no longer fits is treated as unset, and is kept") func misfit() throws {
         var values = SettingValues()
         _ = set(&values, "port", "70000")
         _ = set(&values, "key", "a\u{1}b")

@@ -166,14 +166,14 @@ struct ConformanceTests {
         try step("A launch into the foreground", "The app is ready when it has answered didFinishLaunching.") {
             try daemon.done(.start, "web")
         }
-        try step("An interruption, and its end", "It is on the screen still, and gets no user's events.") {
+        try step("An interruption, and its end", "The app stays on the screen, but gets no user events.") {
             try daemon.done(.interrupt, "web")
             try daemon.done(.interrupt, "web") { $0.end = true }
         }
         try step(
             "Asked and told while it is in use",
-            "It opens a URL, hears that its settings and its account changed, and is told what was posted to it. For one "
-                + "topic it has no use: it says so, and another app could be told."
+            "The active app opens a URL, gets notice that its settings and its account changed, and gets what was posted to "
+                + "it. It has no use for one topic and says so: the message could go to another app."
         ) {
             try daemon.done(.foreground, "web") { $0.url = "notes:1" }
             try daemon.waitForRecord("web", "openURL notes:1")
@@ -190,8 +190,8 @@ struct ConformanceTests {
         }
         try step(
             "To the background with an upload that runs over, and back",
-            "The app begins a background task that would take for ever. Shortly before its time is up the app is warned, "
-                + "ends the task, and is free to be stopped; then somebody wants it back."
+            "The app begins a background task that would never end. Shortly before the task's time is up, the app is "
+                + "warned and ends the task. Then nothing keeps it awake, and a person brings it back."
         ) {
             try mark("long", daemon)
             try daemon.done(.background, "web")
@@ -200,14 +200,18 @@ struct ConformanceTests {
             try unmark("long", daemon)
             try daemon.done(.foreground, "web")
         }
-        try step("Stopped, and continued", "Of the stop it is not told, but of how long it was.") {
+        try step(
+            "Stopped, and continued",
+            "The app gets no message before it is suspended; after it is resumed, it is told how long that was."
+        ) {
             try daemon.done(.suspend, "web")
             try daemon.done(.resume, "web")
             try daemon.waitForRecord("web", "resumed after a gap")
         }
         try step(
             "An eviction, and a launch with what was saved",
-            "It is ended without a word while it is stopped. The next launch, into the background, gives back its state."
+            "The app is evicted without notice while it is suspended. The next launch, into the background, restores its "
+                + "state."
         ) {
             try daemon.done(.suspend, "web")
             for pid in daemon.processes(of: "web") { kill(pid, SIGKILL) }
@@ -217,8 +221,8 @@ struct ConformanceTests {
         }
         try step(
             "A torpord that dies while a message is in flight",
-            "The app has been told and has not answered when torpord is killed. It attaches to the next one, which does not "
-                + "tell it again, and takes the answer."
+            "The app has got a message and has not answered when torpord is killed. It connects to the next torpord, which "
+                + "does not send the message again and accepts the answer."
         ) {
             try mark("hold", daemon)
             try daemon.done(.interrupt, "web") { $0.wait = false }
@@ -228,7 +232,7 @@ struct ConformanceTests {
             try daemon.waitFor("web", "inactive")
             try daemon.done(.interrupt, "web") { $0.end = true }
         }
-        try step("The end", "willTerminate is answered, then SIGTERM follows.") { try daemon.done(.stop, "web") }
+        try step("The end", "The app answers willTerminate, then gets SIGTERM.") { try daemon.done(.stop, "web") }
     }
 
     /// Kills torpord, and waits until another one answers.
