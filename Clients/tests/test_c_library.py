@@ -274,7 +274,7 @@ class CLibraryTests(SupervisedTestCase):
         self.assertEqual(probe.do("settings"), 'settings 3 8000 da"rk null')
         self.assertEqual(probe.do('set-theme "da\\"rk"'), "set 0 ")
         self.assertEqual(probe.do("set-theme -"), "set 1 ")
-        self.assertRegex(probe.do("set-theme dark"), "^set -[0-9]+ The value is no JSON")
+        self.assertRegex(probe.do("set-theme dark"), "^set -[0-9]+ The value is not JSON")
         self.assertRegex(probe.do("set-port 1"), "^set -[0-9]+ port is not for the app to set")
         self.assertEqual(probe.do("settings"), "settings 3 8000 light null")
         probe.finish()

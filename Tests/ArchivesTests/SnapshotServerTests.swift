@@ -65,8 +65,8 @@ import WireText
                 parts: ["HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello"],
                 comes: "closed the connection before the end of its answer"
             ),
-            Answer(parts: ["HTTP/1.1 404 Not Found\r\n\r\nhello"], comes: "answers 404"),
-            Answer(parts: ["HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n"], comes: "answers 302"),
+            Answer(parts: ["HTTP/1.1 404 Not Found\r\n\r\nhello"], comes: "answered 404"),
+            Answer(parts: ["HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n"], comes: "answered 302"),
             Answer(parts: ["SSH-2.0-OpenSSH\r\n\r\n"], comes: "does not answer in HTTP"),
             Answer(parts: ["HTTP/1.1 200 OK\r\n"], comes: "does not answer in HTTP"),
             Answer(parts: [], comes: "does not answer in HTTP"),

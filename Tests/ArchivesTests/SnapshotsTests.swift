@@ -70,7 +70,7 @@ import VarlinkServer
         "One that fails costs an event and nothing else: the one before stays, and the app is suspended",
         arguments: [
             Failure(text: "half", status: .exited(3), why: "command shot failed with exit status 3"),
-            Failure(text: "half", status: .signaled(15, coreDumped: false), why: "command shot died of SIGTERM"),
+            Failure(text: "half", status: .signaled(15, coreDumped: false), why: "command shot was killed by SIGTERM"),
             Failure(text: "", why: "it is empty"),
             Failure(text: "a\0b", why: "it is neither PNG, JPEG, GIF or WebP nor text in UTF-8"),
         ]
@@ -200,7 +200,7 @@ import VarlinkServer
         try archives.shell.request(.start(background: true), "web")
         try archives.shell.suspend("web")
         try archives.turn { archives.shell.state("web") == .suspended }
-        #expect(archives.told("gave no snapshot: /etc/passwd is not of the app's user").count == 1)
+        #expect(archives.told("gave no snapshot: /etc/passwd is not owned by the app's user").count == 1)
     }
 
     // MARK: Those that apps give

@@ -36,7 +36,7 @@ struct ExpressionTests {
             ("Mon,8:00", "after the comma comes a weekday, as in \"Mon,Fri\"; before a time comes a space"),
             (
                 "8:00 Europe/Berlni",
-                "\"Europe/Berlni\" is no time zone that this system knows: "
+                "\"Europe/Berlni\" is not a time zone known to this system: "
                     + "write for instance Europe/Berlin or UTC"
             ),
             ("2024~02-03", "the ~ stands before the day, as in \"*-02~01\""),

@@ -176,7 +176,7 @@ struct SupervisordTests {
     func host() throws {
         let found = try Imported("supervisord.conf", "[program:w]\ncommand=w %(host_node_name)s\n")
         #expect(try found["w"].exec == ["w", "box.example.org"])
-        #expect(found.remarks("w").contains { $0.contains("%(host_node_name)s is \"box.example.org\" from now on") })
+        #expect(found.remarks("w").contains { $0.contains("%(host_node_name)s becomes \"box.example.org\"") })
     }
 
     @Test("a program that a group names and that is not there is told")

@@ -96,7 +96,7 @@ struct HostProcessTests {
         let path = try Libraries.path("echo.c")
         let many = (0..<1025).map { PolicyOption(key: "\($0)", value: .integer(0)) }
         #expect(
-            "\(try Hosts.failure(path, options: many))".contains("do not fit into 32 KiB: use at most 1024 options")
+            "\(try Hosts.failure(path, options: many))".contains("do not fit into 32 KiB: use at most 1024 of them")
         )
         let long = PolicyOption(key: "text", value: .string(String(repeating: "x", count: 40000)))
         #expect("\(try Hosts.failure(path, options: [long]))".contains("do not fit into 32 KiB"))

@@ -46,7 +46,7 @@ import Varlink
             let stopped = try page(daemon, ["stop", "job", "plain"])
             #expect(stopped.code == 0)
             let lines = stopped.output.split(separator: "\n")
-            #expect(lines.first?.hasSuffix("until ‘torpor start job’ \(silent)") == true, "\(lines)")
+            #expect(lines.first?.hasSuffix("until ‘torpor start job’, \(silent)") == true, "\(lines)")
             #expect(lines.last?.contains("nothing launches it") == false, "\(lines)")
             var status = try daemon.status("job")
             #expect(status.wokenBy.isEmpty && status.notWokenBy == ["timer nightly (it was stopped)"])

@@ -202,7 +202,9 @@ struct DeclaredSettingsTests {
             #expect(try daemon.summary("web").lastExit?.reason == "replaced")
             #expect(try daemon.summary("web").incarnation == 2)
             // Without a value the variable is not there; with one, from the next launch on.
-            #expect(try daemon.set([("theme", "dark")]).message?.contains("theme counts at the next launch") == true)
+            #expect(
+                try daemon.set([("theme", "dark")]).message?.contains("theme takes effect at the next launch") == true
+            )
             try daemon.done(.restart, "web")
             let pid = try #require(try daemon.summary("web").pid)
             #expect(try File.readString("/proc/\(pid)/environ").contains("THEME=dark"))
@@ -279,7 +281,7 @@ struct DeclaredSettingsTests {
             failed = try attempt(["--stdin", "api_key"])
             #expect(failed.code == 1 && failed.output.contains("--unset api_key"), "\(failed)")
             failed = try attempt(["theme=dark", "theme=light"])
-            #expect(failed.code == 2 && failed.output.contains("theme is there twice"), "\(failed)")
+            #expect(failed.code == 2 && failed.output.contains("theme is named twice"), "\(failed)")
             failed = try attempt(["--stdin", "api_key"], input: "a\\302\\2331m")
             #expect(failed.code == 1 && failed.output.contains("control characters"), "\(failed)")
             #expect(daemon.stateDirectory("web") == nil, "nothing was set, and so there is no file yet")

@@ -244,7 +244,7 @@ struct TransferTests {
                 "\(shown)"
             )
             let unknown = try daemon.torpor(["transfers", "--cancel", "7"])
-            #expect(unknown.code == 1 && unknown.output.contains("7 is no transfer"), "\(unknown)")
+            #expect(unknown.code == 1 && unknown.output.contains("there is no transfer 7"), "\(unknown)")
             let cancelled = try daemon.torpor(["transfers", "--cancel", "\(id)"])
             #expect(cancelled.code == 0 && cancelled.output == "1 transfer cancelled\n", "\(cancelled)")
             try daemon.eventually("it is told") { try scene.told().count == 2 }

@@ -351,7 +351,7 @@ import Varlink
             try daemon.openScene("left")
             try daemon.done(.background, "code@left")
             try daemon.done(.disconnect, "code@left")
-            try daemon.waitForEvent("code@left", "is discarded: nobody has used it for long")
+            try daemon.waitForEvent("code@left", "is discarded: it was unused for too long")
             try daemon.eventually("nothing is left") { daemon.traces(of: "code@left").isEmpty }
             #expect(try daemon.scenes().scenes.map(\.name) == ["kept"])
             #expect(!daemon.processes(of: "code@kept").isEmpty)
@@ -379,7 +379,7 @@ import Varlink
             #expect(try daemon.scenes().scenes.isEmpty)
             for verb in [Verb.disconnect, .discard] {
                 let result = try daemon.verb(verb, "other")
-                #expect(!result.ok && result.message == "other is no scene")
+                #expect(!result.ok && result.message == "other is not a scene")
             }
             #expect(throws: (any Error).self) { try daemon.verb(.start, "code") }
         }

@@ -193,7 +193,7 @@ import Varlink
                 try daemon.done(.suspend, app)
             }
             try daemon.eventually("it is told") { try !daemon.refusedSnapshots().isEmpty }
-            #expect(try daemon.refusedSnapshots() == ["http://localhost:\(port)/nothing answers 404"])
+            #expect(try daemon.refusedSnapshots() == ["http://localhost:\(port)/nothing answered 404"])
             try daemon.eventually("it is told") { try !daemon.refusedSnapshots("filed").isEmpty }
             #expect(try daemon.refusedSnapshots("filed").last?.contains("links are not followed") == true)
             #expect(try daemon.snapshotText() == "served /last?x=1")

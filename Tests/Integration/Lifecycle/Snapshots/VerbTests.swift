@@ -87,7 +87,7 @@ import Varlink
         try withDaemon("[apps.web]\nexec = [\"/usr/bin/python3\", \"@D/app.py\"]\n", files: files) { daemon in
             try daemon.waitFor("web", "active")
             let none = try torpor(daemon, "web")
-            #expect(none.code == 1 && none.output.contains("web has no snapshot: it gives none"), "\(none)")
+            #expect(none.code == 1 && none.output.contains("web has no snapshot: it saves none"), "\(none)")
             #expect(try torpor(daemon, "web", "--json").output.hasPrefix("null\n"))
             #expect(try torpor(daemon, "web", "--json").code == 1)
             try daemon.done(.background, "web")

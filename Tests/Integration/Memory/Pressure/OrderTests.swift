@@ -49,7 +49,7 @@ import TorporAPI
         #expect(large.contains(#/has (4|5)\d MiB/#), "40 MiB, and what a Python has: \(large)")
         #expect(try daemon.waitForStep("evict", "cheap").text.contains("priority -1"))
         let back = try daemon.waitForStep("end-background", "back").text
-        #expect(back.contains("kept (evict = \"never\"), db (an app that runs requires it)"), "\(back)")
+        #expect(back.contains("kept (evict = \"never\"), db (a running app requires it)"), "\(back)")
         #expect(try daemon.waitForNews("more are available without large").reason == "freed")
         let end = try daemon.waitForNews("no app may be evicted").text
         #expect(end.contains("left alone: kept"), "\(end)")

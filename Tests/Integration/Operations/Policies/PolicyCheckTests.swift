@@ -53,8 +53,8 @@ import Varlink
     /// What a policy does, what it is found by, and what else the check is told.
     static let faults: [(fault: String, finding: String, arguments: [String])] = [
         ("leak", "FAILED  memory: 4000 questions in ", ["--questions", "4000"]),
-        ("clock", "FAILED  same answers: question ", []),
-        ("nonsense", "FAILED  advice: of ", []),
+        ("clock", "FAILED  same answers: two processes answered question ", []),
+        ("nonsense", "FAILED  advice: some of ", []),
         ("fragile", "FAILED  view: no apps: asked about state, the policy's process was ended by SIGSEGV", []),
         ("slow", "FAILED  time: with 1000 apps an answer takes ", ["--deadline", "2ms"]),
     ]
