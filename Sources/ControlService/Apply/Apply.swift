@@ -39,6 +39,15 @@ struct Apply {
             diff.apps[index].changes = []
         }
         self.diff = diff
+        // One look at each app: a template may have ten thousand scenes.
+        for change in diff.apps {
+            guard let scene = after[change.name] ?? before[change.name], scene.scene != nil else { continue }
+            scenes[change.name] = Self.change(
+                after[change.name],
+                from: before[scene.template]?.innerScenes != nil,
+                to: after[scene.template]?.innerScenes != nil
+            )
+        }
         templates = Self.templates(old.templates, new.templates, inside: new.apps.filter { $0.innerScenes != nil })
     }
 
@@ -83,16 +92,19 @@ struct Apply {
         case movesOut
     }
 
-    /// What becomes of the app of that name if it is a scene.
-    func sceneChange(of name: String) -> SceneChange? {
-        let (was, now) = (old.apps.first { $0.name == name }, new.apps.first { $0.name == name })
-        guard let scene = now ?? was, scene.scene != nil else { return nil }
-        func hasInside(_ configuration: TorporConfiguration) -> Bool {
-            configuration.apps.contains { $0.name == scene.template && $0.innerScenes != nil }
-        }
-        if now == nil { return hasInside(new) ? .movesInside : nil }
-        if now?.lacksTemplate == true { return .losesTemplate }
-        return hasInside(old) ? .movesOut : .regainsTemplate
+    /// What becomes of each changed app that is a scene, by name.
+    private(set) var scenes: [String: SceneChange] = [:]
+
+    /// What becomes of a scene; `now`: as it is after the change. `wasInside`, `isInside`: whether the app that it is named
+    /// after has its scenes inside.
+    private static func change(
+        _ now: AppSpecification?,
+        from wasInside: Bool,
+        to isInside: Bool
+    ) -> SceneChange? {
+        guard let now else { return isInside ? .movesInside : nil }
+        if now.lacksTemplate { return .losesTemplate }
+        return wasInside ? .movesOut : .regainsTemplate
     }
 
     /// What happens to one app.
@@ -156,7 +168,7 @@ struct Apply {
                     var entry = Entry(name: change.name, id: 0, change: change)
                     entry.isReplaced = isReplaced(change.name, chosen)
                     entry.isAlive = living.contains(change.name)
-                    entry.scene = sceneChange(of: change.name)
+                    entry.scene = scenes[change.name]
                     entry.launch = new.apps.first { $0.name == change.name }?.launch ?? .onDemand
                     return entry.applied(message: entry.preview)
                 },

@@ -237,7 +237,7 @@ extension ControlService {
             var entry = Apply.Entry(name: change.name, id: id, change: change)
             entry.isReplaced = applied.isReplaced(change.name, chosen) && living.contains(id)
             entry.isAlive = living.contains(id)
-            entry.scene = applied.sceneChange(of: change.name)
+            entry.scene = applied.scenes[change.name]
             entry.incarnation = coordinator.machine(id).incarnation
             entry.launch = apps[id].next?.launch ?? apps[id].specification.launch
             entries.append(entry)

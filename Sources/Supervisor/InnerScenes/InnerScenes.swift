@@ -289,13 +289,10 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         let last = all.filter(\.returns)
         if !last.isEmpty { return last }
         // A scene that was just disconnected is the one that is least wanted.
-        let connected = all.filter { wantsPlace($0, app) }
+        let connected = rivals(of: nil, app).compactMap { names[$0.id].flatMap { roster[$0] } }.filter {
+            !$0.isDiscarded
+        }
         return (connected.isEmpty ? all : connected).max { $0.usedAt < $1.usedAt }.map { [$0] } ?? []
-    }
-
-    /// Whether a scene is connected, or about to be.
-    private func wantsPlace(_ session: SceneSession, _ app: AppRuntime) -> Bool {
-        numbers[session.app].flatMap { machine(of: $0, app) }.map { $0.goal != .unattached } ?? false
     }
 
     /// Why a scene may not be disconnected; nil where it may.
