@@ -7,7 +7,8 @@ public import Linux
 ///
 /// In each turn at most one batch is handled, chosen by priority: what came from outside first (descriptors, signals),
 /// then timers, then `later` work. So a datagram that waits is read before a deadline is judged. What floods the loop
-/// does not starve the rest: after 32 turns in a row of descriptors alone, all else that waits gets its turn.
+/// does not starve the rest: after 32 turns in a row of descriptors alone, the timers that are due come before the next;
+/// and in each 32 turns of whatever kind, what comes last and `later` work have their turn.
 ///
 /// All I/O watches of normal priority sit behind one epoll descriptor of the loop's own, and so do those of the last:
 /// sd-event handles one source a turn, which is quadratic with many that are ready. Of the normal ones a turn handles all
@@ -62,6 +63,9 @@ public final class EventLoop {
     private var gathered: GatheredWatches?
     private var watchSource: OpaquePointer?
     private var lastWatchSource: OpaquePointer?
+    /// Turns since what comes last and `later` work had one each, whatever else was ready.
+    private var turns = 0
+    /// Turns in a row of descriptors of normal priority.
     private var watchTurns = 0
     private var turnsWhileAside = 0
 
@@ -140,8 +144,11 @@ public final class EventLoop {
     }
 
     private static let deferPriority: Int64 = 200
-    private static let asidePriority: Int64 = 300
+    /// After timers, before what comes last.
+    private static let asidePriority: Int64 = 75
     private static let turnsInARow = 32
+    /// How many timers may have their turn before descriptors that are aside.
+    private static let mostTurnsAside = 256
 
     /// The time now, CLOCK_MONOTONIC: read afresh, not the time at which the turn began.
     public var now: Duration { manual?.now ?? Clock.monotonic() }
@@ -187,6 +194,12 @@ public final class EventLoop {
             turnsWhileAside -= 1
             if turnsWhileAside == 0 { sd_event_source_set_priority(watchSource, Priority.normal.value) }
         }
+        turns += 1
+        if turns == Self.turnsInARow {
+            turns = 0
+            lastWatches.drain(atMost: lastPortion)
+            runDeferred()
+        }
         return true
     }
 
@@ -200,7 +213,7 @@ public final class EventLoop {
         watchTurns += 1
         if watchTurns >= Self.turnsInARow {
             watchTurns = 0
-            turnsWhileAside = 256
+            turnsWhileAside = Self.mostTurnsAside
             sd_event_source_set_priority(watchSource, Self.asidePriority)
         }
     }

@@ -225,6 +225,47 @@ private func threadTime() -> Duration {
         source.cancel()
     }
 
+    @Test("however many kinds flood the loop, each has its turn, and output does not hold up descriptors")
+    func floodOfEverything() throws {
+        let loop = try EventLoop()
+        let event = try Descriptor.event()
+        let output = try Descriptor.event()
+        for each in [event, output] { _ = try Descriptor.write(each.raw, [1, 0, 0, 0, 0, 0, 0, 0]) }
+        var turns = ""
+        let source = try loop.watch(event.raw, .readable) { _ in turns += "d" }
+        let last = try loop.watch(output.raw, .readable, priority: .last) { _ in
+            turns += "o"
+            // All that a turn may take.
+            let end = Clock.monotonic() + .milliseconds(1)
+            while Clock.monotonic() < end {}
+        }
+        var timer: TimerSource?
+        timer = try loop.timer {
+            turns += "t"
+            timer?.arm(at: .zero)
+        }
+        timer?.arm(at: .zero)
+        func again() {
+            turns += "l"
+            loop.later(again)
+        }
+        loop.later(again)
+        for _ in 0..<1_000 { try loop.runOnce(timeout: .seconds(1)) }
+        for kind in "dotl" { #expect(turns.filter { $0 == kind }.count >= 10, "\(kind) in \(turns)") }
+        #expect(!turns.contains("oo"), "\(turns)")
+        source.cancel()
+        // Now only timers, output and later work.
+        turns = ""
+        for _ in 0..<1_000 { try loop.runOnce(timeout: .seconds(1)) }
+        for kind in "otl" { #expect(turns.filter { $0 == kind }.count >= 10, "\(kind) in \(turns)") }
+        timer?.cancel()
+        // And without timers.
+        turns = ""
+        for _ in 0..<200 { try loop.runOnce(timeout: .seconds(1)) }
+        for kind in "ol" { #expect(turns.filter { $0 == kind }.count >= 5, "\(kind) in \(turns)") }
+        last.cancel()
+    }
+
     @Test("later work that asks for later work runs a turn later, for ever if it likes, and starves nobody")
     func laterAgain() throws {
         let loop = try EventLoop()
