@@ -99,7 +99,8 @@ struct Schedule: Policy {
             guard let zone = known.zone(named: name) else {
                 throw options.error(
                     "timezone",
-                    "is \"\(name)\", which is no time zone that this system knows: write for instance \"Europe/Berlin\""
+                    "is \"\(name)\", which is not a time zone known to this system: "
+                        + "write for instance Europe/Berlin or UTC"
                 )
             }
             self.zone = zone

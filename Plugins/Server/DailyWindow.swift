@@ -79,7 +79,11 @@ struct LocalClock {
         }
         let name = try options.string("timezone", default: "")
         guard let zone = SystemTimeZones().zone(named: name) else {
-            throw options.error("timezone", "must be a time zone such as \"Europe/Berlin\": there is no \"\(name)\"")
+            throw options.error(
+                "timezone",
+                "is \"\(name)\", which is not a time zone known to this system: "
+                    + "write for instance Europe/Berlin or UTC"
+            )
         }
         self.zone = zone
     }

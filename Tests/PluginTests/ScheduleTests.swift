@@ -458,8 +458,8 @@ struct ScheduleTests {
         )
         #expect(
             complaint(("timezone", "Europe/Berlni"))
-                == "timezone is \"Europe/Berlni\", which is no time zone that this system knows: "
-                + "write for instance \"Europe/Berlin\""
+                == "timezone is \"Europe/Berlni\", which is not a time zone known to this system: "
+                + "write for instance Europe/Berlin or UTC"
         )
         #expect(
             complaint(("rules.0.othewise", "active"))

@@ -407,7 +407,8 @@ struct ServerTests {
             ),
             (
                 ["timezone": "Mars/Olympus"],
-                "timezone must be a time zone such as \"Europe/Berlin\": there is no \"Mars/Olympus\""
+                "timezone is \"Mars/Olympus\", which is not a time zone known to this system: "
+                    + "write for instance Europe/Berlin or UTC"
             ),
             (
                 ["apps.0.idle_after": "1h"],
