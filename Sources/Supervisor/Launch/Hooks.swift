@@ -14,6 +14,8 @@ final class HookRun {
     var current: Descriptor?
     var timer: TimerSource?
     var isCancelled = false
+    /// The deadline that the running command missed, for which it is killed.
+    var missed: Duration?
     /// The completion was called: what comes of the command that was to start is of no use.
     var isOver = false
     let completion: (String?) -> Void
@@ -22,6 +24,11 @@ final class HookRun {
         self.names = names
         self.remaining = hooks[...]
         self.completion = completion
+    }
+
+    /// Why its command was ended before it was done, as the end of a sentence about the command.
+    var cancellation: String {
+        missed.map { "took longer than its deadline of \(Quantity.text($0)) and was killed" } ?? "was cancelled"
     }
 }
 
@@ -68,7 +75,9 @@ extension Launcher {
         run.timer = hook.deadline.flatMap { deadline in
             let timer = try? loop.timer { [weak self, weak app] in
                 if let self, let app {
-                    self.end(run, of: app, "\(run.names) command \(name) could not be started in time")
+                    if !run.isCancelled { run.missed = deadline }
+                    let why = "could not be started within its deadline of \(Quantity.text(deadline))"
+                    self.end(run, of: app, "\(run.names) command \(name) \(why)")
                 }
             }
             timer?.arm(after: deadline)
@@ -84,11 +93,11 @@ extension Launcher {
             guard let self, !run.isOver else { return }
             switch status {
             case .success(.exited(0)) where !run.isCancelled: self.nextHook(app, run)
-            case .success(.exited(0)): self.finishHooks(app, run, "\(run.names) command \(name) timed out")
+            case .success(.exited(0)): self.finishHooks(app, run, "\(run.names) command \(name) \(run.cancellation)")
             case .success(.exited(let code)):
                 self.finishHooks(app, run, "\(run.names) command \(name) failed with exit status \(code)")
             case .success(.signaled(let signal, _)):
-                let why = run.isCancelled ? "was ended" : "was killed by \(Signal.name(signal))"
+                let why = run.isCancelled ? run.cancellation : "was killed by \(Signal.name(signal))"
                 self.finishHooks(app, run, "\(run.names) command \(name) \(why)")
             case .failure(let trouble): self.finishHooks(app, run, "\(run.names): \(trouble)")
             }

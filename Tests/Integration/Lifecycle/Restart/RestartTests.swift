@@ -266,7 +266,14 @@ import TorporAPI
             before_start = [{ command = ["/bin/sleep", "1000"], deadline = "200ms" }]
             """
         try withDaemon(toml) { daemon throws in
-            #expect(try daemon.verb(.start, "web").ok == false)
+            let result = try daemon.verb(.start, "web")
+            #expect(!result.ok)
+            #expect(
+                result.message?.contains(
+                    "before_start command /bin/sleep took longer than its deadline of 200ms and was killed"
+                ) == true,
+                "\(result.message ?? "")"
+            )
             #expect(daemon.processes(of: "web").isEmpty)
         }
     }
