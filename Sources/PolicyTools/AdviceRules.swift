@@ -67,7 +67,9 @@ struct AdviceRules {
         case TORPOR_ADVISE_GRANT.rawValue:
             if let problem = problem(advice.time) { return .refused(problem) }
             guard app.state == TORPOR_STATE_BACKGROUND.rawValue else {
-                return .refused("only an app in the background is granted time")
+                return .refused(
+                    "it is \(PolicyWords.state(app.state)): only an app in the background is granted time"
+                )
             }
             return .change
         case TORPOR_ADVISE_PROFILE.rawValue:
@@ -81,7 +83,7 @@ struct AdviceRules {
             return isAnswer(advice, to: TORPOR_EVENT_LAUNCH, event) ?? .change
         case TORPOR_ADVISE_RESTART.rawValue, TORPOR_ADVISE_GIVE_UP.rawValue:
             if let refused = isAnswer(advice, to: TORPOR_EVENT_ENDED, event) { return refused }
-            guard event.delay != Int64.min else { return .refused("it is not about to be started again") }
+            guard event.delay != Int64.min else { return .refused("it is not waiting for a delayed restart") }
             if advice.kind == TORPOR_ADVISE_RESTART.rawValue, let problem = problem(advice.time) {
                 return .refused(problem)
             }
@@ -95,20 +97,25 @@ struct AdviceRules {
         let lives = isAlive(app)
         if goal == app.goal, goal == TORPOR_STATE_NOT_RUNNING.rawValue || lives { return .idle }
         if app.edge == TORPOR_EDGE_TERMINATING.rawValue { return .refused("it is ending") }
-        if app.flags & TORPOR_APP_TRACED != 0 { return .refused("it is being debugged") }
+        if app.flags & TORPOR_APP_TRACED != 0 { return .refused("it is being debugged: it is left alone") }
         switch goal {
         case TORPOR_STATE_ACTIVE.rawValue, TORPOR_STATE_BACKGROUND.rawValue:
             guard lives || app.flags & (TORPOR_APP_BY_PERSON_ONLY | TORPOR_APP_FAILED) == 0 else {
-                return .refused("only a person starts it again")
+                return .refused("it was stopped by a user or restarted too often, so only a user starts it again")
             }
         case TORPOR_STATE_SUSPENDED.rawValue, TORPOR_STATE_NOT_RUNNING.rawValue:
-            guard lives else { return .refused("it is not running") }
-            if app.flags & TORPOR_APP_REQUIRED != 0 { return .refused("an app that runs requires it") }
-            if goal == TORPOR_STATE_NOT_RUNNING.rawValue, app.flags & TORPOR_APP_EVICT_NEVER != 0 {
-                return .refused("it is protected from being ended")
+            let ends = goal == TORPOR_STATE_NOT_RUNNING.rawValue
+            guard lives else { return .refused(ends ? "it is not running" : "it is not running: start it first") }
+            if ends, app.flags & TORPOR_APP_EVICT_NEVER != 0 {
+                return .refused("it is protected from being ended (evict = \"never\")")
+            }
+            if app.flags & TORPOR_APP_REQUIRED != 0 {
+                return .refused("it is required by an app that runs: it is not \(ends ? "ended" : "suspended")")
             }
         case TORPOR_STATE_INACTIVE.rawValue:
-            return .refused("apps only pass through inactive")
+            return .refused(
+                "it cannot be sent to inactive, through which apps only pass: choose active or background"
+            )
         default:
             return .refused("there is no state number \(goal)")
         }
@@ -128,6 +135,7 @@ struct AdviceRules {
     }
 
     private static func problem(_ time: Int64) -> String? {
-        (0...366 * 86_400_000_000).contains(time) ? nil : "the time is negative or longer than a year"
+        (0...366 * 86_400_000_000).contains(time)
+            ? nil : "it cannot be given a time that is negative or longer than a year"
     }
 }

@@ -85,7 +85,9 @@ import Varlink
             Traces.header, Traces.round(0), Traces.round(500_000, apps: required), Traces.round(2_000_000),
         ])
         #expect(
-            refused.contains("Z refused web → suspended: tick 1 [an app that runs requires it]\n"),
+            refused.contains(
+                "Z refused web → suspended: tick 1 [it is required by an app that runs: it is not suspended]\n"
+            ),
             "\(refused)"
         )
         #expect(refused.hasSuffix("0 the same, 0 new, 0 missing, 1 that would be refused\n"))
