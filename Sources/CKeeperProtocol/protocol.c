@@ -2,7 +2,7 @@
 
 #include "torpor_keeper_protocol.h"
 
-// Both sides copy these as they lie in memory: no compiler may see them differently.
+// Both sides copy these structures byte by byte, so every compiler must lay them out the same.
 _Static_assert(sizeof(struct torpor_keeper_launch) == 56, "torpor_keeper_launch");
 _Static_assert(sizeof(struct torpor_keeper_slot) == 152, "torpor_keeper_slot");
 _Static_assert(sizeof(struct torpor_keeper_orphan) == 272, "torpor_keeper_orphan");

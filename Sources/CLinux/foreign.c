@@ -33,7 +33,7 @@
 
 int tlx_pidfd_getfd(int pidfd, int fd) { return (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0); }
 
-// The same for the same name; never 0, and no port. FNV-1a.
+// FNV-1a of a name. The top bit is set, so it is never 0 nor a port.
 static uint64_t place_of_name(const char *name, size_t length)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -42,7 +42,7 @@ static uint64_t place_of_name(const char *name, size_t length)
     return hash | UINT64_C(1) << 63;
 }
 
-// A name without what would move a terminal's cursor.
+// Replaces control characters, which could affect a terminal.
 static void copy_readable(char *to, size_t room, const char *name, size_t length)
 {
     size_t count = length < room - 1 ? length : room - 1;
@@ -125,7 +125,7 @@ int tlx_socket_facts_of(int fd, tlx_socket_facts *to)
     return 0;
 }
 
-// What the kernel says of a TCP connection, as far as it says so much.
+// Takes the times of a TCP connection, as far as the kernel reports them.
 static void take_times(const void *from, size_t size, tlx_socket_traffic *to)
 {
     struct tcp_info info;
@@ -137,7 +137,7 @@ static void take_times(const void *from, size_t size, tlx_socket_traffic *to)
     if (size < offsetof(struct tcp_info, tcpi_bytes_sent) + sizeof info.tcpi_bytes_sent ||
         info.tcpi_bytes_received == 0)
         return;
-    // Before the first byte the last one sent is that of the connection's beginning.
+    // Until the first byte is sent, tcpi_last_data_sent is the time of the connection's start.
     if (info.tcpi_bytes_sent == 0 || received < sent)
         to->unanswered = received;
     else if (received == sent)
@@ -219,7 +219,7 @@ static void take_inet(const struct nlmsghdr *message, int kind, tlx_socket_queue
         uint32_t memory[SK_MEMINFO_WMEM_QUEUED + 1];
         if (part->rta_type == INET_DIAG_SKMEMINFO && RTA_PAYLOAD(part) >= sizeof memory) {
             memcpy(memory, RTA_DATA(part), sizeof memory);
-            // As the kernel judges whether one can write (sk_stream_is_writeable).
+            // As the kernel decides whether a socket is writable (sk_stream_is_writeable).
             uint32_t queued = memory[SK_MEMINFO_WMEM_QUEUED], room = memory[SK_MEMINFO_SNDBUF];
             to->is_full = queued > room || room - queued < queued >> 1;
         }

@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// As linux/landlock.h of a kernel of version 6 of its interface has it, which headers of a libc may not know: what a kernel
-// does not know yet is not asked of it.
+// Copied from linux/landlock.h (ABI version 6), which the libc's headers may lack. Rights that the running kernel
+// does not know are not requested.
 
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
@@ -28,10 +28,10 @@
 #define FS_MAKE_DIR (1ull << 7)
 #define FS_MAKE_REG (1ull << 8)
 #define FS_VERSION_1 ((1ull << 13) - 1)
-#define FS_REFER (1ull << 13)     // 2
-#define FS_TRUNCATE (1ull << 14)  // 3
-#define FS_IOCTL_DEV (1ull << 15) // 5
-#define SCOPE_ALL 3ull            // 6: abstract Unix sockets and signals
+#define FS_REFER (1ull << 13)     // ABI 2
+#define FS_TRUNCATE (1ull << 14)  // ABI 3
+#define FS_IOCTL_DEV (1ull << 15) // ABI 5
+#define SCOPE_ALL 3ull            // ABI 6: abstract Unix sockets and signals
 #define FS_OF_FILES (FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE)
 
 struct ruleset {

@@ -46,7 +46,7 @@ static int family_of(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) < 0 ? -1 : family;
 }
 
-// The address, by kind; 0 for one that is none.
+// Builds the socket address; 0 if it is invalid.
 static socklen_t make_address(const tlx_bind_plan *plan, struct sockaddr_storage *storage)
 {
     memset(storage, 0, sizeof *storage);
@@ -97,7 +97,7 @@ static int set_options(int fd, const tlx_bind_plan *plan)
         return -1;
     if (plan->reuse_port && number(fd, SOL_SOCKET, SO_REUSEPORT, 1) < 0)
         return -1;
-    // IP_FREEBIND is for sockets of both versions.
+    // IP_FREEBIND applies to IPv4 and IPv6 sockets.
     if (plan->free_bind && is_ip && number(fd, IPPROTO_IP, IP_FREEBIND, 1) < 0)
         return -1;
     if (plan->transparent && is_ip &&
@@ -162,7 +162,7 @@ int tlx_copy_bound(int pidfd, int fd, const tlx_bind_plan *plan)
     int copy = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
     if (copy < 0)
         return -1;
-    // Connections that came in there have its address too.
+    // Accepted connections have the same local address.
     if (is_bound_there(copy, plan) && !is_connected(copy))
         return copy;
     close(copy);
@@ -190,7 +190,7 @@ int tlx_set_socket_option(int fd, int option, int value)
     case tlx_option_priority:
         return number(fd, SOL_SOCKET, SO_PRIORITY, value);
     case tlx_option_receive_buffer:
-        // Beyond the limit for everybody only with CAP_NET_ADMIN.
+        // The FORCE variants exceed the system's limit, but need CAP_NET_ADMIN.
         if (number(fd, SOL_SOCKET, SO_RCVBUFFORCE, value) == 0)
             return 0;
         return number(fd, SOL_SOCKET, SO_RCVBUF, value);
@@ -215,8 +215,8 @@ static __thread struct {
     gid_t *groups;
 } before;
 
-// It is off after each change of rights: without it there is no core of a torpord that the keeper ends. Of the process:
-// threads that act at once must all find what it was before the first of them.
+// setfsuid(2) clears the dumpable flag; without restoring it, a torpord that the keeper aborts leaves no core dump.
+// The original value is kept per process, since several threads may change credentials at once.
 static _Atomic int was_dumpable = -1;
 
 static void stay_dumpable(void)
@@ -225,7 +225,7 @@ static void stay_dumpable(void)
         prctl(PR_SET_DUMPABLE, 1);
 }
 
-// The system calls of their own: the library's setgroups() is for all threads.
+// Uses raw system calls: libc's setgroups() applies to all threads.
 int tlx_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t count)
 {
     int unknown = -1;
@@ -241,7 +241,8 @@ int tlx_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t cou
     int error = 0;
     if ((before.group_count > 0 || count > 0) && syscall(SYS_setgroups, count, groups) < 0)
         error = errno;
-    // The group first, while it may be changed. What was refused is seen by asking for what there cannot be.
+    // The group first, while this thread may still change it. setfsuid and setfsgid report no error, so an invalid id
+    // queries the value.
     before.group = (uint32_t)setfsgid(group);
     before.user = (uint32_t)setfsuid(user);
     if ((uint32_t)setfsgid((gid_t)-1) != group || (uint32_t)setfsuid((uid_t)-1) != user)
@@ -291,7 +292,7 @@ int tlx_tcp_backlog(int fd, uint32_t *waiting, uint32_t *most)
     memset(&info, 0, sizeof info);
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0)
         return -1;
-    // Of a socket that listens these say otherwise than their names (tcp_get_info() of the kernel).
+    // For a listening socket these fields have another meaning than their names (the kernel's tcp_get_info()).
     *waiting = info.tcpi_unacked;
     *most = info.tcpi_sacked;
     return 0;

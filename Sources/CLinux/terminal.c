@@ -79,7 +79,7 @@ void tlx_take_signal(int signo) {
     sigemptyset(&one);
     sigaddset(&one, signo);
     raise(signo);
-    // It acts here, for a stop until somebody continues the process.
+    // The signal takes effect here; after a stop, this returns when the process is continued.
     sigprocmask(SIG_UNBLOCK, &one, &mask);
     sigprocmask(SIG_SETMASK, &mask, NULL);
     sigaction(signo, &before, NULL);

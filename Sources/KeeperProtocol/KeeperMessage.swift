@@ -17,41 +17,41 @@ public enum KeeperMessage: Sendable {
     case names(next: UInt32, [String])
     case refused(errno: Int32)
     case held(HeldPart)
-    /// From a newer keeper.
+    /// A message type of a newer keeper.
     case unknown(type: UInt32)
 
-    /// What the keeper says first.
+    /// The keeper's first message.
     public struct Welcome: Hashable, Sendable {
-        /// The version of the protocol that it speaks.
+        /// Its protocol version.
         public var version: UInt32
         /// How many torpords this keeper has started.
         public var instance: UInt32
-        /// After how long without a beat of the loop torpord is ended; 0: never.
+        /// The timeout of the watchdog, which ends torpord if its loop hangs; 0: no watchdog.
         public var watchMilliseconds: UInt32
-        /// A service manager started the keeper, so messages to it make sense.
+        /// Whether a service manager started the keeper, so that messages to it make sense.
         public var isUnderManager: Bool
-        /// RLIMIT_NOFILE that apps get unless their plan says otherwise.
+        /// RLIMIT_NOFILE of apps, unless their plan sets it.
         public var appDescriptorLimit: UInt64
-        /// The number of the keeper itself.
+        /// The keeper's pid.
         public var keeperPid: Int32
-        /// The program on disk failed: this torpord is the one that worked before.
+        /// The program on disk failed, so this torpord is the one that worked before.
         public var isFallback: Bool
-        /// The version of the state that the keeper leaves when it executes itself.
+        /// The version of the state that the keeper writes before it executes itself.
         public var resumeVersion: UInt32
-        /// It opens files of a launch by their paths.
+        /// Whether it can open a launch's files by path.
         public var opensFiles: Bool
     }
 
-    /// Some of all that is held; the descriptors come beside it in the same order.
+    /// A part of all held descriptors, which accompany it in the same order.
     public struct HeldPart: Hashable, Sendable {
-        /// The name with which the next part begins.
+        /// The index of the name that the next part starts with.
         public var nextName: UInt32
-        /// How many of its descriptors were told already; 0 and 0 at the end.
+        /// How many of that name's descriptors were already sent; both are 0 at the end.
         public var nextOffset: UInt32
-        /// Each name with how many of its descriptors are here.
+        /// The names in this part, with the number of descriptors of each.
         public var names: [Name]
 
-        /// A name and a number of descriptors.
+        /// A name and its number of descriptors in this part.
         public struct Name: Hashable, Sendable {
             /// The name.
             public var name: String
@@ -62,25 +62,25 @@ public enum KeeperMessage: Sendable {
 
     /// A process that the keeper launched or adopted.
     public struct ProcessRecord: Hashable, Sendable {
-        /// Its place in the keeper's table.
+        /// Its index in the keeper's table.
         public var slot: UInt32
-        /// How often that place was used, so that a late message is not taken for another process.
+        /// How often that slot was used, so that a late message is not attributed to another process.
         public var generation: UInt32
-        /// The number of the process.
+        /// The pid.
         public var pid: Int32
-        /// Which run of the app, counted from 1.
+        /// The run of the app, counted from 1.
         public var incarnation: UInt32
-        /// When it started, in clock ticks after boot.
+        /// Start time in clock ticks since boot.
         public var startTime: UInt64
-        /// Its exec has not been heard of yet.
+        /// Its exec is not reported yet.
         public var isLaunching: Bool
-        /// It ends with torpord.
+        /// The keeper kills it when torpord dies.
         public var isHelper: Bool
-        /// Somebody else launched it (`TORPOR_KEEPER_ADOPT`).
+        /// Another program launched it (`TORPOR_KEEPER_ADOPT`).
         public var isAdopted: Bool
-        /// How it ended and what it used.
+        /// Its exit and resource usage.
         public var end: End
-        /// Where its launch failed, if it failed while torpord was away; 0 otherwise.
+        /// The stage at which its launch failed, if that happened while torpord was not running; else 0.
         public var failedStage: UInt32
         /// The error of that stage.
         public var failedErrno: Int32
@@ -88,43 +88,43 @@ public enum KeeperMessage: Sendable {
         public var app: String
     }
 
-    /// How a process ended and what it used.
+    /// A process's exit and resource usage.
     public struct End: Hashable, Sendable {
-        /// CLD_EXITED 1, CLD_KILLED 2, CLD_DUMPED 3; 0 while it lives, and when nobody can tell.
+        /// CLD_EXITED 1, CLD_KILLED 2, CLD_DUMPED 3; 0 while it lives, or if unknown.
         public var code: Int32
-        /// The exit status, or the number of the signal.
+        /// The exit status, or the signal's number.
         public var status: Int32
-        /// Processor time in its own code, in microseconds.
+        /// User time in microseconds.
         public var userMicroseconds: UInt64
-        /// Processor time in the kernel, in microseconds.
+        /// System time in microseconds.
         public var systemMicroseconds: UInt64
-        /// The most memory it had at a time, in bytes.
+        /// Peak resident memory in bytes.
         public var maxResidentBytes: UInt64
     }
 
-    /// A process that nobody launched here.
+    /// A process that the keeper did not launch: a descendant of an app.
     public struct OrphanWire: Hashable, Sendable {
-        /// Counts orphans, so that one can be acknowledged.
+        /// The number of the orphan, with which it is acknowledged.
         public var sequence: UInt64
-        /// The number of the process.
+        /// The pid.
         public var pid: Int32
         /// The session it was in.
         public var session: Int32
-        /// When it started, in clock ticks after boot.
+        /// Start time in clock ticks since boot.
         public var startTime: UInt64
-        /// How it ended and what it used.
+        /// Its exit and resource usage.
         public var end: End
         /// The name of the app.
         public var app: String?
-        /// Which run of the app, counted from 1.
+        /// The run of the app, counted from 1.
         public var incarnation: UInt32
         /// The first 15 bytes of its name.
         public var command: String
-        /// The last 127 bytes of its cgroup v2 path, empty without one.
+        /// The last 127 bytes of its cgroup v2 path; empty if it has none.
         public var cgroup: String
     }
 
-    /// Reads a message; nil when it is too short for what it says it is.
+    /// Decodes a message; nil if it is too short for its type.
     public static func decode(_ message: [UInt8]) -> (id: UInt32, message: KeeperMessage)? {
         message.withUnsafeBytes { raw in
             func load<Value: BitwiseCopyable>(_ type: Value.Type) -> Value? {

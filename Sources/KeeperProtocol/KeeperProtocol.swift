@@ -2,29 +2,29 @@
 
 import CKeeperProtocol
 
-/// What both sides agreed on; the meaning of each is in `torpor_keeper_protocol.h`.
+/// Limits and names of the protocol; `torpor_keeper_protocol.h` explains them.
 public enum KeeperProtocol {
     /// The version that this side speaks.
     public static let version: UInt32 = 2
-    /// Descriptors that fit into one message (SCM_MAX_FD of Linux).
+    /// Maximum of descriptors in a message (SCM_MAX_FD of Linux).
     public static let descriptorLimit = 253
-    /// Bytes of a launch message at most.
+    /// Maximum size of a launch message in bytes.
     public static let planLimit = 192 * 1024
-    /// Arguments, and environment entries, at most.
+    /// Maximum number of arguments, and of environment entries.
     public static let stringLimit = 8192
-    /// Bytes of an app's name at most.
+    /// Maximum length of an app's name in bytes.
     public static let appNameLimit = 63
-    /// Bytes of the name of held descriptors at most.
+    /// Maximum length of the name of held descriptors in bytes.
     public static let heldNameLimit = Int(TORPOR_KEEPER_NAME_BYTES) - 1
-    /// Bytes of a text for the service manager at most.
+    /// Maximum length of a text for the service manager in bytes.
     public static let managerTextLimit = 8192
-    /// Bytes of any message from the keeper at most.
+    /// Maximum size of a message from the keeper in bytes.
     public static let replyLimit = 32 * 1024
-    /// Launches that may wait for their exec at one time.
+    /// Maximum number of launches whose exec is not reported yet.
     public static let launchesInFlight = 256
-    /// Where the number of the socket stands.
+    /// The variable with the number of torpord's socket.
     public static let socketVariable = "TORPOR_KEEPER_FD"
-    /// Where the keeper's pid stands.
+    /// The variable with the keeper's pid.
     public static let pidVariable = "TORPOR_KEEPER_PID"
 }
 
@@ -45,7 +45,7 @@ public enum KeeperRequest: Hashable, Sendable {
     case settled
     case rest
 
-    /// The message as it goes over the socket; `id` comes back in the answer.
+    /// The message in wire format; the answer repeats `id`.
     public func encoded(id: UInt32) -> [UInt8] {
         switch self {
         case .hello(let version): head(TORPOR_KEEPER_HELLO, id) + bytes(version)

@@ -2,53 +2,53 @@
 
 import CKeeperProtocol
 
-/// The wire form of a launch. Descriptors are numbers in this process; they go beside the message in the order of
+/// A launch in wire format. Descriptors are numbers in this process; they accompany the message in the order of
 /// `descriptors`.
 public struct LaunchRequest: Sendable {
     /// The name of the app.
     public var app = ""
-    /// Which run of the app, counted from 1.
+    /// The run of the app, counted from 1.
     public var incarnation: UInt32 = 0
     /// The absolute path of the program.
     public var executable = ""
-    /// The arguments, the program's name first.
+    /// The arguments, starting with the program's name.
     public var arguments: [String] = []
     /// The whole environment as `K=V`.
     public var environment: [String] = []
     /// The working directory; nil: the keeper's.
     public var directory: String?
-    /// Whom it runs as; nil: as the keeper.
+    /// The user to run as; nil: the keeper's.
     public var user: (uid: UInt32, gid: UInt32, groups: [UInt32])?
     /// The file mode mask; nil: the keeper's.
     public var umask: UInt32?
     /// The nice value; nil: the keeper's.
     public var nice: Int32?
-    /// What goes to oom_score_adj; nil: the keeper's.
+    /// The value of oom_score_adj; nil: the keeper's.
     public var oomScoreAdjust: Int32?
-    /// Resource limits by their numbers of setrlimit(2).
+    /// Resource limits by their RLIMIT numbers (setrlimit(2)).
     public var limits: [(resource: Int32, soft: UInt64, hard: UInt64)] = []
     /// Standard input, output and error; negative: /dev/null.
     public var standard: (Int32, Int32, Int32) = (-1, -1, -1)
-    /// The absolute path of what standard input is instead, opened by the process itself: with the keeper's rights where
-    /// only root and the keeper's user can have led it anywhere, else as the user that it runs as.
+    /// The absolute path of a file to use as standard input instead. The child opens it: with the keeper's rights if
+    /// only root and the keeper's user can have created the path's components, else as the user it runs as.
     public var inputFile: String?
-    /// Likewise of standard error, which is made where it is not there, and written to at its end.
+    /// The same for standard error; the file is created if necessary and appended to.
     public var errorFile: String?
     /// Descriptors that become 3, 4 and so on.
     public var passed: [Int32] = []
-    /// A descriptor of the cgroup directory it is born into.
+    /// A descriptor of the cgroup directory to start it in.
     public var cgroup: Int32?
-    /// LISTEN_PID is set in the child.
+    /// Whether the child sets LISTEN_PID to its pid.
     public var setListenPid = false
-    /// WATCHDOG_PID is set in the child.
+    /// Whether the child sets WATCHDOG_PID to its pid.
     public var setWatchdogPid = false
-    /// It ends with torpord.
+    /// Whether the keeper kills it when torpord dies.
     public var isHelper = false
 
-    /// An empty one.
+    /// Creates an empty request.
     public init() {}
 
-    /// Why a plan cannot be sent.
+    /// Why a request cannot be sent.
     public enum Refusal: Error, Hashable, CustomStringConvertible {
         case name(String)
         case noArguments
@@ -56,7 +56,7 @@ public struct LaunchRequest: Sendable {
         case tooLarge(bytes: Int)
         case tooMany(what: String, count: Int, limit: Int)
 
-        /// A sentence for people.
+        /// A sentence for users.
         public var description: String {
             switch self {
             case .name(let name):
@@ -71,12 +71,12 @@ public struct LaunchRequest: Sendable {
         }
     }
 
-    /// The descriptors that must go beside the message.
+    /// The descriptors that accompany the message, in order.
     public var descriptors: [Int32] {
         [standard.0, standard.1, standard.2].filter { $0 >= 0 } + passed + (cgroup.map { [$0] } ?? [])
     }
 
-    /// The message. Throws what the keeper would refuse, before it has to.
+    /// The message in wire format. Throws for anything that the keeper would refuse.
     public func encoded(id: UInt32) throws(Refusal) -> [UInt8] {
         guard !app.isEmpty, app.utf8.count <= KeeperProtocol.appNameLimit else { throw .name(app) }
         guard !arguments.isEmpty else { throw .noArguments }
@@ -144,7 +144,7 @@ public struct LaunchRequest: Sendable {
         return all.reduce(0) { $1.0 ? $0 | UInt32($1.1.rawValue) : $0 }
     }
 
-    /// The child knows its pid only after the fork and must not allocate: it writes over ten zeros.
+    /// The child learns its pid only after the fork and must not allocate memory: it overwrites ten zeros.
     private var environmentWithRoomForPids: [String] {
         var result = environment
         for (wanted, name) in [(setListenPid, "LISTEN_PID="), (setWatchdogPid, "WATCHDOG_PID=")] where wanted {

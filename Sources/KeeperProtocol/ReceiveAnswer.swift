@@ -3,19 +3,19 @@
 import CKeeperProtocol
 public import SystemPackage
 
-/// What `torpor-keeper --receive` says of the descriptors that it opened.
+/// The answer of `torpor-keeper --receive` about the descriptors of one datagram.
 public struct ReceiveAnswer: Hashable, Sendable {
     /// Its size in bytes.
     public static let size = MemoryLayout<torpor_keeper_received>.size
 
-    /// No datagram could be read.
+    /// The error, if no datagram could be read.
     public let failure: Errno?
-    /// How many were refused, since their close could wait for whoever made them.
+    /// How many descriptors were dropped, since closing them may block.
     public let refused: Int
-    /// Some could not be opened, and which is not known.
+    /// Whether some descriptors could not be received; unknown which.
     public let isIncomplete: Bool
 
-    /// One from its message; nil when it is none.
+    /// Decodes a message; nil if it has another size.
     public init?(decoding bytes: [UInt8]) {
         guard bytes.count == Self.size else { return nil }
         let raw = bytes.withUnsafeBytes { $0.loadUnaligned(as: torpor_keeper_received.self) }

@@ -2,17 +2,17 @@
 
 import CKeeperProtocol
 
-/// What a torpord that lost its keeper leaves to the keeper that it becomes (torpor_keeper_resume.h): descriptors, and
-/// where the counting of torpords goes on.
+/// The state that a torpord that lost its keeper passes to the keeper it becomes (torpor_keeper_resume.h): held
+/// descriptors, and the counter of torpords.
 public struct ResumeState: Sendable {
-    /// How many torpords there were; the next one counts on.
+    /// How many torpords there were; the keeper continues to count from here.
     public var instance: UInt32
-    /// What apps get as RLIMIT_NOFILE, soft and hard; nil: what this process has.
+    /// RLIMIT_NOFILE of apps, soft and hard; nil: this process's.
     public var appDescriptorLimit: (soft: UInt64, hard: UInt64)?
-    /// Descriptors by name; the numbers must stay open across exec.
+    /// Descriptors by name. They must stay open across exec.
     public var held: [(name: String, descriptors: [Int32])]
 
-    /// All that there is to say.
+    /// Creates one from its parts.
     public init(
         instance: UInt32,
         appDescriptorLimit: (soft: UInt64, hard: UInt64)?,
@@ -23,8 +23,8 @@ public struct ResumeState: Sendable {
         self.held = held
     }
 
-    /// The state as the keeper reads it. Names that the keeper would refuse (empty, too long, a NUL in them), and
-    /// those without descriptors, are left out.
+    /// The state in the keeper's format. Names that the keeper would refuse (empty, too long, containing a NUL) and
+    /// those without descriptors are omitted.
     public func encoded() -> [UInt8] {
         let fitting = held.filter {
             !$0.name.isEmpty && $0.name.utf8.count <= KeeperProtocol.heldNameLimit && !$0.name.utf8.contains(0)
@@ -56,7 +56,7 @@ public struct ResumeState: Sendable {
         head.app_nofile_soft = appDescriptorLimit?.soft ?? 0
         head.app_nofile_hard = appDescriptorLimit?.hard ?? 0
         withUnsafeMutableBytes(of: &head.inherited) { inherited in
-            for index in inherited.indices { inherited[index] = 0xff }  // -1 each: none
+            for index in inherited.indices { inherited[index] = 0xff }  // -1: none
         }
         return bytes(head) + rest
     }

@@ -4,18 +4,18 @@ public import EventLoop
 import Linux
 import SystemBus
 
-/// What the login manager (systemd-logind, org.freedesktop.login1(5)) tells of the machine and of one of its sessions: that
-/// the machine is about to sleep, that it woke, that the session was locked or unlocked.
+/// Follows the login manager (systemd-logind, org.freedesktop.login1(5)): whether the machine is about to sleep or
+/// has woken, and whether a session is locked.
 ///
-/// Nothing here waits, and nothing is needed: where there is no bus or no logind, the machine never sleeps and no session
-/// is locked, as far as can be told. Either may come, go and come back at any time; what is the case is then asked anew.
+/// Nothing blocks and nothing is required: without a bus or logind, the machine counts as awake and the session as
+/// unlocked. Either may come and go at any time; the state is then queried again.
 public final class LoginManager {
-    /// What is followed.
+    /// What to follow.
     public let subject: Subject
-    /// Something of ``state`` is otherwise than before.
+    /// Called when ``state`` has changed.
     public var onChange: (() -> Void)?
 
-    /// What is the case.
+    /// The current state.
     public private(set) var state = State()
 
     let loop: EventLoop
@@ -25,7 +25,7 @@ public final class LoginManager {
     private var connectDelay = LoginManager.firstDelay
     private var connectedAt = Duration.zero
     private var slots: [BusSlot?] = []
-    /// logind's unique name: who else sends its signals is not listened to.
+    /// logind's unique name: signals of other senders are ignored.
     private(set) var owner: String?
     private var absenceTimer: TimerSource?
     private var sleep: SleepWatch?
@@ -38,55 +38,55 @@ public final class LoginManager {
     private static let busService = "org.freedesktop.DBus"
     private static let firstDelay = Duration.milliseconds(100)
     private static let longestDelay = Duration.seconds(30)
-    /// logind is back within this time when it is only started again; after that nobody says what is the case.
+    /// A restarted logind is back within this time; after that the state counts as unknown.
     static let absence = Duration.seconds(5)
 
-    /// What of logind is followed.
+    /// What to follow.
     public struct Subject: Hashable, Sendable {
-        /// Whether the machine sleeps.
+        /// Whether to follow the machine's sleep.
         public var sleep: Bool
-        /// Whether a session is locked; nil for none.
+        /// Whose lock to follow; nil for none.
         public var session: SessionChoice?
 
-        /// What is followed.
+        /// Creates one from its parts.
         public init(sleep: Bool, session: SessionChoice?) {
             self.sleep = sleep
             self.session = session
         }
 
-        /// Whether there is anything to follow.
+        /// Whether there is nothing to follow.
         public var isNothing: Bool { !sleep && session == nil }
     }
 
-    /// Which session.
+    /// Selects a session.
     public enum SessionChoice: Hashable, Sendable {
-        /// The one that logind takes for the display of this user: a graphical one before one on a terminal.
+        /// The session that logind reports as this user's display: a graphical one is preferred to a terminal.
         case user(UInt32)
-        /// The one in front at this seat.
+        /// The active session of this seat.
         case seat(String)
-        /// The one of this identifier.
+        /// The session with this id.
         case id(String)
     }
 
-    /// What is known.
+    /// The known state.
     public struct State: Hashable, Sendable {
-        /// Whether all of this was said by logind, or nobody has answered for five seconds: before that nothing follows
-        /// from it.
+        /// Whether logind has reported all of this, or has been missing for five seconds. Until then draw no
+        /// conclusions from it.
         public var isKnown = false
-        /// The machine is about to sleep, or sleeps; false again when it has woken.
+        /// The machine is about to sleep or sleeps; false again when it has woken.
         public var isAsleep = false
         /// The session is locked.
         public var isLocked = false
-        /// The session that is followed.
+        /// The id of the session that is followed.
         public var session: String?
 
-        /// Nothing is the case.
+        /// Awake and unlocked.
         public init(isKnown: Bool = false) { self.isKnown = isKnown }
     }
 
-    /// Begins to follow.
+    /// Starts to follow.
     ///
-    /// - Parameter address: a D-Bus address; the system's bus where nothing is said.
+    /// - Parameter address: a D-Bus address; nil: the system bus.
     public init(_ loop: EventLoop, _ subject: Subject, address: String? = nil) {
         self.loop = loop
         self.subject = subject
@@ -151,7 +151,7 @@ public final class LoginManager {
         guard name != owner, let connection else { return }
         owner = name
         if subject.sleep {
-            // What an earlier one was told to wait for, this one waits for as well.
+            // Keeps the earlier instance's inhibitor lock.
             sleep = SleepWatch(self, connection, keeping: sleep?.inhibitor)
         }
         if let choice = subject.session { session = SessionWatch(self, connection, choice) }
@@ -161,13 +161,13 @@ public final class LoginManager {
     private func disappeared() {
         guard owner != nil || state.isKnown else { return }
         owner = nil
-        // The inhibitor stays: logind finds it again when it is only started again.
+        // Keep the inhibitor lock: a restarted logind recognises it.
         sleep?.stop()
         session = nil
         missing()
     }
 
-    /// Nobody answers: if that stays so, nothing is the case.
+    /// logind is missing: if it stays so, reset the state.
     private func missing() {
         guard absenceTimer?.deadline == nil else { return }
         absenceTimer?.arm(after: Self.absence)
@@ -184,9 +184,9 @@ public final class LoginManager {
         owner != nil && (sleep?.isKnown ?? true) && (session?.isKnown ?? true)
     }
 
-    /// Something was said by logind.
+    /// logind has reported something.
     func changed() {
-        // What was the case stays so until all is known anew.
+        // Keep the previous state until everything is known again.
         guard isAnswered else { return }
         absenceTimer?.disarm()
         var new = State(isKnown: true)
@@ -202,20 +202,20 @@ public final class LoginManager {
         onChange?()
     }
 
-    /// Whether a message is logind's own.
+    /// Whether logind itself sent a message.
     func isFromLogind(_ message: BusMessage) -> Bool { owner != nil && message.sender == owner }
 
     // MARK: Sleep
 
-    /// When the machine sleeps whatever is said here; nil when it does not wait, or is not about to sleep.
+    /// When the machine will sleep in any case; nil if it does not wait, or is not about to sleep.
     public var sleepsAt: Duration? { sleep?.sleepsAt }
 
-    /// As far as this process is concerned the machine may sleep now.
+    /// Releases the inhibitor lock: this process no longer delays the sleep.
     public func letSleep() { sleep?.letSleep() }
 
     // MARK: For persons
 
-    /// How things stand, in half a sentence.
+    /// The state in half a sentence.
     public var description: String {
         guard owner != nil else { return connection?.isReady == true ? "not there" : "no bus" }
         var parts: [String] = []
@@ -230,10 +230,10 @@ public final class LoginManager {
         return parts.joined(separator: "; ")
     }
 
-    /// Whether there is a logind to follow.
+    /// Whether logind is present.
     public var isThere: Bool { owner != nil }
 
-    /// What is missing, in half a sentence; nil when nothing is.
+    /// What is missing, as half a sentence; nil if nothing is.
     public var trouble: String? {
         guard owner != nil else {
             let reason = connectTrouble.map { " (\($0))" } ?? ""

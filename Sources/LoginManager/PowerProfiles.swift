@@ -3,27 +3,27 @@
 public import EventLoop
 import SystemBus
 
-/// Whether the machine saves power: the profile that power-profiles-daemon, or what stands in for it, has in force
-/// (`ActiveProfile` is `power-saver`).
+/// Whether the machine saves power, by the active profile of power-profiles-daemon or a replacement (`ActiveProfile`
+/// is `power-saver`).
 ///
-/// As with ``LoginManager`` nothing here waits, and nothing is needed: where there is no bus or no such service, nobody
-/// says, and either may come and go at any time.
+/// As with ``LoginManager``, nothing blocks and nothing is required: without a bus or such a service the value is
+/// unknown, and either may come and go at any time.
 public final class PowerProfiles {
     private let property: BusProperty<Bool>
 
-    /// Whether the machine saves power; nil: nobody says.
+    /// Whether the machine saves power; nil: unknown.
     public var savesPower: Bool? { property.value }
-    /// ``savesPower`` is otherwise than before.
+    /// Called when ``savesPower`` has changed.
     public var onChange: (() -> Void)? {
         get { property.onChange }
         set { property.onChange = newValue }
     }
 
-    /// Begins to follow.
+    /// Starts to follow.
     ///
-    /// - Parameter address: a D-Bus address; the system's bus where nothing is said.
+    /// - Parameter address: a D-Bus address; nil: the system bus.
     public init(_ loop: EventLoop, address: String? = nil) {
-        // Its name since version 0.20, and the one before.
+        // The name since version 0.20, and the older one.
         let names = [
             ("org.freedesktop.UPower.PowerProfiles", "/org/freedesktop/UPower/PowerProfiles"),
             ("net.hadess.PowerProfiles", "/net/hadess/PowerProfiles"),

@@ -4,30 +4,30 @@ import EventLoop
 import Linux
 import SystemBus
 
-/// Finds the session that is meant, again whenever sessions come and go, and follows whether it is locked: by its
-/// `LockedHint`, which whoever draws the lock sets, and by the signals with which logind asks for locking.
+/// Finds the chosen session, again whenever sessions come and go, and follows whether it is locked: by its
+/// `LockedHint`, which the screen locker sets, and by logind's lock and unlock signals.
 final class SessionWatch {
     private unowned let manager: LoginManager
     private let connection: BusConnection
     private let choice: LoginManager.SessionChoice
 
-    /// Whether logind has said how it stands.
+    /// Whether logind has answered.
     private(set) var isKnown = false
     /// Whether the session is locked.
     private(set) var isLocked = false
-    /// The session's identifier; nil when there is none.
+    /// The session's id; nil if there is none.
     private(set) var name: String?
-    /// Why the session that was named is not followed. A user may well have none.
+    /// Why the chosen session is not followed. A user without a session is normal.
     private(set) var trouble: String?
 
     private var arrivals: [BusSlot?] = []
-    /// The question under way.
+    /// The pending request.
     private var search: BusSlot?
-    /// The user or the seat of whom the session is.
+    /// The user or seat that the session belongs to.
     private var holder: (path: String, changes: BusSlot?)?
-    /// The session, and what is heard of it.
+    /// The session, and the subscriptions to it.
     private var followed: (path: String, slots: [BusSlot?])?
-    /// The question for its `LockedHint`.
+    /// The pending request for its `LockedHint`.
     private var hint: BusSlot?
 
     private static let session = "org.freedesktop.login1.Session"
@@ -64,7 +64,7 @@ final class SessionWatch {
         }
     }
 
-    /// The session that a property of a user or a seat names.
+    /// Finds the session that a property of a user or seat names.
     private func find(_ method: String, _ argument: BusArgument, _ interface: String, _ property: String) {
         search = call(method, argument) { [weak self] path in
             guard let self else { return }
@@ -138,7 +138,7 @@ final class SessionWatch {
     }
 
     private func locked(_ isLocked: Bool) {
-        // An answer that is on its way is older than this.
+        // A pending answer would be older than this signal.
         hint = nil
         self.isLocked = isLocked
         known()

@@ -4,7 +4,7 @@ import EventLoop
 import Linux
 import SystemBus
 
-/// Whether the machine sleeps, and the lock that makes it wait for us before it does (inhibitor locks of the kind `delay`,
+/// Follows the machine's sleep, and holds the inhibitor lock that delays it (type `delay`,
 /// https://systemd.io/INHIBITOR_LOCKS).
 final class SleepWatch {
     private unowned let manager: LoginManager
@@ -12,25 +12,26 @@ final class SleepWatch {
     private var slots: [BusSlot?] = []
     private var inhibition: BusSlot?
 
-    /// Whether logind has said how it stands.
+    /// Whether logind has answered.
     private(set) var isKnown = false
-    /// Between logind's word that the machine is about to sleep and that it has woken.
+    /// From logind's announcement of sleep until it reports that the machine has woken.
     private(set) var isAsleep = false
-    /// While this is open the machine waits, up to ``longestDelay``.
+    /// The lock: while it is open the machine delays sleep, up to ``longestDelay``.
     private(set) var inhibitor: Descriptor?
     /// `InhibitDelayMaxUSec`.
     private(set) var longestDelay: Duration?
-    /// Why the machine does not wait.
+    /// Why sleep is not delayed.
     private(set) var trouble: String?
-    /// When the machine sleeps whatever is said here.
+    /// When the machine will sleep in any case.
     private(set) var sleepsAt: Duration?
 
-    /// What logind does where its configuration says nothing (logind.conf(5)).
+    /// logind's default (logind.conf(5)).
     private static let usualDelay = Duration.seconds(5)
-    /// Lets go before logind loses its patience, and says so in the journal.
+    /// How long before logind's timeout to release the lock; logind reports a timeout in the journal.
     private static func margin(of delay: Duration) -> Duration { min(.milliseconds(250), delay / 10) }
 
-    /// Asks logind, and hears it. `keeping`: what an earlier instance of logind waits for, kept until this one waits too.
+    /// Queries and follows logind. `keeping`: the lock taken from an earlier instance of logind, kept until this one
+    /// has granted a new one.
     init(_ manager: LoginManager, _ connection: BusConnection, keeping inhibitor: Descriptor?) {
         self.manager = manager
         self.connection = connection
@@ -61,7 +62,7 @@ final class SleepWatch {
         slots.append(slot)
     }
 
-    /// Hears nothing any more, and keeps the machine waiting.
+    /// Stops following, but keeps the lock.
     func stop() {
         slots = []
         inhibition = nil
@@ -106,7 +107,7 @@ final class SleepWatch {
         }
     }
 
-    /// The machine may sleep. The next lock is taken when it has woken.
+    /// Releases the lock. The next one is taken when the machine has woken.
     func letSleep() {
         guard isAsleep else { return }
         sleepsAt = nil

@@ -2,20 +2,20 @@
 
 public import Linux
 
-/// The descriptors that an app has given into keeping (`FDSTORE=1`), given back at its next launch.
+/// The descriptors that an app has stored (`FDSTORE=1`) and gets back at its next launch.
 ///
-/// The order is that of their arrival, which is also the order at the launch: 3, 4, …
+/// They are ordered by arrival, which is also their order at the launch: 3, 4, …
 public struct FDStore {
-    /// A kept descriptor.
+    /// A stored descriptor.
     public struct Entry {
         /// Its name in `LISTEN_FDNAMES`.
         public let name: String
         /// The descriptor, close-on-exec here.
         public let descriptor: Descriptor
-        /// To be watched, and dropped when its other side closes (`FDPOLL=0` switches that off).
+        /// Watch it, and drop it when its peer closes (disabled by `FDPOLL=0`).
         public let poll: Bool
 
-        /// One from its parts.
+        /// Creates one from its parts.
         public init(name: String, descriptor: Descriptor, poll: Bool) {
             self.name = name
             self.descriptor = descriptor
@@ -23,29 +23,29 @@ public struct FDStore {
         }
     }
 
-    /// What a datagram changed.
+    /// The changes by a datagram.
     public struct Change {
-        /// Entries that are new: to be handed to the keeper, and watched if they say so.
+        /// New entries: pass them to the keeper, and watch them if `poll`.
         public var added: [Entry] = []
-        /// Entries that went: no longer to be watched or held.
+        /// Removed entries: stop watching and holding them.
         public var removed: [Entry] = []
-        /// What could not be done, a sentence each.
+        /// What failed, a sentence each.
         public var warnings: [String] = []
     }
 
-    /// The most descriptors kept for one app; systemd's service units choose theirs by FileDescriptorStoreMax=.
+    /// The maximum of descriptors stored for one app; systemd's equivalent is FileDescriptorStoreMax=.
     public static let limit = 100
 
-    /// How many may be kept: fewer than ``limit`` where the daemon itself may not open enough.
+    /// How many may be stored: fewer than ``limit`` if the daemon itself may not open enough.
     public var most = FDStore.limit
 
-    /// What is kept.
+    /// The stored descriptors.
     public private(set) var entries: [Entry] = []
 
     /// An empty store.
     public init() {}
 
-    /// A store as the keeper gave it back.
+    /// A store with the descriptors that the keeper returned.
     public init(restoring entries: [Entry]) {
         self.entries = Array(entries.prefix(FDStore.limit))
     }
@@ -53,7 +53,7 @@ public struct FDStore {
     /// The value of `LISTEN_FDNAMES`.
     public var names: String { entries.map(\.name).joined(separator: ":") }
 
-    /// What a message with its descriptors asks of the store. Descriptors that are not kept are closed by their owner.
+    /// Applies a message and its descriptors. The caller closes descriptors that were not stored.
     public mutating func apply(_ message: NotifyMessage, _ descriptors: [Descriptor]) -> Change {
         var change = Change()
         if message.fdStoreRemove, let name = message.fdName {
@@ -76,17 +76,17 @@ public struct FDStore {
         return change
     }
 
-    /// What became of a descriptor.
+    /// The result of adding a descriptor.
     public enum Outcome {
-        /// It is kept.
+        /// It was stored.
         case added(Entry)
-        /// The same open file is kept already.
+        /// The same open file is already stored.
         case duplicate
-        /// It is not kept, for this reason.
+        /// It was not stored, for this reason.
         case refused(String)
     }
 
-    /// Keeps a descriptor under a name.
+    /// Stores a descriptor under a name.
     public mutating func add(_ descriptor: Descriptor, name: String, poll: Bool) -> Outcome {
         guard FDName.isValid(name) else {
             return .refused("a descriptor cannot be named '\(name)': use printable ASCII without a colon")
@@ -101,27 +101,27 @@ public struct FDStore {
         return .added(entry)
     }
 
-    /// Drops all of that name.
+    /// Drops all with that name.
     public mutating func remove(named name: String) -> [Entry] {
         let removed = entries.filter { $0.name == name }
         entries.removeAll { $0.name == name }
         return removed
     }
 
-    /// What a purgeable descriptor's name begins with: its content may be dropped when memory is short.
+    /// The name prefix of purgeable descriptors: their content may be dropped when memory is short.
     public static let purgeablePrefix = "purgeable"
 
-    /// Whether there is something purgeable.
+    /// Whether a purgeable descriptor is stored.
     public var hasPurgeable: Bool { entries.contains { $0.name.hasPrefix(Self.purgeablePrefix) } }
 
-    /// Drops what is purgeable.
+    /// Drops all purgeable descriptors.
     public mutating func removePurgeable() -> [Entry] {
         let removed = entries.filter { $0.name.hasPrefix(Self.purgeablePrefix) }
         entries.removeAll { $0.name.hasPrefix(Self.purgeablePrefix) }
         return removed
     }
 
-    /// Drops one whose other side has closed.
+    /// Drops one whose peer has closed.
     public mutating func remove(_ entry: Entry) {
         entries.removeAll { $0.descriptor === entry.descriptor }
     }

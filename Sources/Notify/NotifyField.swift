@@ -1,70 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One assignment of a notification, as `sd_notify(3)` names them, and Torpor's own (docs/interfaces.md).
+/// One assignment of a notification, of `sd_notify(3)` or of Torpor's own (docs/interfaces.md).
 public enum NotifyField: Hashable, Sendable {
     /// `READY=1`: start-up, or a reload, is complete.
     case ready
-    /// `RELOADING=1`: the configuration is being read again; `MONOTONIC_USEC` stands beside it.
+    /// `RELOADING=1`: the app reloads its configuration; comes with `MONOTONIC_USEC`.
     case reloading
-    /// `MONOTONIC_USEC=`: CLOCK_MONOTONIC when the message was made, in microseconds.
+    /// `MONOTONIC_USEC=`: the time of the message, in microseconds of CLOCK_MONOTONIC.
     case monotonicUsec(UInt64)
     /// `STOPPING=1`: the app has begun to shut down.
     case stopping
-    /// `STATUS=`: one line that says how the app is.
+    /// `STATUS=`: the app's status in one line.
     case status(String)
-    /// `ERRNO=`: the errno of a failure.
+    /// `ERRNO=`: an errno that describes a failure.
     case errno(Int32)
     /// `BUSERROR=`: the D-Bus or Varlink name of a failure.
     case busError(String)
-    /// `EXIT_STATUS=`: the exit status to come.
+    /// `EXIT_STATUS=`: the coming exit status.
     case exitStatus(Int32)
-    /// `MAINPID=`: another process of the app is the main one now.
+    /// `MAINPID=`: the pid of the app's new main process.
     case mainPID(Int32)
     /// `WATCHDOG=1`: a heartbeat.
     case watchdogPing
-    /// `WATCHDOG=trigger`: the app asks to be treated as one that hangs.
+    /// `WATCHDOG=trigger`: the app asks to be treated as hanging.
     case watchdogTrigger
-    /// `WATCHDOG_USEC=`: the new interval of the watchdog, in microseconds.
+    /// `WATCHDOG_USEC=`: a new watchdog timeout, in microseconds.
     case watchdogUsec(UInt64)
-    /// `EXTEND_TIMEOUT_USEC=`: more time for the edge in flight, in microseconds from now.
+    /// `EXTEND_TIMEOUT_USEC=`: extends the timeout of the current state change, in microseconds from now.
     case extendTimeoutUsec(UInt64)
     /// `X_TORPOR_TASK_BEGIN=<name>`: a background task begins.
     case taskBegin(String)
-    /// `X_TORPOR_TASK_END=<name>`: a background task is over.
+    /// `X_TORPOR_TASK_END=<name>`: a background task ends.
     case taskEnd(String)
-    /// `X_TORPOR_SNAPSHOT=1`: the app shows something new in the background.
+    /// `X_TORPOR_SNAPSHOT=1`: the app has new content while in the background.
     case showsNew
-    /// `X_TORPOR_DONE=<message>`: a lifecycle message is answered.
+    /// `X_TORPOR_DONE=<message>`: the app has handled a lifecycle message.
     case done(String)
-    /// `FDSTORE=1`: keep the descriptors that come with this datagram.
+    /// `FDSTORE=1`: store the descriptors of this datagram.
     case fdStore
-    /// `FDSTOREREMOVE=1`: drop the kept descriptors named by `FDNAME`.
+    /// `FDSTOREREMOVE=1`: drop the stored descriptors named by `FDNAME`.
     case fdStoreRemove
-    /// `FDNAME=`: the name of the descriptors; valid as systemd has it.
+    /// `FDNAME=`: the name of the descriptors, by systemd's rules.
     case fdName(String)
-    /// `FDPOLL=0` (false): keep them even when their other side has closed.
+    /// `FDPOLL=0` (false): keep them even if their peer has closed.
     case fdPoll(Bool)
-    /// `BARRIER=1`: close the descriptor that came along once everything before it was handled.
+    /// `BARRIER=1`: close the accompanying descriptor once everything before it was handled.
     case barrier
-    /// Anything else, kept as it came.
+    /// Anything else, unchanged.
     case unknown(key: String, value: String)
 }
 
-/// A datagram of an app, read: its fields in order, and a sentence for each line that could not be.
+/// A parsed datagram: its fields in order, and a sentence for each line that could not be parsed.
 public struct NotifyMessage: Hashable, Sendable {
-    /// The largest datagram that is read, in bytes; systemd's own limit is 4,096.
+    /// The maximum size of a datagram in bytes; systemd's limit is 4,096.
     public static let maximumLength = 65_536
-    /// More lines than this in one datagram are left unread.
+    /// The maximum number of lines that are parsed.
     public static let maximumFields = 1_024
-    /// A status, a name or an unknown value longer than this is cut, in bytes.
+    /// Longer statuses, names and unknown values are truncated to this many bytes.
     public static let maximumText = 4_096
 
-    /// What the datagram said, in order.
+    /// The fields in order.
     public var fields: [NotifyField]
-    /// What was wrong with it, a sentence each; the rest of the datagram counts all the same.
+    /// What was wrong with it, a sentence each; the other fields are still valid.
     public var warnings: [String]
 
-    /// A message made by hand.
+    /// Creates one from its parts.
     public init(fields: [NotifyField] = [], warnings: [String] = []) {
         self.fields = fields
         self.warnings = warnings
@@ -72,9 +72,9 @@ public struct NotifyMessage: Hashable, Sendable {
 
     private static let heartbeat = Array("WATCHDOG=1".utf8)
 
-    /// Reads a datagram. Never traps: what cannot be read becomes a warning.
+    /// Parses a datagram. Never traps: what cannot be parsed becomes a warning.
     public init(parsing bytes: [UInt8]) {
-        // By far the most frequent of all.
+        // By far the most frequent message.
         if bytes == Self.heartbeat {
             self.init(fields: [.watchdogPing], warnings: [])
             return
@@ -86,21 +86,21 @@ public struct NotifyMessage: Hashable, Sendable {
 }
 
 extension NotifyMessage {
-    /// `READY=1` is in it.
+    /// Whether it contains `READY=1`.
     public var ready: Bool { fields.contains(.ready) }
-    /// `RELOADING=1` is in it.
+    /// Whether it contains `RELOADING=1`.
     public var reloading: Bool { fields.contains(.reloading) }
-    /// `STOPPING=1` is in it.
+    /// Whether it contains `STOPPING=1`.
     public var stopping: Bool { fields.contains(.stopping) }
-    /// `BARRIER=1` is in it.
+    /// Whether it contains `BARRIER=1`.
     public var barrier: Bool { fields.contains(.barrier) }
-    /// `FDSTORE=1` is in it.
+    /// Whether it contains `FDSTORE=1`.
     public var fdStore: Bool { fields.contains(.fdStore) }
-    /// `FDSTOREREMOVE=1` is in it.
+    /// Whether it contains `FDSTOREREMOVE=1`.
     public var fdStoreRemove: Bool { fields.contains(.fdStoreRemove) }
-    /// `WATCHDOG=1` is in it.
+    /// Whether it contains `WATCHDOG=1`.
     public var watchdogPing: Bool { fields.contains(.watchdogPing) }
-    /// `WATCHDOG=trigger` is in it.
+    /// Whether it contains `WATCHDOG=trigger`.
     public var watchdogTrigger: Bool { fields.contains(.watchdogTrigger) }
 
     /// `MONOTONIC_USEC`, microseconds of CLOCK_MONOTONIC.
@@ -121,10 +121,10 @@ extension NotifyMessage {
     }
     /// `FDNAME`.
     public var fdName: String? { first { if case .fdName(let value) = $0 { value } else { nil } } }
-    /// `FDPOLL`: false only if it was switched off.
+    /// `FDPOLL`; true by default.
     public var fdPoll: Bool { first { if case .fdPoll(let value) = $0 { value } else { nil } } ?? true }
 
-    /// As systemd does: of a key that comes twice the first counts.
+    /// The first occurrence of a key counts, as in systemd.
     private func first<Value>(_ pick: (NotifyField) -> Value?) -> Value? {
         for field in fields {
             if let value = pick(field) { return value }

@@ -2,12 +2,12 @@
 
 import WireText
 
-/// The parser of `sd_notify(3)` datagrams: `KEY=value` lines between newlines.
+/// The parser of `sd_notify(3)` datagrams: `KEY=value` lines.
 struct NotifyReader {
     private(set) var fields: [NotifyField] = []
     private(set) var warnings: [String] = []
 
-    /// What a warning quotes of a bad line, in bytes.
+    /// How many bytes of a bad line a warning quotes.
     private static let quoted = 64
     private static let maximumWarnings = 16
 
@@ -17,7 +17,7 @@ struct NotifyReader {
             warn("the datagram is longer than \(NotifyMessage.maximumLength) bytes: its end was not read")
             bytes = bytes.prefix(NotifyMessage.maximumLength)
         }
-        // Some clients send the terminator of their C string along.
+        // Some clients include the NUL of their C string.
         while bytes.last == 0 { bytes.removeLast() }
         var lines = 0
         for line in bytes.split(separator: UInt8(ascii: "\n")) {
@@ -97,9 +97,9 @@ struct NotifyReader {
         }
     }
 
-    /// As long as a task's name may be, in bytes.
+    /// The maximum length of a task's name, in bytes.
     private static let longestName = 128
-    /// 2^63 microseconds: more does not fit a Duration's arithmetic, and nobody means it.
+    /// 2^63 microseconds: more would overflow a Duration's arithmetic, and is not meant seriously.
     private static let longest = UInt64(Int64.max)
 
     private mutating func flag(_ field: NotifyField, _ key: String, _ value: String) {
@@ -149,7 +149,7 @@ struct NotifyReader {
     private mutating func cut(_ value: String, _ key: String) -> String {
         guard value.utf8.count > NotifyMessage.maximumText else { return value }
         warn("\(shown(key)) is longer than \(NotifyMessage.maximumText) bytes: cut")
-        // Decoding repairs a character that was cut in two.
+        // Decoding replaces a character that was cut in two.
         return String(wire: value.utf8.prefix(NotifyMessage.maximumText))
     }
 
@@ -161,7 +161,7 @@ struct NotifyReader {
         "'" + shown(String(wire: line.prefix(NotifyReader.quoted))) + "'"
     }
 
-    /// Control characters must not reach a terminal by way of a warning.
+    /// A warning must not pass control characters to a terminal.
     private func shown(_ value: String) -> String {
         var result = ""
         for scalar in value.unicodeScalars.prefix(NotifyReader.quoted) {
@@ -174,10 +174,10 @@ struct NotifyReader {
 
 /// The names of `$LISTEN_FDNAMES`.
 public enum FDName {
-    /// What a descriptor is called that came without a name (sd_pid_notify_with_fds(3)).
+    /// The name of a descriptor stored without one (sd_pid_notify_with_fds(3)).
     public static let unnamed = "stored"
 
-    /// As systemd's `fdname_is_valid`: printable ASCII, no colon, at most 255 characters; empty is allowed.
+    /// Like systemd's `fdname_is_valid`: printable ASCII, no colon, at most 255 characters; may be empty.
     public static func isValid(_ name: String) -> Bool {
         name.utf8.count <= 255 && name.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7f && $0 != UInt8(ascii: ":") }
     }

@@ -2,51 +2,52 @@
 
 public import Linux
 
-/// A socket of an app could not be made; the description is a sentence that says what to do.
+/// An app's socket could not be created; the description is a sentence that says what to do.
 public struct NotifySocketError: Error, CustomStringConvertible {
     /// The sentence.
     public let description: String
 }
 
-/// Room for the longest datagram that is read.
+/// A buffer for the longest datagram.
 public final class DatagramBuffer {
     var bytes = [UInt8](repeating: 0, count: NotifyMessage.maximumLength)
 
-    /// Room of its own.
+    /// Allocates the buffer.
     public init() {}
 }
 
 /// The socket behind one app's `NOTIFY_SOCKET`.
 ///
-/// Never blocks. Descriptors that come are not opened here: the close of one may wait for whoever made it.
+/// Never blocks. Received descriptors are not opened here, since closing one may block on the process that provides
+/// it.
 public final class NotifySocket {
-    /// A datagram, and who sent it.
+    /// A datagram and its sender.
     public struct Received {
-        /// What it said; its warnings also name what was lost on the way.
+        /// Its content; the warnings also report what was truncated.
         public var message: NotifyMessage
-        /// The sender by the kernel's word: pid, uid, gid. The pid is 0 for a sender of another pid namespace.
+        /// The sender's pid by the kernel; 0 if it is in another pid namespace.
         public var pid: Int32
-        /// The sender's user.
+        /// The sender's uid.
         public var uid: UInt32
-        /// The sender's group.
+        /// The sender's gid.
         public var gid: UInt32
-        /// Whether descriptors came along.
+        /// Whether it carries descriptors.
         public var hasDescriptors: Bool
     }
 
-    /// The path, for `NOTIFY_SOCKET`.
+    /// The value of `NOTIFY_SOCKET`.
     public var path: String { place.text }
-    /// To be watched for reading.
+    /// The descriptor to watch for reading.
     public let descriptor: Descriptor
     private let place: SharedPath
     private let buffer: DatagramBuffer
 
-    /// Binds the socket, replacing one that was left there.
+    /// Binds the socket, replacing an old one.
     ///
-    /// The mode is wide by default, since an app may give up its user before it speaks: who is heard is decided by
-    /// the credentials of each datagram. `owner` needs root.
+    /// The default mode lets every user write, since an app may change its user before it notifies; each datagram is
+    /// accepted or refused by its credentials. `owner` needs root.
     ///
-    /// All sockets of one thread can share a `buffer`.
+    /// All sockets of one thread may share a `buffer`.
     public init(
         path place: SharedPath,
         mode: UInt32 = 0o666,
@@ -75,16 +76,15 @@ public final class NotifySocket {
         }
     }
 
-    /// Goes on with a socket that an earlier daemon bound at `path`, as the keeper gives it back.
+    /// Takes over the socket that an earlier daemon bound at `path`, from the keeper.
     public init(taking descriptor: Descriptor, path place: SharedPath, buffer: DatagramBuffer) {
         self.place = place
         self.descriptor = descriptor
         self.buffer = buffer
     }
 
-    /// The next datagram, or nil if none waits. It stays in the socket until ``drop()``: what it says is not lost with a
-    /// daemon that dies before it has acted on it, and the next one reads it again. A datagram without credentials is
-    /// dropped at once.
+    /// The next datagram; nil if there is none. It stays queued until ``drop(_:)``, so that the next daemon reads it
+    /// again if this one dies before acting on it. A datagram without credentials is dropped at once.
     public func peek() -> Received? {
         while let datagram = look() {
             guard let sender = datagram.sender else {
@@ -106,13 +106,13 @@ public final class NotifySocket {
         return nil
     }
 
-    // With no room for descriptors the kernel says that there are some.
+    // Without room for descriptors, the kernel only reports that there are some (MSG_CTRUNC).
     private func look() -> ReceivedMessage? {
         let found = try? Sockets.receive(descriptor.raw, into: &buffer.bytes, maximumDescriptors: 0, leaving: true)
         return found ?? nil
     }
 
-    /// Takes away the datagram that was peeked at. What came along is let go of, unopened.
+    /// Drops the datagram that was peeked. Its descriptors are discarded unopened.
     public func drop(_ received: Received) { drop(withDescriptors: received.hasDescriptors) }
 
     private func drop(withDescriptors: Bool) {
@@ -123,7 +123,7 @@ public final class NotifySocket {
         }
     }
 
-    /// The next datagram, taken away; nil if none waits.
+    /// Receives the next datagram; nil if there is none.
     public func receive() -> Received? {
         guard let received = peek() else { return nil }
         drop(received)

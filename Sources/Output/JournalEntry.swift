@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An entry of systemd's journal in its native protocol (https://systemd.io/JOURNAL_NATIVE_PROTOCOL): one datagram, in
-/// which a field is `NAME=value` and a newline, or, for a value with newlines in it, the name, a newline, the value's
-/// size as 64 bits (little-endian), the value and a newline.
+/// An entry of systemd's journal in its native protocol (https://systemd.io/JOURNAL_NATIVE_PROTOCOL): one datagram. A
+/// field is `NAME=value` and a newline or, if the value contains newlines: the name, a newline, the value's size in
+/// 64 bits (little-endian), the value and a newline.
 public struct JournalEntry {
-    /// What is sent.
+    /// The encoded entry.
     public private(set) var bytes: [UInt8] = []
 
-    /// An entry with its sentence and its priority, that of syslog(3): 7 is debug, 6 info, 3 an error.
+    /// Creates an entry with a message and a priority of syslog(3): 7 is debug, 6 info, 3 error.
     public init(message: String, priority: Int) {
         bytes.reserveCapacity(512)
         add("MESSAGE", message)
         add("PRIORITY", "\(priority)")
     }
 
-    /// Adds a field. One whose name the journal would not take is left out: its entry counts all the same.
+    /// Adds a field. A field whose name the journal would refuse is skipped; the entry remains valid.
     public mutating func add(_ name: String, _ value: String) {
         guard Self.isName(name) else { return }
         bytes += name.utf8
@@ -29,7 +29,7 @@ public struct JournalEntry {
         bytes.append(UInt8(ascii: "\n"))
     }
 
-    /// Whether a sender may use the name: capitals, digits and underscores, none of the latter two first, at most 64.
+    /// Whether a sender may use this name: capitals, digits and underscores, starting with a capital, at most 64.
     static func isName(_ name: String) -> Bool {
         guard let first = name.utf8.first, name.utf8.count <= 64 else { return false }
         let capitals = UInt8(ascii: "A")...UInt8(ascii: "Z")

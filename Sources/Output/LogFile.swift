@@ -2,16 +2,17 @@
 
 public import Linux
 
-/// When a log is rotated and what is kept of it.
+/// When a log is rotated, and which files are kept.
 public struct LogLimits: Hashable, Sendable {
-    /// `log_max_size`: a file is rotated before it grows beyond this, in bytes (time stamps come on top); nil: never.
+    /// `log_max_size`: the size in bytes (without time stamps) beyond which a file is rotated; nil: unlimited.
     public var maxSize: UInt64?
-    /// `log_max_files`: rotated files that are kept beside the current one, `.1` the newest.
+    /// `log_max_files`: the number of rotated files to keep; `.1` is the newest.
     public var maxFiles: Int
-    /// `log_max_age`: a file whose first line is older is rotated, a rotated one last written before is removed.
+    /// `log_max_age`: a file is rotated when its first line is older than this; a rotated file is removed when its
+    /// last write is.
     public var maxAge: Duration?
 
-    /// Limits; the defaults are those of the configuration.
+    /// Creates limits; the defaults are those of the configuration.
     public init(maxSize: UInt64? = 10 << 20, maxFiles: Int = 5, maxAge: Duration? = nil) {
         self.maxSize = maxSize
         self.maxFiles = max(0, maxFiles)
@@ -19,30 +20,30 @@ public struct LogLimits: Hashable, Sendable {
     }
 }
 
-/// One app's log file: lines with time stamps at its end, rotation, and what happens when the disk fails.
+/// One app's log file: appends time-stamped lines, rotates files, and handles disk errors.
 ///
-/// A failure is reported once; output is then dropped and counted, and tried again at intervals. When writing works
-/// again a line in the log says how much is missing, and that is reported too.
+/// An error is reported once; from then on output is dropped and counted, with retries at intervals. When writing
+/// works again, a line in the log says how much is missing, which is reported too.
 public final class LogFile {
-    /// The current file; rotated ones are `path.1`, `path.2` …
+    /// The path of the current file; rotated ones are `path.1`, `path.2` …
     public let path: String
-    /// When it is rotated.
+    /// The limits for rotation.
     public var limits: LogLimits
-    /// Called with a sentence when writing begins to fail, and when it works again.
+    /// Called with a sentence when writing starts to fail, and when it works again.
     public var onTrouble: ((String) -> Void)?
-    /// Bytes of output that were dropped since this object was made.
+    /// Total bytes of dropped output.
     public private(set) var droppedBytes: UInt64 = 0
-    /// What fails at present.
+    /// The current error.
     public private(set) var failure: Errno?
 
-    /// How long a failing file is left alone before it is tried again.
+    /// The time between retries after an error.
     static let retryInterval: Duration = .milliseconds(250)
 
     private let permissions: UInt32
     private var file: Descriptor?
     private var identity: (device: UInt64, inode: UInt64) = (0, 0)
     private var length: UInt64 = 0
-    /// The last line has no newline yet: what follows belongs to it.
+    /// The last line has no newline yet, so the next output continues it.
     private var lineOpen = false
     /// The time of the first line, microseconds since 1970.
     private var began: Int64?
@@ -50,18 +51,18 @@ public final class LogFile {
     private var droppedNow: UInt64 = 0
     private var rotationFailed = false
 
-    /// A log at a path; nothing is opened before the first line.
+    /// A log at a path; the file is opened for the first line.
     public init(path: String, limits: LogLimits = LogLimits(), permissions: UInt32 = 0o640) {
         self.path = path
         self.limits = limits
         self.permissions = permissions
     }
 
-    /// Where the next line will be written.
+    /// The position of the next write.
     var position: (device: UInt64, inode: UInt64, length: UInt64) { (identity.device, identity.inode, length) }
 
-    /// Makes ready for a batch of so many bytes: opens, looks whether the file is still there, rotates.
-    /// False while the file cannot be written to.
+    /// Prepares for a batch of `count` bytes: opens or reopens the file, rotates it. Returns false while the file
+    /// cannot be written.
     func prepare(for count: Int, now: Int64) -> Bool {
         if let retryAt, Clock.monotonic() < retryAt { return false }
         do throws(Errno) {
@@ -75,14 +76,14 @@ public final class LogFile {
         }
     }
 
-    /// Appends a batch of raw output, a stamp before each line; after `prepare`. `out` is room to work in.
+    /// Appends a batch of raw output with a stamp before each line. Call `prepare` first. `out` is a scratch buffer.
     func append(_ raw: UnsafeRawBufferPointer, stamp microseconds: Int64, using out: Scratch) {
         guard let file else { return drop(raw.count) }
         let stamp = TimeStamp.format(microseconds: microseconds) + [UInt8(ascii: " ")]
         out.removeAll()
         let startLength = length
         var rest = raw[...]
-        // What stands in the file for certain, and how much of the batch that is.
+        // The state after the last successful write: file length, whether a line is open, bytes of the batch written.
         var safe = (length: length, open: lineOpen, taken: 0)
         if droppedNow > 0 { appendNotice(to: out, stamp: stamp) }
         func flush() -> Bool {
@@ -103,7 +104,7 @@ public final class LogFile {
         while !rest.isEmpty {
             let line = UnsafeRawBufferPointer(rebasing: rest)
             let newline = line.firstNewline
-            // A line longer than the room is passed through in pieces.
+            // A line longer than the buffer is written in pieces.
             var count = newline.map { $0 + 1 } ?? line.count
             if out.room < stamp.count + min(count, LogFile.longestPiece), !flush() { return }
             count = min(count, out.room - stamp.count)
@@ -117,16 +118,16 @@ public final class LogFile {
         if failure != nil || droppedNow > 0 { recovered() }
     }
 
-    /// A line up to this long is never cut by a write.
+    /// A line up to this length is never split between two writes.
     private static let longestPiece = 16 << 10
 
-    /// Counts output that could not be written.
+    /// Counts dropped output.
     func drop(_ count: Int) {
         droppedBytes += UInt64(count)
         droppedNow += UInt64(count)
     }
 
-    /// Takes back what was appended beyond a length: only for a batch that is repeated.
+    /// Truncates the log to `length`, to repeat a batch; does nothing if it is another file.
     func rewind(to length: UInt64, device: UInt64, inode: UInt64) throws(Errno) {
         if file == nil { try open() }
         guard let file, identity == (device, inode), self.length > length else { return }
@@ -135,7 +136,7 @@ public final class LogFile {
         lineOpen = try endsInsideLine(file, length)
     }
 
-    /// Lets go of the file; the next line opens it again.
+    /// Closes the file; the next line opens it again.
     public func close() {
         file = nil
     }
@@ -167,7 +168,7 @@ public final class LogFile {
         TimeStamp.parse(try File.read(file.raw, at: 0, maximum: TimeStamp.length))
     }
 
-    /// Somebody may have moved, removed or emptied the file.
+    /// The file may have been moved, removed or truncated by another process.
     private func reopenIfMoved() throws(Errno) {
         guard let file else { return }
         guard let there = try? File.status(path, followLinks: false), there.inode == identity.inode,
@@ -230,7 +231,7 @@ public final class LogFile {
         }
     }
 
-    /// The line that has no end yet, to go on in the next file: no line is torn in two. Nil if it is very long.
+    /// The unfinished last line, which is moved to the next file so that it is not split. nil if it is very long.
     private func openLine() -> (bytes: [UInt8], start: UInt64)? {
         guard let file else { return nil }
         let room = UInt64(LogFile.longestPiece + TimeStamp.length + 1)
@@ -252,7 +253,7 @@ public final class LogFile {
         }
     }
 
-    /// Removes a log with all its rotated files, of an app that writes there no more.
+    /// Removes a log and all its rotated files, for an app that no longer writes there.
     public static func removeAll(at path: String) {
         try? File.remove(path)
         var number = 1
@@ -263,7 +264,7 @@ public final class LogFile {
     }
 
     private func removeOld(now: Int64) {
-        // Files beyond a count that was lowered.
+        // Files beyond `maxFiles`, in case it was lowered.
         var number = limits.maxFiles + 1
         while (try? File.status("\(path).\(number)", followLinks: false)) != nil, number < limits.maxFiles + 1_000 {
             try? File.remove("\(path).\(number)")
@@ -307,7 +308,7 @@ public final class LogFile {
     }
 }
 
-/// A buffer of fixed size that is used again and again.
+/// A reusable buffer of fixed size.
 final class Scratch {
     private let memory: UnsafeMutableRawBufferPointer
     private var count = 0

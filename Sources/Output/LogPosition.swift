@@ -2,16 +2,17 @@
 
 import Linux
 
-/// A place in a log from which to go on: it stays valid when the file is rotated, and with another daemon.
+/// A position in a log from which to continue reading. It stays valid when the file is rotated and when the daemon
+/// restarts.
 public struct LogPosition: Hashable, Sendable {
-    /// The file.
+    /// The file's inode.
     public var inode: UInt64 = 0
-    /// Bytes from its beginning.
+    /// The offset in bytes.
     public var offset: UInt64 = 0
-    /// The time of the file's first line, microseconds since 1970, 0 where it had none: a file that was removed and a
-    /// later one can have the same inode.
+    /// The time of the file's first line in microseconds since 1970, 0 if it had none: it distinguishes files that
+    /// got the same inode one after the other.
     public var began: Int64 = 0
-    /// The time of the last line before the place, likewise: where to go on when the file was removed.
+    /// The time of the last line before the position, likewise: where to continue if the file was removed.
     public var time: Int64 = 0
 
     init(inode: UInt64 = 0, offset: UInt64 = 0, began: Int64 = 0, time: Int64 = 0) {
@@ -21,7 +22,7 @@ public struct LogPosition: Hashable, Sendable {
         self.time = time
     }
 
-    /// Reads what `text` wrote; nil for anything else.
+    /// Parses `text`; nil for anything else.
     public init?(text: String) {
         let parts = text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
         guard parts.count == 4, let inode = UInt64(Substring(parts[0])), let offset = UInt64(Substring(parts[1])),
@@ -30,10 +31,10 @@ public struct LogPosition: Hashable, Sendable {
         self.init(inode: inode, offset: offset, began: began, time: time)
     }
 
-    /// It in one word, to be kept by somebody who does not look into it.
+    /// The position as one word, for clients to store without interpreting it.
     public var text: String { "\(inode):\(offset):\(began):\(time)" }
 
-    /// Whether a file is the one of this place. One that was empty then has its first line since.
+    /// Whether the position is in this file. A file that was empty at that time may have got its first line since.
     func isIn(_ status: FileStatus, _ began: Int64) -> Bool {
         status.inode == inode && (self.began == began || (self.began == 0 && offset == 0))
     }

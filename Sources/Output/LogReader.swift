@@ -3,11 +3,11 @@
 import Linux
 import WireText
 
-/// A line of a log.
+/// One line of a log.
 public struct StampedLine: Hashable, Sendable {
-    /// When it was written, microseconds since 1970; nil for a line without a stamp.
+    /// When it was written, microseconds since 1970; nil if it has no stamp.
     public var time: Int64?
-    /// What the app wrote, without stamp and newline; bytes that are no UTF-8 are replaced.
+    /// The line without stamp and newline; invalid UTF-8 is replaced.
     public var text: String
 
     init(parsing bytes: some Collection<UInt8>) {
@@ -17,25 +17,25 @@ public struct StampedLine: Hashable, Sendable {
         text = String(wire: time != nil && rest.first == 0x20 ? rest.dropFirst() : rest)
     }
 
-    /// The line as it stands in the file.
+    /// The line as it is in the file.
     public var description: String {
         time.map { TimeStamp.string(microseconds: $0) + " " + text } ?? text
     }
 }
 
-/// Which lines are asked for.
+/// Selects lines of a log.
 public struct LogQuery: Hashable, Sendable {
-    /// So many of the last; nil: all, within `LogReader.mostLines`.
+    /// The number of lines, from the end; nil: all, up to `LogReader.mostLines`.
     public var count: Int?
-    /// Not older than this, microseconds since 1970.
+    /// Only lines not older than this, microseconds since 1970.
     public var since: Int64?
-    /// Only lines with this text in them.
+    /// Only lines that contain this text.
     public var grep: String? { didSet { search = grep.map(TextSearch.init) } }
-    /// Without a last line that has no end yet: for those who go on from `LogPage.next`, where it will come whole.
+    /// Omit an unfinished last line: for readers that continue at `LogPage.next`, where they get it complete.
     public var onlyWhole: Bool
     private var search: TextSearch?
 
-    /// A question.
+    /// Creates a query.
     public init(count: Int? = nil, since: Int64? = nil, grep: String? = nil, onlyWhole: Bool = false) {
         self.count = count
         self.since = since
@@ -44,7 +44,7 @@ public struct LogQuery: Hashable, Sendable {
         search = grep.map(TextSearch.init)
     }
 
-    /// Only `count` limits it.
+    /// No filter except `count`.
     fileprivate var acceptsAll: Bool { since == nil && (grep ?? "").isEmpty }
 
     func accepts(_ line: StampedLine) -> Bool {
@@ -53,14 +53,14 @@ public struct LogQuery: Hashable, Sendable {
     }
 }
 
-/// Looks for one text in others by the algorithm of Knuth, Morris and Pratt: an app writes the lines and a client chooses
-/// the text, and with any other the two can make the loop compare each byte with each.
+/// Searches for a text with the algorithm of Knuth, Morris and Pratt. An app writes the lines and a client chooses
+/// the text: a naive search would let them block the loop with quadratic time.
 struct TextSearch: Hashable, Sendable {
     private let text: [UInt8]
-    /// For each beginning of the text: the length of the longest shorter beginning that it ends with.
+    /// For each prefix of the text: the length of its longest proper prefix that is also its suffix.
     private let borders: [Int32]
 
-    /// Longer texts are in no line.
+    /// No line is longer, so longer texts are never found.
     private static let longest = 64 << 10
 
     init(_ text: String) {
@@ -96,55 +96,54 @@ struct TextSearch: Hashable, Sendable {
     }
 }
 
-/// Lines, and where the next ones begin.
+/// Lines, and where to continue.
 public struct LogPage: Sendable {
-    /// The lines, the oldest first.
+    /// The lines, oldest first.
     public var lines: [StampedLine]
-    /// For `follow`.
+    /// The position for the next call of `follow`.
     public var next: LogPosition
-    /// There is more than was read: ask again from `next`.
+    /// Whether there is more to read: call again with `next`.
     public var more: Bool
 }
 
-/// Where what a query asks for begins and ends. The beginning is looked for from the end backwards, some bytes at a
-/// time, so that it may be far away.
+/// The range of a log that a query selects. Its start is searched backwards from the end, a limited number of bytes
+/// at a time, since it may be far away.
 public struct LogSearch: Sendable {
-    /// What is asked for.
+    /// The query.
     public let query: LogQuery
-    /// Behind the last whole line that there was when it was asked.
+    /// The end of the last complete line when the search began.
     public let end: LogPosition
-    /// So much of the last file is given: with `onlyWhole` up to `end`, else the open line too.
+    /// How much of the last file to return: with `onlyWhole` up to `end`, else including the unfinished line.
     let size: UInt64
-    /// The oldest line that is accepted; the end before there is one.
+    /// The oldest line that matches so far; the end if there is none yet.
     public fileprivate(set) var start: LogPosition
-    /// The oldest line that was looked at.
+    /// The oldest line that was inspected.
     fileprivate var reached: LogPosition
-    /// Nothing older is asked for, or there.
+    /// The start was found: nothing older matches or exists.
     public fileprivate(set) var isDone: Bool
-    /// So many lines from `start` on are accepted.
+    /// How many lines from `start` on match.
     fileprivate var found = 0
 }
 
-/// Reads logs back, the rotated files included, from the end and not further than is asked for.
+/// Reads logs including rotated files, from the end and only as far as needed.
 public struct LogReader {
-    /// The most lines that one answer holds.
+    /// The maximum number of lines in one answer.
     public static let mostLines = 100_000
-    /// The most bytes that one answer is taken from, so that a question cannot hold the daemon up.
+    /// The maximum number of bytes read for one answer, so that a query cannot block the daemon for long.
     public static let mostBytes = 32 << 20
-    /// A line longer than this comes in pieces.
+    /// Longer lines are returned in pieces.
     static let longestLine = 128 << 10
     private static let block = 64 << 10
     private static let mostFiles = 1_001
 
     private let path: String
 
-    /// A reader of the log whose current file is at `path`.
+    /// A reader for the log whose current file is at `path`.
     public init(path: String) {
         self.path = path
     }
 
-    /// The last lines that the query accepts, as many as go into one answer. A last line without its newline yet is
-    /// among them.
+    /// The last lines that match the query, as many as fit into one answer. Includes an unfinished last line.
     public func read(_ query: LogQuery) -> LogPage {
         var query = query
         query.count = min(query.count ?? LogReader.mostLines, LogReader.mostLines)
@@ -153,7 +152,7 @@ public struct LogReader {
         return follow(from: search.start, query, to: search, limit: .max)
     }
 
-    /// Begins to look for what a query asks for.
+    /// Starts the search for a query's lines.
     public func search(_ query: LogQuery) -> LogSearch {
         var end = LogPosition(time: Clock.realtimeMicroseconds() / 1000 * 1000)
         guard let (file, status) = open(0) else {
@@ -169,10 +168,10 @@ public struct LogReader {
         return LogSearch(query: query, end: end, size: size, start: start, reached: start, isDone: isDone)
     }
 
-    /// Looks at older lines, about `limit` bytes of them.
+    /// Continues the search backwards for about `limit` bytes.
     public func lookBack(_ search: inout LogSearch, limit: Int) {
         guard !search.isDone else { return }
-        // Done too where its file is no more there: then there is nothing older.
+        // Also done if the file is gone: then nothing older exists.
         search.isDone = true
         guard var number = number(of: search.reached) else { return }
         search.isDone = false
@@ -207,9 +206,9 @@ public struct LogReader {
         search.isDone = true
     }
 
-    /// The complete lines after a position, about `limit` bytes of them; rotated files are finished first.
+    /// The complete lines after a position, about `limit` bytes of them; rotated files first.
     ///
-    /// - Parameter search: ends with what there was when this began.
+    /// - Parameter search: stop at the end that the log had when this search began.
     public func follow(
         from position: LogPosition,
         _ query: LogQuery = LogQuery(),
@@ -217,8 +216,8 @@ public struct LogReader {
         limit: Int = 1 << 20
     ) -> LogPage {
         var page = LogPage(lines: [], next: position, more: false)
-        // The file of the position may have another name by now, or be none any more. Where there is not even a
-        // current file, the next line will make one.
+        // The file may have been renamed or removed since. If there is no current file either, the next line will
+        // create one.
         guard let there = number(of: position).map({ ($0, position) }) ?? since(position.time) else { return page }
         var number = there.0
         page.next = there.1
@@ -241,7 +240,7 @@ public struct LogReader {
                 return page
             }
             if isLast, let search {
-                // An open line comes again, whole; pieces of one that is very long do not.
+                // An unfinished line is returned again when complete, except for pieces of a very long one.
                 if !search.query.onlyWhole { page.next.offset = search.end.offset }
                 return page
             }
@@ -254,7 +253,7 @@ public struct LogReader {
 
     // MARK: -
 
-    /// Of the file in which a position is: 0 for the current one.
+    /// The number of the file that contains a position: 0 for the current one.
     private func number(of position: LogPosition) -> Int? {
         var number = 0
         while number < LogReader.mostFiles, let (file, status) = open(number) {
@@ -295,7 +294,7 @@ public struct LogReader {
         return (file, status)
     }
 
-    /// The time of its first line, 0 where there is none.
+    /// The time of the file's first line; 0 if it has none.
     private func began(_ file: Descriptor) -> Int64 {
         TimeStamp.parse(bytes(file, 0, TimeStamp.length)) ?? 0
     }
@@ -320,7 +319,7 @@ public struct LogReader {
         return 0
     }
 
-    /// Lines from `end` on backwards, about `rest` bytes of them and at least one, each with its place.
+    /// Visits lines backwards from `end`, about `rest` bytes but at least one line, each with its offset.
     private func backward(
         _ file: Descriptor,
         _ end: UInt64,
@@ -328,7 +327,7 @@ public struct LogReader {
         _ body: (ArraySlice<UInt8>, UInt64) -> Bool
     ) {
         var start = end
-        // The beginning of a line whose end was in the block behind.
+        // The start of a line that ends in the block read before.
         var tail: [UInt8] = []
         var isAny = false
         while start > 0, rest > 0 || !isAny {
@@ -356,7 +355,7 @@ public struct LogReader {
         }
     }
 
-    /// Returns the offset behind the last line that was given on.
+    /// Returns the offset after the last line that was passed on.
     private func forward(
         _ file: Descriptor,
         _ from: UInt64,
@@ -380,7 +379,7 @@ public struct LogReader {
                 start += newline + 1
             }
             if start == 0 {
-                // A piece of a very long line, or the open end of a file that will not grow any more.
+                // A piece of a very long line, or the unfinished end of a file that will not grow.
                 guard part.count >= LogReader.longestLine || finished else { return offset }
                 body(StampedLine(parsing: part))
                 start = part.count

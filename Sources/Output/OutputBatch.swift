@@ -3,19 +3,19 @@
 public import Linux
 import WireText
 
-/// The file through which output passes on its way from a FIFO into a log, with a journal of that step.
+/// A journal file through which output passes from a FIFO into a log.
 ///
-/// Reading output and writing it are two steps, and a daemon that is killed between them would lose what it had read.
-/// So the bytes are spliced from the FIFO into this file in the runtime directory (a tmpfs), which the keeper also
-/// holds, and the file says how far the step has come. One file serves a whole daemon: batches are synchronous, so one
-/// is under way at a time. It is mapped, so that the journal costs no system call.
+/// Reading and writing output are two steps, and a daemon that is killed in between would lose what it had read. So
+/// the bytes are spliced from the FIFO into this file in the runtime directory (a tmpfs). The keeper also holds the
+/// file, which records how far the step has come. One file serves a whole daemon: batches are synchronous, so there
+/// is only one at a time. It is mapped, so the journal needs no system calls.
 ///
-/// Layout: a page of header, then raw bytes; those of the batch are the ones from `begin` to the end of the file.
-/// Header, in the machine's own byte order:
+/// Layout: a page of header, then raw bytes; the batch reaches from `begin` to the end of the file. Header, in native
+/// byte order:
 ///
 ///     0  8  "TORPOUT2"
 ///     8  4  phase: 1 filling, 2 appending
-///    12  4  begin: where in this file the raw bytes of the batch begin
+///    12  4  begin: offset of the batch's raw bytes in this file
 ///    16  8  device of the log          \
 ///    24  8  inode of the log            | valid while
 ///    32  8  its length before           | appending
@@ -23,35 +23,36 @@ import WireText
 ///    48  4  bytes of the path at 64
 ///    64  …  path of the log, at most 4,032 bytes
 ///
-/// The order of steps, each of which may be the last: header `filling`; splice (the file grows); header `appending`;
-/// append to the log; `begin` goes to the end of the file, or the file is shortened to its header. With nothing behind
-/// `begin` nothing is needed. A batch that is `filling` is appended as it is; one that is `appending` takes the log back
-/// to its length before and is appended again, with the same stamp: no line is lost, none is doubled.
+/// The steps, after any of which the daemon may die: set header to `filling`; splice (the file grows); set header to
+/// `appending`; append to the log; move `begin` to the end of the file, or truncate the file to its header. If
+/// nothing follows `begin`, recovery has nothing to do. A `filling` batch is appended as it is. For an `appending`
+/// batch the log is truncated to its length before, and the batch appended again with the same stamp: no line is lost
+/// or duplicated.
 public final class OutputBatch {
-    /// The header's size, and where the raw bytes begin.
+    /// The header's size; raw bytes follow it.
     static let headerSize: UInt64 = 4_096
-    /// The most raw bytes of one batch: what an app gets of one turn of the loop.
+    /// The maximum of raw bytes in one batch, and so of an app's output per turn of the loop.
     public static let capacity = 256 << 10
 
-    /// So many raw bytes of batches that are done may stand in the file: shortening it after every line would cost as
-    /// much as the line, never doing so would keep memory.
+    /// How many raw bytes of finished batches may stay in the file: truncating it after every line would cost as much
+    /// as the line, and never truncating it would waste memory.
     private static let mostDone = 64 << 10
     private static let mappedSize = Int(headerSize) + mostDone + capacity
     private static let magic: UInt64 = 0x3254_554f_5052_4f54  // "TORPOUT2"
 
-    /// What the keeper should hold.
+    /// The file, for the keeper to hold.
     public private(set) var descriptor: Descriptor
     private var mapping: Mapping?
     private let out = Scratch(capacity: 128 << 10)
-    /// So many FIFOs may be larger than usual: their pages count against the user's quota (fs.pipe-user-pages-soft), and
-    /// beyond that all new pipes of the user are tiny.
+    /// How many FIFOs may be enlarged: their pages count against the user's quota (fs.pipe-user-pages-soft), beyond
+    /// which all new pipes of the user are tiny.
     private var largeFIFOs = 16
     /// The path in the header.
     private var path: String?
-    /// The end of the file, between batches.
+    /// The end of the file between batches.
     private var end = OutputBatch.headerSize
 
-    /// A new one at `path`, in place of what is there; without a path in memory only.
+    /// Creates a new file at `path`, replacing any; without a path in memory only.
     public init(path: String? = nil) throws(Errno) {
         if let path {
             descriptor = try Self.make(path)
@@ -61,7 +62,7 @@ public final class OutputBatch {
         try empty()
     }
 
-    /// Goes on with a new file at `path`. Between batches there is nothing in the old one.
+    /// Continues with a new file at `path`. Between batches the old one is empty.
     public func move(to path: String) throws(Errno) {
         let new = try Self.make(path)
         mapping = nil
@@ -74,13 +75,13 @@ public final class OutputBatch {
         return try File.open(path, [.readWrite, .create, .exclusive], mode: 0o600)
     }
 
-    /// One that an earlier daemon used; call `recover` before anything else.
+    /// Takes over an earlier daemon's file; call `recover` first.
     public init(recovering descriptor: Descriptor) {
         self.descriptor = descriptor
     }
 
-    /// Completes or repeats what an earlier daemon left here. `log` gives the log for a path, nil for one unknown.
-    /// Returns the number of raw bytes that were saved.
+    /// Completes or repeats an earlier daemon's batch. `log` returns the log for a path, nil if unknown. Returns the
+    /// number of raw bytes recovered.
     @discardableResult
     public func recover(log: (String) -> LogFile?) throws(Errno) -> Int {
         let size = try File.status(descriptor: descriptor.raw).size
@@ -94,7 +95,7 @@ public final class OutputBatch {
         if header.isAppending {
             try file.rewind(to: header.length, device: header.device, inode: header.inode)
             stamp = header.stamp
-            // Nothing of it is in the log now: this recovery, too, may be cut short.
+            // The log contains none of it now. Record that, since this recovery may be interrupted too.
             try map().publish(Phase.filling, at: Offset.phase)
         }
         if file.prepare(for: 0, now: stamp) {
@@ -105,7 +106,8 @@ public final class OutputBatch {
         return count
     }
 
-    /// Moves what waits in a FIFO into a log, at most `limit` bytes; the number of raw bytes taken out of the FIFO.
+    /// Moves buffered output from a FIFO into a log, at most `limit` bytes. Returns the number of raw bytes taken
+    /// from the FIFO.
     func move(from fifo: Int32, to log: LogFile, limit: Int) throws(Errno) -> Int {
         if end > OutputBatch.headerSize + UInt64(OutputBatch.mostDone) { try empty() }
         try beginFilling(for: log)
@@ -127,14 +129,14 @@ public final class OutputBatch {
         return count
     }
 
-    /// Whether one more FIFO may be larger than usual.
+    /// Reserves one enlarged FIFO; false if none is left.
     func takeLargeFIFO() -> Bool {
         guard largeFIFOs > 0 else { return false }
         largeFIFOs -= 1
         return true
     }
 
-    /// One of them is gone.
+    /// Releases one.
     func giveBackLargeFIFO() { largeFIFOs += 1 }
 
     // MARK: - The record
@@ -165,7 +167,7 @@ public final class OutputBatch {
         var stamp: Int64
     }
 
-    /// The header and all the raw bytes that there may be; only what lies before the end of the file may be touched.
+    /// Maps the header and the maximum of raw bytes; accessing it beyond the end of the file raises SIGBUS.
     private func map() throws(Errno) -> Mapping {
         if let mapping { return mapping }
         let made = try Mapping(descriptor: descriptor.raw, size: OutputBatch.mappedSize, writable: true)
@@ -179,9 +181,9 @@ public final class OutputBatch {
         return UnsafeRawBufferPointer(rebasing: try map().bytes[begin..<(begin + count)])
     }
 
-    /// No batch is under way, and nothing of earlier ones is kept.
+    /// Discards finished batches; none is in progress.
     private func empty() throws(Errno) {
-        // From here on there is nothing behind `begin`, wherever that is.
+        // From here on nothing follows `begin`, whatever its value.
         try File.truncate(descriptor.raw, to: OutputBatch.headerSize)
         end = OutputBatch.headerSize
         let mapping = try map()
@@ -189,7 +191,7 @@ public final class OutputBatch {
         mapping.publish(UInt32(end), at: Offset.begin)
     }
 
-    /// Says for which log raw bytes come; there are none yet.
+    /// Records which log the raw bytes are for, before they arrive.
     func beginFilling(for log: LogFile) throws(Errno) {
         let mapping = try map()
         mapping.publish(Phase.filling, at: Offset.phase)
@@ -200,7 +202,7 @@ public final class OutputBatch {
         UnsafeMutableRawBufferPointer(rebasing: mapping.bytes[Offset.path...]).copyBytes(from: bytes)
     }
 
-    /// Says where the raw bytes go that are here; after `beginFilling`.
+    /// Records where the raw bytes will be written; after `beginFilling`.
     func beginAppending(to log: LogFile, stamp: Int64) throws(Errno) {
         let mapping = try map()
         let position = log.position
@@ -211,14 +213,14 @@ public final class OutputBatch {
         mapping.publish(Phase.appending, at: Offset.phase)
     }
 
-    /// The batch is in the log.
+    /// The batch is in the log: finish it.
     private func finish(_ count: Int) throws(Errno) {
         end += UInt64(count)
         if end > OutputBatch.headerSize + UInt64(OutputBatch.mostDone) { return try empty() }
         try map().publish(UInt32(end), at: Offset.begin)
     }
 
-    /// Nil when there is none that makes sense.
+    /// nil if there is no valid header.
     func readHeader() throws(Errno) -> Header? {
         let bytes = try map().bytes
         guard bytes.load(as: UInt64.self) == OutputBatch.magic else { return nil }

@@ -9,59 +9,59 @@ public struct OutputError: Error, CustomStringConvertible {
     public let description: String
 }
 
-/// What is asked and told of an app's output.
+/// Provides the log of an app's output, and is notified of events.
 public protocol OutputCaptureDelegate: AnyObject {
-    /// The log that it goes into; asked for once there is output.
+    /// The log to write to; called at the first output.
     func outputLog(_ capture: OutputCapture) -> LogFile
     /// A batch was written to the log.
     func outputArrived(_ capture: OutputCapture)
-    /// The FIFO was made again: the keeper should hold the new end.
+    /// The FIFO was created again: the keeper should hold the new descriptor.
     func outputRenewed(_ capture: OutputCapture)
-    /// Something is wrong with the FIFO, the memory file or the log, in a sentence, or well again.
+    /// The FIFO, the journal file or the log has failed, or works again; in a sentence.
     func outputTroubled(_ capture: OutputCapture, _ sentence: String)
 }
 
-/// One app's output: from its FIFO, in batches, into its log file.
+/// Captures one app's output: from its FIFO, in batches, into its log file.
 ///
-/// App and daemon open the FIFO each for themselves, since O_NONBLOCK belongs to the open file: a daemon that shared
-/// it would make the app's writes fail. Both open it for reading and writing: so it never ends while apps come and go,
-/// and an app that outlives daemon and keeper waits when the FIFO is full instead of dying of SIGPIPE. The keeper holds
-/// the daemon's end, so that nothing in it is lost with the daemon.
+/// App and daemon each open the FIFO separately, since O_NONBLOCK belongs to the open file: with a shared one the
+/// app's writes would fail. Both open it for reading and writing. So there is no end-of-file while apps come and go,
+/// and an app that outlives daemon and keeper blocks on a full FIFO instead of dying of SIGPIPE. The keeper holds the
+/// daemon's descriptor, so that buffered output survives the daemon.
 ///
-/// An app that writes more than can be taken fills its own FIFO and waits; each turn takes a bounded amount, and the
-/// next turn comes after everything else that was ready.
+/// An app that writes faster than its output is read blocks on its own FIFO: each turn reads a limited amount, and
+/// the next turn comes after all other ready sources.
 public final class OutputCapture {
-    /// A batch like this has found the FIFO more than half full: it holds 64 KiB unless it is told otherwise, pipe(7).
+    /// A batch of this size means that the FIFO was at least half full: its default size is 64 KiB, pipe(7).
     private static let largeBatch = 32 << 10
 
     /// The app's name.
     public let app: String
     /// `<runtime>/apps/<app>/out`.
     public var fifoPath: String { place.text }
-    /// Where the lines go; nil before there are any.
+    /// The log; nil before the first output.
     public private(set) var log: LogFile?
-    /// Bytes taken from the app so far.
+    /// Total bytes read from the app.
     public private(set) var bytesRead: UInt64 = 0
     private unowned let delegate: any OutputCaptureDelegate
     private let place: SharedPath
     private let batch: OutputBatch
     private let loop: EventLoop
-    /// The app's user, if it has one of its own: whose the FIFO is where it is made again.
+    /// The app's own user, if it has one, who will own a FIFO that is created again.
     public var owner: (uid: UInt32, gid: UInt32)?
     private var fifo: Descriptor?
     private var source: IOSource?
     private var observers: [(token: Int, call: () -> Void)] = []
     private var nextToken = 0
     private var resting = false
-    /// Bytes taken since others were let go first.
+    /// Bytes read since this last paused for other sources.
     private var sinceRest = 0
-    /// Large batches in a row.
+    /// Number of consecutive large batches.
     private var largeBatches = 0
     private var isLarge = false
     private var troubled = false
 
-    /// A capture that has not begun. One `batch` may serve many. `owner` is the app's user, if it has one of its own.
-    /// The delegate must be there as long as this is not closed.
+    /// Creates a capture that has not started. One `batch` may serve many. `owner` is the app's own user, if it has
+    /// one. The delegate must outlive it until `close`.
     public init(
         app: String,
         fifo place: SharedPath,
@@ -86,8 +86,8 @@ public final class OutputCapture {
         return log
     }
 
-    /// Makes the FIFO, or takes the one that is there with what waits in it, and begins to read. `held`: the end that
-    /// an earlier daemon had, as the keeper gives it back.
+    /// Creates the FIFO, or takes over an existing one with its content, and starts reading. `held`: an earlier
+    /// daemon's descriptor, from the keeper.
     public func start(taking held: Descriptor? = nil) throws(OutputError) {
         guard fifo == nil else { return }
         do throws(Errno) {
@@ -99,7 +99,7 @@ public final class OutputCapture {
                 fifo = try File.open(fifoPath, [.readWrite, .nonBlocking, .noFollow])
             }
             guard try File.status(descriptor: fifo.raw).kind == .fifo else { throw .fileExists }
-            // It ends with this.
+            // The source ends with this object.
             source = try loop.watch(fifo.raw, .readable, priority: .last) { [unowned self] _ in self.turn() }
             self.fifo = fifo
         } catch {
@@ -109,9 +109,9 @@ public final class OutputCapture {
         }
     }
 
-    /// The end for a launch: an open file of its own, blocking, close-on-exec here.
+    /// The app's descriptor for a launch: opened separately, blocking, close-on-exec here.
     ///
-    /// When somebody has removed the FIFO it is made again: what still has the old one open is lost from then on.
+    /// If the FIFO was removed, it is created again: output to the old one is then lost.
     public func writerForApp() throws(OutputError) -> Descriptor {
         do throws(Errno) {
             return try File.open(fifoPath, [.readWrite, .noFollow])
@@ -131,13 +131,13 @@ public final class OutputCapture {
         }
     }
 
-    /// The daemon's end, for the keeper to hold.
+    /// The daemon's descriptor, for the keeper to hold.
     public var descriptorToHold: Int32? { fifo?.raw }
 
-    /// Takes what waits at this moment: before a report on an app that has exited is written.
+    /// Reads what is buffered now: before the report about an exited app is written.
     public func drain() {
         guard let fifo else { return }
-        // A child that goes on writing must not hold this up: no more than a pipe can hold.
+        // Not more than that, since a child may keep writing.
         var rest = (try? Splice.waiting(fifo.raw)) ?? 0
         while rest > 0 {
             let count = moveBatch()
@@ -146,7 +146,7 @@ public final class OutputCapture {
         }
     }
 
-    /// Ends the capture with what waits written out; `remove` also removes the FIFO.
+    /// Reads the rest and ends the capture; `remove` also removes the FIFO.
     public func close(remove: Bool = false) {
         drain()
         source?.cancel()
@@ -158,7 +158,7 @@ public final class OutputCapture {
         if remove { try? File.remove(fifoPath) }
     }
 
-    /// Calls back after each batch that was written, for those that follow the log with a `LogReader`.
+    /// Calls back after each batch that was written, for clients that follow the log with a `LogReader`.
     public func observe(_ call: @escaping () -> Void) -> Int {
         nextToken += 1
         observers.append((nextToken, call))
@@ -170,7 +170,7 @@ public final class OutputCapture {
         observers.removeAll { $0.token == token }
     }
 
-    /// The last lines of the log, for a report or `status`.
+    /// The last lines of the log, for a report or the status.
     public func lastLines(_ count: Int) -> [StampedLine] {
         LogReader(path: openLog().path).read(LogQuery(count: count)).lines
     }
@@ -183,7 +183,7 @@ public final class OutputCapture {
         } catch {
             guard error == .fileExists, try File.kind(fifoPath) == .fifo else { throw error }
         }
-        // A FIFO of its own user: otherwise the app could not open /dev/stdout again.
+        // Owned by the app's user, so that the app can reopen /dev/stdout.
         if let owner { try File.setOwner(fifoPath, uid: owner.uid, gid: owner.gid) }
         try File.setMode(fifoPath, 0o600)
     }
@@ -193,8 +193,8 @@ public final class OutputCapture {
         enlarge(after: count)
         sinceRest += count
         guard sinceRest >= OutputBatch.capacity, let source, !resting else { return }
-        // An app that fills its FIFO as fast as it is emptied would be ready for ever: what the loop does last would
-        // never be done.
+        // An app that fills its FIFO as fast as it is read would always be ready, and the loop would never reach its
+        // lowest priority.
         sinceRest = 0
         resting = true
         source.setEvents([])
@@ -205,7 +205,7 @@ public final class OutputCapture {
         }
     }
 
-    /// An app that keeps its FIFO full gets a larger one: so it is woken less often, and so is the daemon.
+    /// Enlarges the FIFO of an app that keeps it full: then app and daemon wake less often.
     private func enlarge(after count: Int) {
         guard count >= OutputCapture.largeBatch, !isLarge else {
             largeBatches = 0
@@ -214,7 +214,7 @@ public final class OutputCapture {
         largeBatches += 1
         guard largeBatches >= 4, let fifo, batch.takeLargeFIFO() else { return }
         isLarge = true
-        // A user's quota of pipe pages may be used up: then it stays as it is.
+        // Fails if the user's quota of pipe pages is used up: then its size stays.
         try? Splice.setCapacity(fifo.raw, OutputBatch.capacity)
     }
 
@@ -245,7 +245,7 @@ public final class OutputCapture {
         }
     }
 
-    /// The memory file fails: the app must go on all the same.
+    /// The journal file has failed: discard output, so that the app does not block.
     private func discard(_ fifo: Descriptor) {
         if let bytes = try? Descriptor.read(fifo.raw, maximum: 65_536) { log?.drop(bytes.count) }
     }

@@ -2,9 +2,9 @@
 
 public import Linux
 
-/// Where an app's output goes that Torpor does not keep itself.
+/// Destinations of an app's output other than Torpor's own logs.
 public enum OutputTarget {
-    /// Where systemd's journal takes streams.
+    /// The socket for streams into systemd's journal.
     public static let journalPath = "/run/systemd/journal/stdout"
 
     /// `log = "inherit"`: a duplicate of the daemon's own standard output (1) or error (2).
@@ -18,20 +18,19 @@ public enum OutputTarget {
         }
     }
 
-    /// `log = "journal"`: a stream into systemd's journal, given to the app as it is, so that no daemon stands
-    /// between. `unit` is what the journal has as its unit once a process of it is gone and cannot be looked at any more
-    /// (only root is believed); `priority` is that of syslog(3): 6 is info, 4 a warning, and a line may begin with
-    /// another, as sd-daemon(3) has it.
+    /// `log = "journal"`: a stream into systemd's journal, which the app gets directly, without a daemon in between.
+    /// `unit` is the unit that the journal records once the process is gone (trusted only from root). `priority` is
+    /// that of syslog(3): 6 is info, 4 warning; a line may start with another one (sd-daemon(3)).
     public static func journal(
         app: String,
         unit: String = "",
         priority: Int = 6,
         path: String = journalPath
     ) throws(OutputError) -> Descriptor {
-        // The fields of the header, one a line: identifier, unit, priority, level prefix, and three ways to forward.
+        // The header has one field per line: identifier, unit, priority, level prefix, and three forwarding flags.
         let name = app.utf8.contains(UInt8(ascii: "\n")) ? "torpor" : app
         do throws(Errno) {
-            // A journal that does not accept must not hold the loop up.
+            // A journal that does not accept must not block the loop.
             let stream = try Sockets.connect(path: path, sendTimeout: .milliseconds(200))
             try Sockets.shutdownReading(stream.raw)
             let header = Array("\(name)\n\(unit)\n\(priority)\n1\n0\n0\n0\n".utf8)

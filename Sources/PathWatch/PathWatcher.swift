@@ -4,26 +4,26 @@ public import EventLoop
 public import Linux
 import WireText
 
-/// Watches places in the file system for the loop, which is woken by nothing else than what happens there.
+/// Watches places in the file system. The loop is woken only by events there.
 ///
-/// News are read and sorted on the loop; the walks, which may wait for a disk or a server, are done on a thread that is
-/// there only while there is something to walk to. While one is under way no news are read: the kernel keeps them.
+/// Events are read and sorted on the loop. Walks, which may wait for a disk or a server, run on a thread that exists
+/// only while there is something to walk. During a walk no events are read: the kernel queues them.
 public final class PathWatcher {
-    /// What became of places.
+    /// Called with events at places.
     public var onNews: (([PathNews]) -> Void)?
-    /// ``remembered`` is another one.
+    /// Called when ``remembered`` has changed.
     public var onRemember: (() -> Void)?
-    /// Whether no walk is under way or to come.
+    /// Whether no walk is running or pending.
     public var isIdle: Bool { underWay.isEmpty && dirty.isEmpty }
 
     fileprivate struct Entry {
         var place: Place
         var watches: Set<Int32> = []
         var found: [String: Found] = [:]
-        /// What was found is known, from a walk or from the watcher before this one.
+        /// Whether `found` is valid, from a walk or an earlier watcher.
         var isKnown = false
         var trouble: String?
-        /// It is not walked to again before.
+        /// The earliest time of its next walk.
         var restsUntil = Duration.zero
     }
 
@@ -38,32 +38,34 @@ public final class PathWatcher {
     private var entries: [String: Entry] = [:]
     private var watches: [Int32: [String: [Walk.Mark]]] = [:]
     private var memory: [String: [String: Found]]
-    /// Places that have to be walked to.
+    /// Places that need a walk.
     private var dirty: Set<String> = []
-    /// Of whom it was asked how they are.
+    /// Places for which a report was requested.
     private var asked: Set<String> = []
-    /// What is known to have happened there.
+    /// Paths with events, by place.
     private var happened: [String: Set<String>] = [:]
-    /// Something happened there, and it is not known what.
+    /// Places with events that are not known in detail.
     private var missed: Set<String> = []
     private var underWay: Set<String> = []
     private var walkedAt = Duration.zero
 
-    /// What happens often is gathered for so long.
+    /// The time for which frequent events are coalesced.
     private static let gathering = Duration.milliseconds(20)
-    /// Paths that are named when much happens at once.
+    /// The maximum of paths in one report.
     private static let mostPaths = 64
-    /// Paths that are remembered until the walk; what more happened counts as missed.
+    /// The maximum of paths stored until the walk; more events set `missed`.
     private static let mostHappened = 1024
-    /// A place to which the walk is long rests for so many times as long: whoever fills a folder keeps no processor busy.
+    /// After a walk a place rests for this many times the walk's duration, so that filling a folder does not keep a
+    /// processor busy.
     private static let rests = 4
     private static let longestRest = Duration.seconds(1)
-    /// No thread could be had.
+    /// The delay before a retry if no thread could be created.
     private static let retry = Duration.milliseconds(100)
 
-    /// A watcher of nothing. Errors: out of descriptors, or of inotify instances (fs.inotify.max_user_instances).
+    /// Creates a watcher without places. Throws if out of descriptors or inotify instances
+    /// (fs.inotify.max_user_instances).
     ///
-    /// - Parameter remembered: ``remembered`` of an earlier watcher: what changed since then is news.
+    /// - Parameter remembered: ``remembered`` of an earlier watcher: changes since then are reported.
     public init(_ loop: EventLoop, remembered: [UInt8] = []) throws(Errno) {
         self.loop = loop
         inotify = try Inotify()
@@ -77,14 +79,14 @@ public final class PathWatcher {
         }
     }
 
-    /// Watches these places from now on, each under a name that stays the same.
+    /// Replaces the watched places, each with a key that stays the same.
     public func watch(_ places: [String: Place]) {
         for (key, entry) in entries where places[key] != entry.place {
             guard let place = places[key], place.path == entry.place.path, place.interest == entry.place.interest else {
                 forget(key)
                 continue
             }
-            // With other rights: what is found otherwise is news.
+            // With other permissions something else may be found: that is reported.
             entries[key]?.place = place
             dirty.insert(key)
         }
@@ -97,7 +99,7 @@ public final class PathWatcher {
         walk()
     }
 
-    /// Asks how it is there now: it is told, whether or not anything has happened.
+    /// Requests a report about a place, whether or not anything has happened.
     public func look(_ key: String) {
         guard entries[key] != nil else { return }
         dirty.insert(key)
@@ -105,7 +107,7 @@ public final class PathWatcher {
         walk()
     }
 
-    /// Why a place cannot be watched, or not all of it, in a sentence.
+    /// Why a place cannot be watched, or only in part, as a sentence.
     public func trouble(of key: String) -> String? { entries[key]?.trouble }
 
     private func forget(_ key: String) {
@@ -142,7 +144,7 @@ public final class PathWatcher {
 
     private func handle(_ news: Inotify.News, _ key: String, _ mark: Walk.Mark) {
         guard let name = news.name else {
-            // It is there no more, or has changed: the walk finds out.
+            // The file was removed or has changed: the walk will tell.
             dirty.insert(key)
             guard let leaf = mark.leaf, !mark.events.isDisjoint(with: news.events) else { return }
             if entries[key]?.place.interest != .content { note(leaf, key) }
@@ -171,7 +173,7 @@ public final class PathWatcher {
     private func walk() {
         guard underWay.isEmpty else { return }
         guard !dirty.isEmpty else {
-            // What was to be looked at is watched no more.
+            // The dirty places are no longer watched.
             source?.setEvents(.readable)
             return
         }
@@ -184,7 +186,7 @@ public final class PathWatcher {
         walkedAt = now
         let due = dirty.filter { entries[$0].map { $0.restsUntil <= now } ?? true }
         guard !due.isEmpty else {
-            // The others are heard meanwhile.
+            // Until then read events of the other places.
             source?.setEvents(.readable)
             timer?.arm(at: dirty.compactMap { entries[$0]?.restsUntil }.min() ?? now)
             return
@@ -202,7 +204,7 @@ public final class PathWatcher {
                 doorbell.signal()
             }
         } catch {
-            // No room for a thread: later, since the loop waits for no disk.
+            // No thread could be created: retry later, since the loop must not wait for a disk.
             dirty.formUnion(underWay)
             underWay = []
             timer?.arm(at: now + Self.retry)
@@ -223,7 +225,7 @@ public final class PathWatcher {
         let news = outcomes.compactMap(take)
         source?.setEvents(.readable)
         if !news.isEmpty { onNews?(news) }
-        // Not before: what is lost between the two is found again.
+        // Only now: if torpord dies in between, the change is found again.
         onRemember?()
         walk()
     }
@@ -231,7 +233,7 @@ public final class PathWatcher {
     private func take(_ outcome: Walk.Outcome) -> PathNews? {
         let key = outcome.key
         guard var entry = entries[key] else {
-            // It was forgotten meanwhile.
+            // It was removed from the watcher during the walk.
             for watch in outcome.marks.keys where watches[watch] == nil { inotify.unwatch(watch) }
             return nil
         }
@@ -247,13 +249,13 @@ public final class PathWatcher {
         var paths = happened.removeValue(forKey: key) ?? []
         let holds = entry.holds
         if before.isKnown {
-            // What happened in a directory is known by its names.
+            // Omit a directory if the events already name its entries.
             let inside = paths.map { $0[..<($0.lastIndex(of: "/") ?? $0.startIndex)] }
             paths.formUnion(entry.changes(since: before).subtracting(inside.map(String.init)))
         }
         if entry.place.interest == .existence { paths.formIntersection(entry.found.keys) }
         let wasMissed = missed.remove(key) != nil
-        // Of what lasts, the first look is news; of what happens, only what happens from then on.
+        // For a condition that lasts, the first walk counts as an event; for changes, only those from now on.
         let isNew = !paths.isEmpty || wasMissed || (!before.isKnown && holds != nil)
         let isAsked = asked.remove(key) != nil
         guard isNew || isAsked || entry.trouble != before.trouble else { return nil }
@@ -267,12 +269,12 @@ public final class PathWatcher {
         )
     }
 
-    /// Whether it is known that what lasts there does not hold now.
+    /// Whether the place's condition is known not to hold now.
     public func isOver(_ key: String) -> Bool { entries[key].map { $0.isKnown && $0.holds == nil } ?? true }
 
     // MARK: Over a restart
 
-    /// What was found everywhere, for the watcher after this one.
+    /// What was found at all places, for the next watcher.
     public var remembered: [UInt8] {
         var text: [UInt8] = []
         func add(_ fields: String...) { for field in fields { text += Array(field.utf8) + [0] } }
@@ -298,7 +300,7 @@ public final class PathWatcher {
 }
 
 extension PathWatcher.Entry {
-    /// Where it is so now.
+    /// The path where the place's condition holds now.
     fileprivate var holds: String? {
         switch place.interest {
         case .existence: found.keys.min()
@@ -307,7 +309,7 @@ extension PathWatcher.Entry {
         }
     }
 
-    /// The paths at which another thing was found.
+    /// The paths whose file has changed.
     fileprivate func changes(since before: PathWatcher.Entry) -> Set<String> {
         var paths: Set<String> = []
         for (path, now) in found where before.found[path] != now {

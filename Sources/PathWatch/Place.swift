@@ -2,22 +2,22 @@
 
 public import Linux
 
-/// A place in the file system that is watched, whether or not there is anything.
+/// A watched place in the file system, whether or not it exists.
 public struct Place: Hashable, Sendable {
-    /// What of it counts.
+    /// Which events count.
     public enum Interest: Hashable, Sendable {
-        /// Whether there is something.
+        /// Whether it exists.
         case existence
-        /// Whether something is in the directory.
+        /// Whether the directory has entries.
         case entries
-        /// What is there: written and closed, another mode, replaced, made, removed; of a directory, also in it.
+        /// Changes: closed after writing, mode changed, replaced, created, removed; for a directory also in it.
         case changes
-        /// As `changes`, and each write.
+        /// Like `changes`, plus each single write.
         case writes
-        /// As `changes`, but only if its content is another one.
+        /// Like `changes`, but only if the content has changed.
         case content
 
-        /// What the file or directory itself is watched for.
+        /// The events to watch the file or directory itself for.
         var events: Inotify.Events {
             switch self {
             case .existence: []
@@ -29,15 +29,15 @@ public struct Place: Hashable, Sendable {
         }
     }
 
-    /// Absolute; in each part of it patterns as glob(7) has them.
+    /// Absolute; each component may be a pattern of glob(7).
     public var path: String
-    /// What of it counts.
+    /// Which events count.
     public var interest: Interest
 
-    /// With whose rights it is looked at and watched; nil: with this process's own.
+    /// The permissions to inspect and watch it with; nil: this process's own.
     public var rights: FileRights?
 
-    /// A place.
+    /// Creates a place.
     public init(_ path: String, _ interest: Interest, as rights: FileRights? = nil) {
         self.path = path
         self.interest = interest
@@ -45,15 +45,15 @@ public struct Place: Hashable, Sendable {
     }
 }
 
-/// What was found at one path.
+/// What a walk found at one path.
 public struct Found: Hashable, Sendable {
-    /// The device and the number on it.
+    /// Device and inode number.
     var device: UInt64
     var inode: UInt64
     var size: UInt64
-    /// Microseconds since 1970.
+    /// Last modification, microseconds since 1970.
     var modified: Int64
-    /// Of a directory: whether something is in it.
+    /// For a directory: whether it has entries.
     var hasEntries: Bool?
 
     init(_ status: FileStatus, hasEntries: Bool?) {
@@ -81,16 +81,16 @@ public struct Found: Hashable, Sendable {
     }
 }
 
-/// What became of a place.
+/// A report about a place.
 public struct PathNews: Sendable {
-    /// Which place, as its owner calls it.
+    /// The key of the place.
     public let key: String
-    /// What happened, path by path; the first few.
+    /// The paths with events, up to a limit.
     public let paths: [String]
-    /// Whether anything happened: `paths` may be empty where it was missed which.
+    /// Whether anything happened; `paths` may be empty if the details were lost.
     public let isNew: Bool
-    /// Where there is something now (`existence`), or the directory that has something in it (`entries`).
+    /// The path that exists (`existence`), or the directory that has entries (`entries`).
     public let holds: String?
-    /// Why it cannot be watched, in a sentence.
+    /// Why it cannot be watched, as a sentence.
     public let trouble: String?
 }

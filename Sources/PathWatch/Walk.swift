@@ -3,25 +3,25 @@
 import Linux
 import WireText
 
-/// A walk to a place: it sees to it that everything on the way is watched that could change what is there, and finds
-/// what is there. It waits for disks and servers: not for the loop's thread.
+/// A walk along a path: adds watches on everything that could change what is at its end, and finds what is there. It
+/// may wait for disks and servers: do not run it on the event loop.
 ///
-/// A directory on the way is watched for being moved or removed, a link for being replaced; where a name is missing its
-/// directory is watched for it to come. Whatever happens there, the walk is done anew.
+/// A directory on the path is watched for being moved or removed, a symlink for being replaced; if a name is missing,
+/// its directory is watched for the name to appear. Any such event causes a new walk.
 ///
-/// It is gone with the rights of the place's user, who may have led the path anywhere: what that user may not look at, list
-/// or read is not found and not watched. The watches that are only there to go again tell nobody of anything, and are made
-/// with the process's own rights: a folder on the way may be one that others may pass and not read.
+/// It uses the permissions of the place's user, who may have redirected the path: what that user may not inspect,
+/// list or read is neither found nor watched. Watches that only trigger a new walk reveal nothing to the user, and
+/// use the process's own permissions: others may be allowed to pass a folder on the path but not to read it.
 struct Walk {
-    /// What a watch is for.
+    /// The purpose of a watch.
     struct Mark: Hashable, Sendable {
-        /// A name in the directory that counts, or the pattern of those that do; nil for all.
+        /// The name to watch for in the directory, or a pattern; nil for all names.
         var awaited: String?
-        /// Which events of names count for `awaited`.
+        /// The events of names that count for `awaited`.
         var names: Inotify.Events = []
-        /// The path of what is there, as its owner knows it, where the watch is on that itself.
+        /// The path to report, if the watch is on the file itself.
         var leaf: String?
-        /// Which events of the leaf are news.
+        /// The events of that file to report.
         var events: Inotify.Events = []
     }
 
@@ -30,13 +30,13 @@ struct Walk {
         var marks: [Int32: [Mark]] = [:]
         var found: [String: Found] = [:]
         var trouble: String?
-        /// How long it took.
+        /// The duration of the walk.
         var took = Duration.zero
     }
 
     private struct Part {
         let name: String
-        /// Whether it is part of the path as its owner knows it, and not of what a link says.
+        /// Whether it is a component of the place's path, not of a symlink's target.
         let isShown: Bool
     }
 
@@ -47,14 +47,14 @@ struct Walk {
     private var matches = 0
     private(set) var outcome: Outcome
 
-    /// More than this are no way to name a file.
+    /// The maximum of symlinks to follow.
     private static let mostLinks = 40
-    /// Of a pattern; what comes after is not looked at.
+    /// The maximum of matches for a pattern; more are ignored.
     private static let mostFound = 4096
-    /// Names that are looked at, on all ways together: links of links can ask for any number.
+    /// The maximum of names to visit along all paths together, since nested symlinks can lead to any number.
     private static let mostSteps = 4 * mostFound
 
-    /// Of one place, for one file or folder.
+    /// The maximum of marks per place for one file or folder.
     private static let mostMarks = 64
 
     init(_ key: String, _ place: Place, _ inotify: Int32) {
@@ -82,7 +82,7 @@ struct Walk {
 
     // MARK: On the way
 
-    /// Goes on from a folder, without recursion but for patterns: how long a way is may be another's doing.
+    /// Continues from a folder. Recursive only for patterns, since another user may choose how long the path is.
     private mutating func go(_ start: String, _ parts: ArraySlice<Part>, shown before: String) {
         var (folder, rest, shown) = (start, parts, before)
         while let part = rest.popFirst() {
@@ -114,7 +114,7 @@ struct Walk {
         arrive(folder.isEmpty ? "/" : folder, shown)
     }
 
-    /// Every name that fits, as far as there is room: however many there are, no more are kept.
+    /// Visits all names that match, up to the limit; more are not stored.
     private mutating func expand(_ folder: String, _ pattern: String, _ rest: ArraySlice<Part>, _ shown: String) {
         let path = folder.isEmpty ? "/" : folder
         guard watch(path, Mark(awaited: pattern, names: .names), isRead: true) else { return }
@@ -147,10 +147,10 @@ struct Walk {
         case link(String)
     }
 
-    /// Looks at a name in a folder, and sees to it that it is watched; nil where the way ends.
+    /// Inspects and watches a name in a folder; nil if the path ends here.
     private mutating func step(_ folder: String, _ name: String) -> Step? {
         let path = folder + "/" + name
-        // What is there may be another one by the time it is watched: then once more.
+        // The file may be replaced before it is watched: then try again.
         for _ in 0..<8 {
             let node: Descriptor
             do throws(Errno) {
@@ -166,7 +166,7 @@ struct Walk {
                 continue
             }
             guard let status = try? File.status(descriptor: node.raw) else { continue }
-            // A file that is open goes without a word, but for its number of names.
+            // Removing a file that is open causes no event except a change of its link count.
             guard watch(node, path, Mark(), status.kind == .directory ? [] : .attributes) else { return nil }
             guard let again = try? File.status(path, followLinks: false), again.inode == status.inode,
                 again.device == status.device
@@ -198,14 +198,14 @@ struct Walk {
         outcome.found[shown] = Found(status, hasEntries: hasEntries)
     }
 
-    /// What is at a path itself.
+    /// Opens the file at a path itself, with O_PATH.
     private func open(_ path: String) throws(Errno) -> Descriptor { try File.open(path, [.path, .noFollow]) }
 
     // MARK: Watches
 
     private mutating func complain(_ trouble: String) { if outcome.trouble == nil { outcome.trouble = trouble } }
 
-    /// The place's user may not look at it, or into it, which may be otherwise when its mode is another one.
+    /// The place's user may not inspect or list it. That changes with its mode, so watch its attributes.
     private mutating func deny(_ path: String) {
         if let rights = place.rights {
             complain(
@@ -227,9 +227,9 @@ struct Walk {
         }
     }
 
-    /// Whether it is watched; what is gone in between is not, and what was watched above tells of it.
+    /// Adds a watch; false on failure. A file that is gone counts as watched, since the watch above reports it.
     ///
-    /// - Parameter isRead: somebody learns what happens there, and so must be allowed to read it.
+    /// - Parameter isRead: events there are reported to the user, who must therefore be allowed to read it.
     private mutating func watch(
         _ node: Descriptor,
         _ path: String,
@@ -257,8 +257,8 @@ struct Walk {
         }
     }
 
-    /// Many names of one file, or many that are missing in one folder, are one mark each only as far as news name them: the
-    /// loop goes through all of a watch with each of its news.
+    /// Limits the marks of one watch, in case of many hard links or many missing names in a folder: beyond the limit
+    /// a mark loses its details, since the loop checks all marks of a watch for each event.
     private mutating func add(_ mark: Mark, to watch: Int32) {
         var mark = mark
         let list = outcome.marks[watch] ?? []

@@ -2,29 +2,29 @@
 
 import Linux
 
-/// What an app as a whole may use at most, by its cgroup.
+/// Limits for an app as a whole, enforced through its cgroup.
 public struct AppLimits: Hashable, Sendable {
-    /// Bytes of memory at which the kernel ends it; nil: none.
+    /// Maximum memory in bytes (`memory.max`); nil: unlimited.
     public var memory: UInt64?
-    /// Processes and threads; nil: any number.
+    /// Maximum number of processes and threads; nil: unlimited.
     public var tasks: UInt64?
 
-    /// Limits, by default none.
+    /// Creates limits; unlimited by default.
     public init(memory: UInt64? = nil, tasks: UInt64? = nil) {
         self.memory = memory
         self.tasks = tasks
     }
 
-    /// Writes what is not so already into an app's cgroup.
+    /// Writes the limits that have changed into an app's cgroup.
     ///
-    /// There is no `memory.high` below the limit: without swap it would slow an app down for ever that it cannot make
-    /// smaller, in place of ending it; page cache is taken back before the limit ends anything. `memory.oom.group`
-    /// makes the app end as a whole, not a worker of it.
+    /// It sets no `memory.high` below the limit: without swap, an app that cannot shrink would be throttled forever
+    /// instead of killed, and page cache is reclaimed before the limit kills anyway. `memory.oom.group` makes the
+    /// kernel kill the whole app instead of one of its processes.
     ///
     /// - Parameters:
-    ///   - before: what was written there last; nil: nobody knows.
-    ///   - usage: see `isUnfinished`.
-    /// - Returns: what could not be had, and whether memory is on its way down to its limit: then call again soon.
+    ///   - before: the limits written last; nil: unknown.
+    ///   - usage: state of the lowering, kept by the caller between calls while `isUnfinished`.
+    /// - Returns: what failed, and whether memory is still being lowered to its limit: then call it again soon.
     public func write(
         to path: String,
         replacing before: AppLimits?,
@@ -43,7 +43,7 @@ public struct AppLimits: Hashable, Sendable {
                     } else {
                         try File.writeControl(path + "/" + file, "max\n")
                     }
-                    // Linux 4.19.
+                    // Needs Linux 4.19.
                     _ = try? File.writeControl(path + "/memory.oom.group", memory == nil ? "0\n" : "1\n")
                 } catch {
                     failures.append(ProfileFailure(.memoryLimit, "\(file) (\(error))"))
@@ -68,15 +68,15 @@ public struct AppLimits: Hashable, Sendable {
 }
 
 extension ProcessTree {
-    /// Whether the kernel keeps the app to a limit of memory by itself.
+    /// Whether the kernel can limit the app's memory.
     public var hasMemoryController: Bool { cgroupPath.map { File.exists($0 + "/memory.max") } ?? false }
 
-    /// Whether the kernel counts its processes and threads.
+    /// Whether the kernel can count and limit its processes and threads.
     public var hasTaskController: Bool { cgroupPath.map { File.exists($0 + "/pids.max") } ?? false }
 
-    /// Whether its processes have more memory than that. Resident pages, which are cheap to count, are counted for
-    /// each process that shares them: only when they are more, the proportional share (PSS) decides, where the kernel
-    /// shows it. What is swapped out counts in neither. The second is what was counted last, bytes.
+    /// Whether its processes use more memory than `limit`. It first adds up resident pages, which is cheap but counts
+    /// shared pages for each process. Only if that exceeds the limit it uses the proportional share (PSS), where the
+    /// kernel reports it. Neither includes swap. The second value is the last sum in bytes.
     public func exceeds(_ limit: UInt64, _ usage: Usage) -> (Bool, UInt64) {
         guard usage.memoryBytes > limit else { return (false, usage.memoryBytes) }
         var total: UInt64 = 0

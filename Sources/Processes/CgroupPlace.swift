@@ -2,18 +2,19 @@
 
 import Linux
 
-/// A cgroup in which a supervisor may make others, and how controllers are handed down from there.
+/// A cgroup in which a supervisor creates others, and enables controllers for them.
 ///
-/// In steps: all that there are, some, none. What cannot be had is done without cgroups as far as that goes (`torpor
-/// doctor` says what it costs). On hybrid machines v2 has no controllers at all; without delegation a place has none.
+/// It works with all controllers, some or none; features without their controller do without the cgroup (`torpor
+/// doctor` says what that costs). On hybrid machines cgroup v2 has no controllers at all; without delegation a place
+/// has none.
 struct CgroupPlace {
-    /// Absolute.
+    /// The absolute path.
     let path: String
     let instance: String
 
-    /// What the cgroup is called into which a supervisor moves.
+    /// The name's prefix of the cgroup that a supervisor moves itself into.
     static let ownPart = "torpor-supervisor-"
-    /// What profiles, limits and accounts need.
+    /// The controllers that profiles, limits and accounting need.
     static let wanted = ["memory", "pids", "cpu", "io"]
 
     init(_ path: String, instance: String) {
@@ -21,37 +22,38 @@ struct CgroupPlace {
         self.instance = instance
     }
 
-    /// Hands down what can be had to the cgroups below `base`, which is below this one; returns that.
+    /// Enables the available controllers for the cgroups below `base`, which is itself below this one. Returns those
+    /// that are enabled.
     func handDown(to base: String) -> [String] {
         let offered = words("cgroup.controllers", of: path)
         let given = words("cgroup.subtree_control", of: path)
         let missing = Self.wanted.filter { offered.contains($0) && !given.contains($0) }
-        // A cgroup with processes of its own can hand nothing down. The kernel would let it do so with some controllers,
-        // and let no process into the cgroups below then.
+        // A cgroup with processes of its own cannot enable controllers for its children. For threaded controllers the
+        // kernel would permit it, but then refuse processes in the cgroups below.
         if !missing.isEmpty, isFree || moveAside() {
             for name in missing { write("+\(name)", path) }
         }
         for name in Self.wanted where words("cgroup.controllers", of: base).contains(name) { write("+\(name)", base) }
         if !isDomain(base) {
-            // Somebody has come in between.
+            // Another process has moved in since.
             for name in missing { write("-\(name)", path) }
         }
         let had = words("cgroup.subtree_control", of: base)
         return Self.wanted.filter(had.contains)
     }
 
-    /// Whether nothing is in its way: the root has processes and hands controllers down all the same.
+    /// Whether controllers can be enabled here: it has no processes, or is the root, which may have both.
     private var isFree: Bool { !File.exists(path + "/cgroup.type") || direct.isEmpty }
 
-    /// The processes in it, not below.
+    /// The processes directly in it.
     private var direct: [Int32] {
         ((try? File.readString(path + "/cgroup.procs", limit: 1 << 24)) ?? "").split(separator: "\n").compactMap {
             Int32($0)
         }
     }
 
-    /// Moves the supervisor and its keeper into a cgroup of their own below, where that is theirs to do: nobody else
-    /// is in the place, and it was delegated, or there is no systemd that keeps order.
+    /// Moves the supervisor and its keeper into a child cgroup, if that is permitted: no other process is here, and
+    /// the place was delegated or there is no systemd that manages it.
     private func moveAside() -> Bool {
         guard isDelegated else { return false }
         let keeper = ThisProcess.parent
@@ -62,7 +64,7 @@ struct CgroupPlace {
         guard isOurs, !processes.isEmpty else { return false }
         do throws(Errno) {
             try Cgroup.create(own)
-            // The keeper first: what it starts meanwhile is born there.
+            // The keeper first: processes that it starts are then created there.
             for pid in [keeper] + processes.filter({ $0 != keeper }) where processes.contains(pid) {
                 try Cgroup.add(own, pid: pid)
             }
@@ -74,10 +76,10 @@ struct CgroupPlace {
 
     private var own: String { path + "/" + Self.ownPart + CgroupTree.fileName(instance) }
 
-    /// At the end, when no app's cgroup is left: the supervisor is where it was, and nothing is left of it.
+    /// Reverts `moveAside` at the end, when no app's cgroup is left.
     func moveBack() {
         guard File.exists(own) else { return }
-        // Who hands controllers down can have no processes.
+        // A cgroup that enables controllers for its children cannot have processes.
         for name in words("cgroup.subtree_control", of: path) { write("-\(name)", path) }
         for pid in (try? Cgroup.procs(own)) ?? [] { try? Cgroup.add(path, pid: pid) }
         try? Cgroup.remove(own)
@@ -88,7 +90,7 @@ struct CgroupPlace {
         return !File.exists("/run/systemd/system") || Cgroup.isDelegated(path)
     }
 
-    /// Whether processes can be in the cgroups below.
+    /// Whether the cgroups below can have processes.
     private func isDomain(_ base: String) -> Bool {
         guard let type = try? File.readString(base + "/cgroup.type") else { return true }
         return type == "domain\n"

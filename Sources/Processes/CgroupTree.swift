@@ -2,25 +2,24 @@
 
 public import Linux
 
-/// Why there are no cgroups for apps, in a sentence.
+/// Why apps cannot have cgroups, in a sentence.
 public struct CgroupsUnavailable: Error, Hashable, Sendable, CustomStringConvertible {
     /// The sentence.
     public let description: String
 }
 
-/// The cgroup below which every app gets one of its own.
+/// The cgroup below which every app gets its own.
 public final class CgroupTree {
-    /// The one that holds the apps' (and no process itself), an absolute path.
+    /// The absolute path of the cgroup that contains the apps' cgroups (and no process itself).
     public let base: String
-    /// Where `base` is, an absolute path.
+    /// The absolute path of the cgroup that contains `base`.
     public let place: String
     private let instance: String
-    /// Controllers that the apps' cgroups have, such as `memory`.
+    /// The controllers of the apps' cgroups, such as `memory`.
     public private(set) var controllers: [String] = []
 
-    /// Finds a place and tries it out: in the scope for apps where there is one, else below the cgroup of this process,
-    /// else, for root, below the v2 mount. `instance` tells supervisors apart: the same after a restart, another for
-    /// another.
+    /// Finds a place and tests it: the apps' scope if there is one, else this process's cgroup, else, for root, the
+    /// v2 mount. `instance` distinguishes supervisors; it stays the same over a restart.
     public init(
         instance: String,
         scope: String? = nil,
@@ -39,7 +38,7 @@ public final class CgroupTree {
         for place in places {
             let path = place + "/torpor-apps-" + Self.fileName(instance)
             do throws(Errno) {
-                // Launching moves a process from here into an app's cgroup: this needs the right to write in both.
+                // A launch moves a process from here into an app's cgroup, which needs write permission in both.
                 guard File.isWritable(place + "/cgroup.procs") else { throw .permissionDenied }
                 try Cgroup.create(path)
                 try Cgroup.freeze(path, false)
@@ -58,13 +57,13 @@ public final class CgroupTree {
         )
     }
 
-    /// The name, in place of the app's, of the cgroup beside it in which its transfers are made. No app is called that.
+    /// The name used instead of the app's for the cgroup of its transfers. No app can have this name.
     public static func transfers(of app: String) -> String { app + ":transfers" }
 
-    /// The path of an app's cgroup, there or not.
+    /// The path of an app's cgroup, whether or not it exists.
     public func path(of app: String) -> String { base + "/" + Self.fileName(app) }
 
-    /// The path of an app's cgroup whose process an earlier supervisor launched, perhaps in another place.
+    /// The path of an app's cgroup whose process an earlier supervisor launched, perhaps in a different place.
     public func path(of app: String, around pid: Int32) -> String {
         let parent = base.split(separator: "/").last ?? ""
         let name = Self.fileName(app)
@@ -78,8 +77,8 @@ public final class CgroupTree {
         return mount + "/" + parts[...(place + 1)].joined(separator: "/")
     }
 
-    /// The cgroup in which that process makes an app's transfers; nil where it is in none of its own. An earlier supervisor may
-    /// have had it in another place.
+    /// The cgroup of an app's transfers that this process is in; nil if it has none of its own. An earlier supervisor
+    /// may have created it in a different place.
     public func transfers(of app: String, around pid: Int32) -> String? {
         guard let group = (try? ProcFS.cgroup(pid)).flatMap({ $0 }), let mount = Cgroup.mount,
             group.hasSuffix("/" + Self.fileName(Self.transfers(of: app)))
@@ -87,34 +86,33 @@ public final class CgroupTree {
         return mount + group
     }
 
-    /// Makes an app's cgroup, thawed; the descriptor of its directory is what a launch needs. `isFresh`: it is as the
-    /// kernel makes them, nothing counted and nothing limited.
+    /// Creates an app's cgroup, thawed. A launch needs the descriptor of its directory. `isFresh`: newly created, so
+    /// without limits and with all counters at zero.
     public func create(_ app: String) throws(Errno) -> (path: String, directory: Descriptor, isFresh: Bool) {
         let path = path(of: app)
         var isFresh = try Cgroup.create(path)
         if !isFresh, (try? Cgroup.removeTree(path)) != nil { isFresh = try Cgroup.create(path) }
-        // Never launch into a frozen cgroup: the child would not get as far as its exec.
+        // Never launch into a frozen cgroup: the child would not reach its exec.
         if !isFresh { try Cgroup.freeze(path, false) }
         return (path, try File.open(path, [.path, .directory]), isFresh)
     }
 
-    /// Removes an app's cgroup and what it made below. EBUSY while there are processes.
+    /// Removes an app's cgroup and those below. Throws EBUSY if there are processes.
     public func remove(_ path: String) throws(Errno) { try Cgroup.removeTree(path) }
 
-    /// Removes what is empty, at the end. What still has processes stays.
+    /// Removes all empty cgroups at the end. Those with processes stay.
     public func removeAll() {
         for child in Cgroup.children(base) { try? Cgroup.removeTree(child) }
         guard (try? Cgroup.remove(base)) != nil else { return }
         CgroupPlace(place, instance: instance).moveBack()
     }
 
-    /// Cgroups of apps, by their paths, that have processes and are not among the `known` ones: what an earlier
-    /// supervisor has left.
+    /// Paths of apps' cgroups that have processes and are not `known`: an earlier supervisor left them.
     public func populated(except known: Set<String>) -> [String] {
         Cgroup.children(base).filter { !known.contains($0) && ((try? Cgroup.events($0).populated) ?? false) }
     }
 
-    /// The cgroup of a supervisor that has moved out of the way of its apps (``CgroupPlace``) is that above.
+    /// A supervisor that has moved out of its apps' way (``CgroupPlace``) is in a child of the cgroup meant here.
     private static func withoutOwnPart(_ path: String) -> String {
         guard let slash = path.lastIndex(of: "/"), path[slash...].hasPrefix("/" + CgroupPlace.ownPart) else {
             return path
@@ -122,7 +120,7 @@ public final class CgroupTree {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// A name that cannot be taken for a control file (those have a dot) or another directory.
+    /// A file name that cannot collide with a control file (those contain a dot) or another directory.
     static func fileName(_ name: String) -> String {
         let slash = UInt8(ascii: "/")
         let safe = name.utf8.contains(slash) ? String(name.map { $0 == "/" ? "_" : $0 }) : name

@@ -2,17 +2,17 @@
 
 import Linux
 
-/// How far ending an app has come.
+/// The result of one pass of killing an app.
 public enum KillResult: Hashable, Sendable {
-    /// Some processes are left: look again soon (1 ms at first).
+    /// Some processes are left: call again soon (after 1 ms at first).
     case again
-    /// No process is left, save those that wait to be reaped.
+    /// No process is left, except zombies.
     case gone
 }
 
 extension ProcessTree {
-    /// One pass of ending by force: `cgroup.kill` where there is one, else SIGKILL through pidfds, parents first, the
-    /// list read again until nobody in it is new. A frozen cgroup is thawed once it is empty.
+    /// One pass of killing: by `cgroup.kill` if available, else SIGKILL through pidfds, parents first, listing
+    /// processes again until no new one appears. A frozen cgroup is thawed once it is empty.
     public func killPass() -> KillResult {
         if let cgroupPath {
             if (try? Cgroup.kill(cgroupPath)) != nil {
@@ -33,7 +33,7 @@ extension ProcessTree {
             let hasNewlyEnded = listing.ended.reduce(false) { killed.insert($1).inserted || $0 }
             if members.isEmpty {
                 if listing.isIncomplete { return .again }
-                // As in stopPass: who ended meanwhile may have forked just before.
+                // As in stopPass: a process that ended since the last listing may have forked just before.
                 doubtful += 1
                 if !hasNewlyEnded, !listing.hasVanished || doubtful >= 3 { return ended() }
                 continue
@@ -47,7 +47,7 @@ extension ProcessTree {
         return .again
     }
 
-    /// Sends SIGKILL to all of the app now; `isEmpty` or `killPass` says when they are gone.
+    /// Sends SIGKILL to the whole app; `isEmpty` or `killPass` tells when it is gone.
     public func kill() { _ = killPass() }
 
     private func ended() -> KillResult {

@@ -2,30 +2,30 @@
 
 import Linux
 
-/// What memory of the machine an app has, bytes: `memory.current` and `memory.swap.current` of its cgroup where the
-/// controller is there, else of all its processes, what they share with others only for their part (PSS, SwapPss).
+/// An app's memory in bytes: `memory.current` and `memory.swap.current` of its cgroup if it has the controller, else
+/// the sum over its processes, with shared pages counted proportionally (PSS, SwapPss).
 public struct Footprint: Hashable, Sendable {
-    /// In memory.
+    /// Resident memory.
     public var resident: UInt64
-    /// In swap.
+    /// Swapped-out memory.
     public var swapped: UInt64
 
-    /// That much.
+    /// Creates one from its parts.
     public init(resident: UInt64 = 0, swapped: UInt64 = 0) {
         self.resident = resident
         self.swapped = swapped
     }
 
-    /// In memory and in swap.
+    /// The sum of both.
     public var total: UInt64 { resident &+ swapped }
 
-    /// As a cgroup counts it; nil without the memory controller.
+    /// The cgroup's count; nil without the memory controller.
     init?(cgroup path: String) {
         guard let bytes = Cgroup.number(path, "memory.current") else { return nil }
         self.init(resident: bytes, swapped: Cgroup.number(path, "memory.swap.current") ?? 0)
     }
 
-    /// What these processes have. Of one whose memory this process may not look into, shared pages count whole.
+    /// The sum over these processes. For a process that this one may not inspect, shared pages count in full.
     init(of pids: [Int32]) {
         self.init()
         for pid in pids {
@@ -37,8 +37,8 @@ public struct Footprint: Hashable, Sendable {
 }
 
 extension ProcessTree {
-    /// What the app has now. Waits for the kernel to walk through all of its memory where there is no memory controller:
-    /// not for the loop (``MembersMemory/footprint()``).
+    /// The app's memory now. Without the memory controller the kernel walks all of its pages: do not call it on the
+    /// event loop (use ``MembersMemory/footprint()``).
     public func footprint() -> Footprint {
         cgroupPath.flatMap { Footprint(cgroup: $0) } ?? Footprint(of: members())
     }

@@ -3,9 +3,9 @@
 import Linux
 
 extension ProcessTree {
-    /// The processes of the app that are found without reading all of /proc: those that were stopped while it is, else by
-    /// its cgroup, else by descent from those that are known. Without a cgroup, one that has left its parents may be
-    /// missing while the app runs.
+    /// The app's processes as far as they can be found without reading all of /proc: those that were stopped, if the
+    /// app is; else by its cgroup; else the descendants of known processes. Without a cgroup, a process that has left
+    /// its parents may be missing.
     public func quickMembers() -> [Int32] {
         if !stopped.isEmpty {
             return stopped.filter { (try? ProcFS.stat($0.pid).startTime) == $0.startTime }.map(\.pid)

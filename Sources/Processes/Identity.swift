@@ -3,26 +3,26 @@
 public import Linux
 import WireText
 
-/// One process of this boot: a number alone is given to another process one day, number and start time are not.
+/// A process of this boot, by pid and start time: a pid alone may be reused.
 public struct Identity: Hashable, Sendable {
-    /// The number.
+    /// The pid.
     public let pid: Int32
-    /// When it started, clock ticks since boot (`/proc/PID/stat`).
+    /// Start time in clock ticks since boot (`/proc/PID/stat`).
     public let startTime: UInt64
 
-    /// An identity that was read somewhere.
+    /// Creates one from known values.
     public init(pid: Int32, startTime: UInt64) {
         self.pid = pid
         self.startTime = startTime
     }
 
-    /// The process that has this number now.
+    /// The process that has this pid now.
     public init(of pid: Int32) throws(Errno) { self.init(try ProcFS.stat(pid)) }
 
     init(_ stat: ProcessStat) { self.init(pid: stat.pid, startTime: stat.startTime) }
 
-    /// A pidfd for exactly this process. ESRCH when it is gone, also when its number is another's by now: the number
-    /// is opened first and looked at afterwards, so that both mean the same process.
+    /// A pidfd for exactly this process. Throws ESRCH if it has ended, even if its pid was reused: the pid is opened
+    /// first and its start time checked afterwards, so that both belong to the same process.
     public func open() throws(Errno) -> Descriptor {
         let descriptor = try Pidfd.open(pid)
         do throws(Errno) {
@@ -34,40 +34,40 @@ public struct Identity: Hashable, Sendable {
     }
 }
 
-/// What marks a process as an app's: `TORPOR_APP` and `TORPOR_INCARNATION` in the environment it was started with.
-/// `TORPOR_MANAGER_SOCKET` says which supervisor's.
+/// The tag that marks a process as an app's: `TORPOR_APP` and `TORPOR_INCARNATION` in its initial environment;
+/// `TORPOR_MANAGER_SOCKET` names the supervisor.
 public struct AppTag: Hashable, Sendable {
     /// The app.
     public let app: String
     /// The incarnation.
     public let incarnation: UInt32
 
-    /// The number of no run, under which the keeper launches what works for an app beside it and outlives torpord.
+    /// The incarnation of a companion: a process that the keeper launches beside an app, and that outlives torpord.
     public static let companion: UInt32 = 0
 
-    /// A tag.
+    /// Creates one from its parts.
     public init(app: String, incarnation: UInt32) {
         self.app = app
         self.incarnation = incarnation
     }
 
-    /// The tag of a process; nil when it has none, its environment cannot be read, or it is another supervisor's than
-    /// the one whose control socket is at `manager`.
+    /// The tag of a process; nil if it has none, its environment cannot be read, or it belongs to a supervisor other
+    /// than the one with the control socket `manager`.
     public init?(of pid: Int32, manager: String? = nil) {
         var isHelper = false
         self.init(of: pid, manager: manager, isHelper: &isHelper)
     }
 
-    /// The variable that a command which runs for an app has beside the app's own: a hook, a probe.
+    /// A variable that commands which run on behalf of an app (hooks, probes) have in addition to the app's own.
     public static let helperVariable = "TORPOR_HELPER"
 
-    /// Also tells whether it is a command that runs for the app, or was started by one.
+    /// Also reports whether it is such a command, or was started by one.
     init?(of pid: Int32, manager: String?, isHelper: inout Bool) {
         guard let tag = try? Self.read(of: pid, manager: manager, isHelper: &isHelper) else { return nil }
         self = tag
     }
 
-    /// The same, with the reason why the environment cannot be read.
+    /// The same, but throws the error if the environment cannot be read.
     static func read(of pid: Int32, manager: String?, isHelper: inout Bool) throws(Errno) -> AppTag? {
         let bytes = try File.read("/proc/\(pid)/environ", limit: 1 << 22)
         var app: String?
@@ -88,7 +88,7 @@ public struct AppTag: Hashable, Sendable {
 }
 
 extension Errno {
-    /// It says nothing of what was asked about: torpord, or the machine, is short of descriptors or memory.
+    /// Whether the error only means that torpord or the machine is short of descriptors or memory.
     package var isShortage: Bool {
         self == .tooManyOpenFiles || self == .tooManyOpenFilesInSystem || self == .noMemory || self == .ioError
     }

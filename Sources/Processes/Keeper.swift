@@ -4,47 +4,50 @@ public import EventLoop
 import KeeperProtocol
 public import Linux
 
-/// torpord's side of the keeper: it launches, reaps and holds for us. Everything is answered through the loop; only
-/// `init`, `held` and `takeHeld`, which recovery needs before the loop runs, wait for their answer.
+/// torpord's connection to the keeper, which launches and reaps processes and holds descriptors. Answers arrive
+/// through the event loop; only `init`, `held` and `takeHeld`, which recovery needs before the loop runs, wait for
+/// theirs.
 ///
-/// Exits that were not seen (because torpord was away) are handed to `onExit` again after the start. An exit is kept
-/// by the keeper until `onExit` has returned, or, with `keepsExits`, until `forget`.
+/// Exits that an earlier torpord missed are delivered to `onExit` after the start. The keeper stores an exit until
+/// `onExit` has returned or, with `keepsExits`, until `forget`.
 public final class Keeper {
-    /// Every end of what was launched, once; set it before the loop runs.
+    /// Called once for the exit of every launched process; set it before the loop runs.
     public var onExit: ((ExitRecord) -> Void)? { didSet { deliverLater() } }
-    /// Ends of descendants that lost their parent.
+    /// Called for exits of descendants that had lost their parent.
     public var onOrphan: ((OrphanRecord) -> Void)? { didSet { deliverLater() } }
-    /// A launch of an earlier torpord (`OrphanedProcess.isLaunching`) has come to exec; set it before the loop runs.
+    /// Called when a launch of an earlier torpord (`OrphanedProcess.isLaunching`) has reached exec; set it before the
+    /// loop runs.
     public var onLaunched: ((_ app: String, _ incarnation: UInt32, Launched) -> Void)? { didSet { deliverLater() } }
-    /// The keeper is gone: nothing can be launched any more.
+    /// Called when the keeper is gone: nothing can be launched any longer.
     public var onLost: (() -> Void)?
-    /// A descriptor of `holdQuietly` is not held: ENOSPC when the keeper's table is full, EMFILE when it may open no more.
+    /// Called if `holdQuietly` failed: ENOSPC if the keeper's table is full, EMFILE if the keeper is out of
+    /// descriptors.
     public var onHoldRefused: ((_ name: String, Errno) -> Void)?
-    /// Whether an exit stays in the keeper until `forget(_:)` says that it is committed.
+    /// Whether the keeper stores an exit until `forget(_:)` confirms that it is persisted.
     public var keepsExits = false
-    /// What an earlier torpord launched and whose exit was not told yet, helpers excepted.
+    /// Processes that an earlier torpord launched and whose exit was not reported yet, except helpers.
     public private(set) var leftOver: [OrphanedProcess] = []
-    /// Exits that are told already and not yet to `onExit`: after `init`, all that an earlier torpord has not forgotten.
-    /// What is neither here nor in `leftOver` was never launched, or its exit is forgotten.
+    /// Exits that were received but not yet passed to `onExit`: after `init`, all those an earlier torpord has not
+    /// forgotten. A process that is neither here nor in `leftOver` was never launched, or its exit was forgotten.
     public var waitingExits: [ExitRecord] {
         (undelivered + channel.backlog).compactMap {
             if case .exited(let record) = $0.message { ExitRecord(record) } else { nil }
         }
     }
-    /// How many torpords this keeper has started, this one included: more than 1 is a recovery.
+    /// How many torpords this keeper has started, including this one: more than 1 means a recovery.
     public let instance: UInt32
-    /// Whether a service manager listens to `tellManager`.
+    /// Whether a service manager receives `tellManager`.
     public let isUnderManager: Bool
-    /// The soft limit of descriptors that apps get unless their plan says otherwise.
+    /// The soft limit of descriptors for apps, unless their plan sets it.
     public let appDescriptorLimit: UInt64
-    /// The program on disk failed to come up and this torpord is the one that worked before: an upgrade has failed.
+    /// The program on disk failed to come up, so this torpord is the one that worked before: an upgrade has failed.
     public let isFallback: Bool
-    /// What `torpor-keeper --accepts` must be asked before the keeper is replaced by `handOver`.
+    /// The version to pass to `torpor-keeper --accepts` before `handOver` replaces the keeper.
     public let resumeVersion: UInt32
     private let opensFiles: Bool
     /// The keeper's pid.
     public let pid: Int32
-    /// The table of processes, readable when the keeper is gone (torpor_keeper_protocol.h).
+    /// The process table, readable even when the keeper is gone (torpor_keeper_protocol.h).
     public let table: Descriptor
     /// Whether the keeper is gone.
     public private(set) var isLost = false
@@ -53,15 +56,15 @@ public final class Keeper {
     private let loop: EventLoop
     private var launches: [UInt32: (executable: String, completion: (Result<Launched, LaunchFailure>) -> Void)] = [:]
     private var holds: [UInt32: (Errno?) -> Void] = [:]
-    /// What may still be refused.
+    /// Holds that may still be refused.
     private var quietHolds: [(id: UInt32, name: String)] = []
     private static let mostQuietHolds = 256
     private var undelivered: [KeeperChannel.Received] = []
     private var deliveryAsked = false
     private var watch: KeeperWatch?
 
-    /// Greets the keeper at the other end of `descriptor` (TORPOR_KEEPER_FD) and takes over what it has.
-    /// Errors: a keeper of another version, none that answers within 10 s.
+    /// Greets the keeper at the other end of `descriptor` (TORPOR_KEEPER_FD) and takes over its processes. Throws if
+    /// the keeper has another protocol version, or does not answer within 10 s.
     public init(descriptor: Descriptor, loop: EventLoop) throws(Errno) {
         self.loop = loop
         channel = KeeperChannel(socket: descriptor)
@@ -99,7 +102,7 @@ public final class Keeper {
 
     // MARK: Launching
 
-    /// Starts a program; `completion` runs in a later turn, exactly once.
+    /// Starts a program; `completion` runs exactly once, in a later turn.
     public func launch(_ plan: LaunchPlan, completion: @escaping (Result<Launched, LaunchFailure>) -> Void) {
         func fail(_ stage: LaunchStage, _ errno: Errno, _ detail: String = "") {
             let failure = LaunchFailure(stage: stage, errno: errno, executable: plan.executable, detail: detail)
@@ -125,7 +128,7 @@ public final class Keeper {
         do throws(Errno) {
             try channel.send(message, descriptors: request.descriptors)
         } catch {
-            // A keeper that is gone may have launched it: the end of the socket says so, and what becomes of it.
+            // The lost keeper may have launched it: handling the end of the socket will complete this launch.
             if error == .brokenPipe || error == .connectionReset { return }
             launches[id] = nil
             fail(.keeper, error)
@@ -134,9 +137,9 @@ public final class Keeper {
 
     // MARK: Descriptors
 
-    /// Gives the keeper duplicates of `descriptors` under `name` (1 to 383 bytes), added to what it has under it.
-    /// With `replacing`, what it has under it is let go of, once it has the new ones. `completion` gets the error:
-    /// ENOSPC when its table is full, EMFILE when it may open no more.
+    /// Sends the keeper duplicates of `descriptors` to hold under `name` (1 to 383 bytes), in addition to those it
+    /// holds there. With `replacing`, those are released once the new ones are held. `completion` gets the error:
+    /// ENOSPC if its table is full, EMFILE if it is out of descriptors.
     public func hold(
         _ name: String,
         _ descriptors: [Int32],
@@ -157,7 +160,7 @@ public final class Keeper {
         }
     }
 
-    /// As `hold` of one descriptor, in place of what is under the name, and answered by `onHoldRefused` only.
+    /// Like `hold` of one descriptor with `replacing`, but only `onHoldRefused` reports the result.
     public func holdQuietly(_ name: String, _ descriptor: Int32) {
         guard KeeperChannel.isName(name) else { return refuseHold(name, .invalidArgument) }
         let id = channel.nextId()
@@ -178,13 +181,13 @@ public final class Keeper {
         loop.later { [weak self] in self?.onHoldRefused?(name, errno) }
     }
 
-    /// An answer came: none of those asked for before it was refused.
+    /// An answer arrived: quiet holds that were sent before its request were not refused.
     private func answered(_ id: UInt32) {
         guard id != 0, !quietHolds.isEmpty else { return }
         quietHolds.removeAll { Int32(bitPattern: id &- $0.id) > 0 }
     }
 
-    /// Lets go of all that is held under `name`. ENOENT when there is nothing.
+    /// Releases all descriptors held under `name`. ENOENT if there are none.
     public func release(_ name: String, completion: ((Errno?) -> Void)? = nil) {
         guard KeeperChannel.isName(name) else {
             loop.later { completion?(.invalidArgument) }
@@ -193,7 +196,7 @@ public final class Keeper {
         ask(.release(name: name)) { completion?($0) }
     }
 
-    /// The names under which descriptors are held. Waits for the answer.
+    /// The names under which descriptors are held. Blocks for the answer.
     public func held() throws(Errno) -> [String] {
         var names: [String] = []
         var cursor: UInt32 = 0
@@ -207,8 +210,8 @@ public final class Keeper {
         return names
     }
 
-    /// Duplicates of the descriptors under `name`, in the order in which they came; the keeper keeps its own. Empty
-    /// when there are none. Waits for the answer.
+    /// Duplicates of the descriptors under `name`, in order of arrival; the keeper keeps its own. Empty if there are
+    /// none. Blocks for the answer.
     public func takeHeld(_ name: String) throws(Errno) -> [Descriptor] {
         var result: [Descriptor] = []
         while true {
@@ -222,8 +225,8 @@ public final class Keeper {
         }
     }
 
-    /// Everything that is held, by name, as `takeHeld` gives it for one. Waits for the answers, some milliseconds for
-    /// thousands of descriptors. Throws EMFILE when this process may not open as many.
+    /// All held descriptors by name, like `takeHeld` for each. Blocks for the answers, some milliseconds for
+    /// thousands of descriptors. Throws EMFILE if this process may not open that many.
     public func takeAllHeld() throws(Errno) -> [(name: String, descriptors: [Descriptor])] {
         var result: [(name: String, descriptors: [Descriptor])] = []
         var next: (name: UInt32, offset: UInt32) = (0, 0)
@@ -233,7 +236,7 @@ public final class Keeper {
             guard part.names.reduce(0, { $0 + $1.count }) == answer.descriptors.count else { throw .tooManyOpenFiles }
             var rest = answer.descriptors[...]
             for entry in part.names {
-                // What does not fit into one message goes on in the next.
+                // A name that did not fit into one message continues in the next.
                 if next.offset > 0, entry.name == result.last?.name {
                     result[result.count - 1].descriptors += rest.prefix(entry.count)
                 } else {
@@ -248,9 +251,9 @@ public final class Keeper {
 
     // MARK: What others launched
 
-    /// Has the keeper watch a process that somebody else launched, and that `pidfd` stands for: its end comes by
-    /// `onExit` like any other, with what the kernel tells about it (Linux 6.15). One that has ended already is no
-    /// error. `completion` gets the error: EEXIST when the keeper has it already, ENOSPC when its table is full.
+    /// Makes the keeper watch a process that another program launched, given by `pidfd`. Its exit is reported to
+    /// `onExit` like any other, as far as the kernel knows it (Linux 6.15). A process that has already ended is no
+    /// error. `completion` gets the error: EEXIST if the keeper already watches it, ENOSPC if its table is full.
     public func adopt(
         app: String,
         incarnation: UInt32,
@@ -269,36 +272,36 @@ public final class Keeper {
 
     // MARK: The rest
 
-    /// Tells the service manager, if there is one: `READY=1`, `STATUS=…`; at most 8 KiB.
+    /// Notifies the service manager, if there is one: `READY=1`, `STATUS=…`; at most 8 KiB.
     public func tellManager(_ state: String) {
         guard isUnderManager, !isLost, state.utf8.count <= KeeperProtocol.managerTextLimit else { return }
         try? channel.send(KeeperRequest.manager(text: state).encoded(id: 0))
     }
 
-    /// Says that the end that follows is meant. The keeper then exits with `status`, even if this process is killed on
-    /// its way out; without one, with the status of the exit. Nothing else is sent after it.
-    /// With `keepingParked`, what the service manager keeps for the keeper stays there for the next start.
+    /// Announces that the coming exit is intended. The keeper then exits with `status` (nil: with that of the exit),
+    /// even if this process is killed before it exits. Send nothing after it. With `keepingParked`, the service
+    /// manager's copies of held descriptors stay for the next start.
     public func sayBye(status: UInt8? = nil, keepingParked: Bool = false) {
         guard !isLost else { return }
         try? channel.send(KeeperRequest.bye(status: status, keepingParked: keepingParked).encoded(id: 0))
     }
 
-    /// Says that this torpord has recovered and listens to signals. The keeper keeps its program from now on, and
-    /// starts it again should a later one end before it says the same.
+    /// Announces that this torpord has recovered and handles signals. The keeper now remembers its program, and
+    /// starts it again if a later one ends before doing the same.
     public func settled() {
         guard !isLost else { return }
         try? channel.send(KeeperRequest.settled.encoded(id: 0))
     }
 
-    /// Says that the exit that follows makes room for the program on disk, which is started at once; with
-    /// `replacingKeeper` the keeper executes its own program on disk before. Means nothing before `settled`. Nothing
-    /// else is sent after it.
+    /// Announces that the coming exit makes room for the program on disk, which is started at once; with
+    /// `replacingKeeper` the keeper first executes its own program on disk. Has no effect before `settled`. Send
+    /// nothing after it.
     public func handOver(replacingKeeper: Bool = false) {
         guard !isLost else { return }
         try? channel.send(KeeperRequest.handOver(replacingKeeper: replacingKeeper).encoded(id: 0))
     }
 
-    /// Waits until the keeper has taken all that was sent, for what is said last before this process ends.
+    /// Blocks until the keeper has received everything, 2 s at most; for last messages before this process ends.
     public func finishSending() {
         let end = Clock.monotonic() + .seconds(2)
         while channel.isBlocked, !isLost, Clock.monotonic() < end {
@@ -307,21 +310,20 @@ public final class Keeper {
         }
     }
 
-    /// Another number after each request that is answered.
+    /// Changes with each request that is answered.
     public var lastRequest: UInt32 { channel.lastId }
 
-    /// Whether something was asked for that is not answered yet.
+    /// Whether a request is not answered yet.
     public var isBusy: Bool { !launches.isEmpty || !holds.isEmpty }
 
-    /// Gives back the room of what was asked for and is answered, and says to the keeper that there is nothing to do for
-    /// now, so that it does so too.
+    /// Frees memory of answered requests, and tells the keeper that it is idle, so that it does the same.
     public func rest() {
         if !isLost { try? channel.send(KeeperRequest.rest.encoded(id: 0)) }
         if launches.isEmpty { launches = [:] }
         if holds.isEmpty { holds = [:] }
     }
 
-    /// The exit is committed: its slot in the keeper is free again. Only with `keepsExits`.
+    /// The exit is persisted: frees its slot in the keeper. Only with `keepsExits`.
     public func forget(_ record: ExitRecord) {
         try? channel.send(KeeperRequest.freeSlot(slot: record.slot, generation: record.generation).encoded(id: 0))
     }
@@ -377,7 +379,7 @@ public final class Keeper {
         }
     }
 
-    /// Hands over at once what an earlier torpord did not take: exits, orphans, launches that it asked for.
+    /// Delivers at once what an earlier torpord did not process: exits, orphans, launches that it requested.
     public func deliverWaiting() { deliver() }
 
     private func deliver() {
@@ -400,7 +402,7 @@ public final class Keeper {
             if let pidfd = received.descriptors.first {
                 launch.completion(.success(Launched(pid: record.pid, startTime: record.startTime, pidfd: pidfd)))
             } else {
-                try? Signal.send(Signal.kill, to: record.pid)  // our keeper has not reaped it: its exit comes after
+                try? Signal.send(Signal.kill, to: record.pid)  // not reaped yet, so the pid is valid; its exit follows
                 launch.completion(
                     .failure(
                         LaunchFailure(
@@ -457,7 +459,7 @@ public final class Keeper {
         isLost = true
         channel.close()
         watch?.cancel()
-        // First, since it may not come back: what was asked for may have been done.
+        // First, since it may not return; requests in flight may have been carried out.
         onLost?()
         let launches = launches
         let holds = holds
@@ -479,7 +481,7 @@ public final class Keeper {
     }
 }
 
-/// Several messages, one answer: the first error, or none.
+/// Combines the answers to several messages: the first error, or none.
 private final class HoldProgress {
     private var waiting: Int
     private var error: Errno?

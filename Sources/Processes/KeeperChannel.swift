@@ -4,7 +4,7 @@ import EventLoop
 import KeeperProtocol
 import Linux
 
-/// The socket to the keeper: what waits to be sent, and what came while somebody waited for another answer.
+/// The socket to the keeper, with messages queued for sending, and those received while waiting for another answer.
 final class KeeperChannel {
     /// A message with its descriptors.
     struct Received {
@@ -30,13 +30,14 @@ final class KeeperChannel {
         !name.isEmpty && name.utf8.count <= KeeperProtocol.heldNameLimit && !name.utf8.contains(0)
     }
 
-    /// 0 is for messages that nobody answers.
+    /// 0 is for messages without an answer.
     func nextId() -> UInt32 {
         lastId = lastId == .max ? 1 : lastId + 1
         return lastId
     }
 
-    /// Sends now, or in order as soon as there is room; the descriptors may be closed after it in both cases.
+    /// Sends now, or in order as soon as there is room. In either case the caller may close the descriptors
+    /// afterwards.
     func send(_ bytes: [UInt8], descriptors: [Int32] = []) throws(Errno) {
         if outbox.isEmpty, try sendNow(bytes, descriptors) { return }
         var kept: [Descriptor] = []
@@ -45,7 +46,7 @@ final class KeeperChannel {
         onBlocked?()
     }
 
-    /// Sends what waits, as far as there is room.
+    /// Sends queued messages as far as there is room.
     func flush() throws(Errno) {
         var sent = 0
         defer { outbox.removeFirst(sent) }
@@ -56,13 +57,13 @@ final class KeeperChannel {
         do throws(Errno) {
             return try Sockets.send(socket.raw, bytes, descriptors: descriptors) != nil
         } catch {
-            // Too many descriptors under way: the keeper will take them out.
+            // Too many descriptors are in flight: retry when the keeper has received some.
             if error == .tooManyReferences { return false }
             throw error
         }
     }
 
-    /// The next message; nil when none waits. Throws EPIPE at the end.
+    /// The next message; nil if there is none. Throws EPIPE at the end.
     func receive() throws(Errno) -> Received? {
         guard let raw = try Sockets.receive(socket.raw, into: &buffer) else { return nil }
         if raw.bytes.isEmpty { throw .brokenPipe }
@@ -72,7 +73,7 @@ final class KeeperChannel {
         return Received(id: decoded.id, message: decoded.message, descriptors: raw.descriptors)
     }
 
-    /// The next message, waited for.
+    /// The next message; blocks until it arrives.
     func waitForNext() throws(Errno) -> Received {
         let deadline = Clock.monotonic() + Self.patience
         while true {
@@ -84,7 +85,7 @@ final class KeeperChannel {
         }
     }
 
-    /// The answer to `id`, waited for; what comes meanwhile goes to the backlog.
+    /// Blocks until the answer to `id` arrives; other messages go to the backlog.
     func wait(for id: UInt32) throws(Errno) -> Received {
         while true {
             let received = try waitForNext()
@@ -107,6 +108,6 @@ final class KeeperChannel {
 }
 
 extension Errno {
-    /// ETOOMANYREFS: more descriptors under way than this user may have open.
+    /// ETOOMANYREFS: more descriptors in flight than this user may have open.
     fileprivate static var tooManyReferences: Errno { Errno(rawValue: 109) }
 }

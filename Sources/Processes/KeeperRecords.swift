@@ -5,89 +5,89 @@ public import Linux
 
 /// How a process ended.
 public enum ExitStatus: Hashable, Sendable {
-    /// By itself, with this status.
+    /// It exited with this status.
     case exited(Int32)
-    /// By a signal.
+    /// A signal terminated it.
     case signaled(Int32, coreDumped: Bool)
 }
 
-/// The end of a process that the keeper launched or adopted.
+/// The exit of a process that the keeper launched or adopted.
 public struct ExitRecord: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// Which run of the app, counted from 1.
+    /// The run of the app, counted from 1.
     public var incarnation: UInt32
-    /// The number of the process.
+    /// The pid.
     public var pid: Int32
-    /// How it ended; nil when nobody can tell, which happens only to adopted ones.
+    /// How it ended; nil if unknown, which happens only to adopted processes.
     public var status: ExitStatus?
-    /// Processor time in its own code; zero for an adopted one, as the next two.
+    /// User time; zero for an adopted process, like the next two.
     public var userTime: Duration
-    /// Processor time in the kernel.
+    /// System time.
     public var systemTime: Duration
-    /// The most memory it had at a time, in bytes.
+    /// Peak resident memory in bytes.
     public var maxResidentBytes: UInt64
-    /// Clock ticks after boot.
+    /// Start time in clock ticks since boot.
     public var startTime: UInt64
     /// Whether it was a helper (`LaunchPlan.isHelper`).
     public var isHelper: Bool
-    /// Set when it never came to exec, and torpord was away when that showed.
+    /// Set if it never reached exec, and that was noticed while torpord was not running.
     public var launchFailure: LaunchFailure?
-    /// The slot that keeps this record in the keeper until `Keeper.forget`.
+    /// The keeper's slot that stores this record until `Keeper.forget`.
     var slot: UInt32
     var generation: UInt32
 }
 
-/// The end of a process that nobody launched here: a descendant of an app that lost its parent.
+/// The exit of a process that the keeper did not launch: a descendant of an app that had lost its parent.
 public struct OrphanRecord: Hashable, Sendable {
-    /// The number of the process.
+    /// The pid.
     public var pid: Int32
     /// How it ended.
     public var status: ExitStatus
-    /// Processor time in its own code.
+    /// User time.
     public var userTime: Duration
-    /// Processor time in the kernel.
+    /// System time.
     public var systemTime: Duration
-    /// The most memory it had at a time, in bytes.
+    /// Peak resident memory in bytes.
     public var maxResidentBytes: UInt64
-    /// The app whose session it was in; nil when it made a session of its own: then its cgroup may say more.
+    /// The app whose session it was in; nil if it had created its own session: then its cgroup may help.
     public var app: String?
-    /// Of that app.
+    /// The run of that app.
     public var incarnation: UInt32
     /// The session it was in.
     public var session: Int32
-    /// Clock ticks after boot.
+    /// Start time in clock ticks since boot.
     public var startTime: UInt64
     /// The first 15 bytes of its name.
     public var command: String
-    /// The last 127 bytes of its cgroup v2 path, empty without one.
+    /// The last 127 bytes of its cgroup v2 path; empty if it has none.
     public var cgroup: String
     var sequence: UInt64
 }
 
-/// A process that an earlier torpord had launched or adopted and that lives.
+/// A living process that an earlier torpord launched or adopted.
 public struct OrphanedProcess {
     /// The name of the app.
     public let app: String
-    /// Which run of the app, counted from 1; ``AppTag/companion`` for a process that is none.
+    /// The run of the app, counted from 1; ``AppTag/companion`` for a companion.
     public let incarnation: UInt32
-    /// The number of the process.
+    /// The pid.
     public let pid: Int32
-    /// Clock ticks after boot.
+    /// Start time in clock ticks since boot.
     public let startTime: UInt64
-    /// Its exec has not been heard of: then `Keeper.onLaunched` tells of it, or `Keeper.onExit` with a `launchFailure`.
+    /// Its exec is not reported yet: `Keeper.onLaunched` will report it, or `Keeper.onExit` with a `launchFailure`.
     public let isLaunching: Bool
     /// It was adopted: its parent is not the keeper.
     public let isAdopted: Bool
-    /// Pins it.
+    /// Refers to it safely even if the pid is reused.
     public let pidfd: Descriptor
-    /// What `launch` would have answered.
+    /// The result that `launch` would have given.
     public var launched: Launched { Launched(pid: pid, startTime: startTime, pidfd: pidfd) }
 }
 
 extension OrphanedProcess {
-    /// nil for what needs nobody: helpers, which the keeper ends, and a launch that has failed already, whose end is
-    /// told when it is reaped. Without its pidfd a living app would be forgotten and started a second time: EMFILE.
+    /// nil for helpers, which the keeper kills, and for failed launches, whose exit is reported when they are reaped.
+    /// Throws EMFILE if the pidfd is missing: otherwise a living app would be forgotten and started a second time.
     init?(_ record: KeeperMessage.ProcessRecord, _ pidfd: Descriptor?) throws(Errno) {
         if record.isHelper { return nil }
         guard let pidfd else {
@@ -108,7 +108,7 @@ extension OrphanedProcess {
 
 extension ExitStatus {
     init(_ end: KeeperMessage.End) {
-        // CLD_EXITED 1, CLD_KILLED 2, CLD_DUMPED 3 of waitid(2).
+        // CLD_EXITED 1, CLD_KILLED 2, CLD_DUMPED 3 (waitid(2)).
         self = end.code == 1 ? .exited(end.status) : .signaled(end.status, coreDumped: end.code == 3)
     }
 }

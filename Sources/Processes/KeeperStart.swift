@@ -5,8 +5,8 @@ import KeeperProtocol
 public import Linux
 
 extension Keeper {
-    /// The keeper above this process; nil when there is none. Takes its variables out of the environment, so that
-    /// nobody else takes them for theirs.
+    /// The keeper that started this process; nil if there is none. Removes its variables from the environment, so
+    /// that no child takes them for its own.
     public static func fromEnvironment(loop: EventLoop) throws(Errno) -> Keeper? {
         guard let descriptor = descriptorFromEnvironment() else { return nil }
         return try Keeper(descriptor: descriptor, loop: loop)
@@ -20,7 +20,7 @@ extension Keeper {
         return Descriptor.isOpen(fd)
     }
 
-    /// What the kernel appends to the path of a program that was replaced on disk.
+    /// The kernel appends this to the path of a replaced executable.
     private static let deleted = " (deleted)"
 
     private static func descriptorFromEnvironment() -> Descriptor? {
@@ -35,17 +35,17 @@ extension Keeper {
         return Descriptor(owning: fd)
     }
 
-    /// Where `torpor-keeper` is: `TORPOR_KEEPER`, else beside this program, else in `../libexec/torpor`.
+    /// The path of `torpor-keeper`: `TORPOR_KEEPER`, else beside this program, else in `../libexec/torpor`.
     public static func findProgram() -> String? {
         ThisProcess.companion("torpor-keeper", variable: "TORPOR_KEEPER")
     }
 
-    /// Becomes the keeper, which starts this program again below itself, with `arguments` (without argument 0).
-    /// Returns only with the reason why not.
+    /// Becomes the keeper, which starts this program again as its child, with `arguments` (without argument 0).
+    /// Returns only on failure, with the reason.
     public static func become(arguments: [String]) -> String { become(arguments: arguments, state: nil) }
 
-    /// Becomes a keeper in place of the one that was lost, and hands itself all that is to be held; the torpord that it
-    /// starts recovers. `lost` says where its counting goes on. Returns only with the reason why not.
+    /// Becomes a keeper in place of the lost one, and passes itself the descriptors to hold; the torpord that it
+    /// starts recovers. `lost` provides the counter of torpords. Returns only on failure, with the reason.
     public static func become(
         arguments: [String],
         holding: [(name: String, descriptors: [Int32])],

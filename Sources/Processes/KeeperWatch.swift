@@ -3,15 +3,15 @@
 import EventLoop
 import Linux
 
-/// The keeper's watch over the loop: a timer that both have. Armed while the loop works, put off while it turns (with
-/// much output it may have no time to sleep), disarmed while it sleeps, so that an idle torpord costs no wake-up; when it
-/// fires, the keeper ends torpord and starts another.
+/// The keeper's watchdog of the event loop, a timer shared with the keeper. It is armed while the loop works,
+/// extended in each turn (with much output the loop may never sleep), and disarmed while the loop sleeps, so that an
+/// idle torpord causes no wake-ups. When it expires, the keeper kills torpord and starts another.
 final class KeeperWatch {
     private let timer: Descriptor
     private let limit: Duration
     private let putOffEach: Duration
     private var isCancelled = false
-    /// When it would be put off next.
+    /// When it will be extended next.
     private var putOffAt = Duration.zero
 
     init(timer: Descriptor, milliseconds: UInt32, loop: EventLoop) {

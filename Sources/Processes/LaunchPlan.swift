@@ -3,22 +3,22 @@
 import KeeperProtocol
 public import Linux
 
-/// All that the keeper needs to start a program. Descriptors are numbers in this process; they stay the caller's and
-/// may be closed as soon as `Keeper.launch` has returned.
+/// Everything the keeper needs to start a program. Descriptors are numbers in this process; the caller keeps them,
+/// and may close them as soon as `Keeper.launch` has returned.
 public struct LaunchPlan {
-    /// The app, 1 to 63 bytes.
+    /// The app's name, 1 to 63 bytes.
     public var app: String
-    /// Which run of the app it will be; ``AppTag/companion`` for one that is none.
+    /// The run of the app; ``AppTag/companion`` for a companion.
     public var incarnation: UInt32
-    /// The program: found on PATH already, absolute.
+    /// The program's absolute path.
     public var executable: String
-    /// What it is called with, its name first.
+    /// Its arguments, starting with its name.
     public var arguments: [String]
-    /// `K=V`.
+    /// Its environment as `K=V`.
     public var environment: [String]
-    /// Where it starts; nil: where the keeper is.
+    /// Its working directory; nil: the keeper's.
     public var directory: String?
-    /// Whom it runs as; nil: the keeper's user.
+    /// The user to run as; nil: the keeper's.
     public var user: (uid: UInt32, gid: UInt32, groups: [UInt32])?
     /// Its file mode creation mask.
     public var umask: UInt32?
@@ -26,28 +26,28 @@ public struct LaunchPlan {
     public var nice: Int32?
     /// Its oom_score_adj, −1000 to 1000.
     public var oomScoreAdjust: Int32?
-    /// Its limits, by number of resource (getrlimit(2)).
+    /// Its limits by RLIMIT number (getrlimit(2)).
     public var limits: [(resource: Int32, soft: UInt64, hard: UInt64)] = []
     /// Standard output; −1: /dev/null.
     public var standardOutput: Int32 = -1
     /// Standard error; −1: /dev/null.
     public var standardError: Int32 = -1
-    /// The file that is standard input, else /dev/null: the child opens it, as ``LaunchRequest/inputFile`` says.
+    /// The path of standard input, else /dev/null: the child opens it, see ``LaunchRequest/inputFile``.
     public var inputFile: String?
-    /// The file that standard error is added to instead, likewise.
+    /// The path of a file that standard error is appended to instead; opened likewise.
     public var errorFile: String?
-    /// Become 3, 4, … in the app.
+    /// Descriptors that become 3, 4, … in the app.
     public var passed: [Int32] = []
-    /// Whether the child writes LISTEN_PID into its environment.
+    /// Whether the child sets LISTEN_PID to its pid.
     public var setListenPid = false
-    /// Whether the child writes WATCHDOG_PID into its environment.
+    /// Whether the child sets WATCHDOG_PID to its pid.
     public var setWatchdogPid = false
-    /// The directory of the cgroup that it starts in.
+    /// A descriptor of the cgroup directory to start it in.
     public var cgroup: Int32?
-    /// Whether the keeper ends it when torpord dies.
+    /// Whether the keeper kills it when torpord dies.
     public var isHelper = false
 
-    /// A plan for a program; everything else is set afterwards.
+    /// Creates a plan; the other properties are set afterwards.
     public init(app: String, incarnation: UInt32, executable: String, arguments: [String], environment: [String] = []) {
         self.app = app
         self.incarnation = incarnation
@@ -81,21 +81,21 @@ public struct LaunchPlan {
     }
 }
 
-/// Where a launch can fail, in the order in which it happens but for the files.
+/// The stages at which a launch can fail, in order, except for the files.
 public enum LaunchStage: UInt32, Sendable, CustomStringConvertible {
     case plan = 1
     case slot, fork, session, signals, cgroup, descriptors, limits, priority, oomScore, groups, group, user, directory
     case exec
-    /// The file that is standard input.
+    /// Opening the file of standard input.
     case input
-    /// The file that is standard error.
+    /// Opening the file of standard error.
     case error
     /// The keeper is gone.
     case keeper = 100
-    /// A stage of a newer keeper.
+    /// A stage that only a newer keeper knows.
     case unknown = 101
 
-    /// One word or two.
+    /// The stage in one or two words.
     public var description: String {
         switch self {
         case .plan: "plan"
@@ -123,16 +123,16 @@ public enum LaunchStage: UInt32, Sendable, CustomStringConvertible {
 
 /// Why a program was not started.
 public struct LaunchFailure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The step that failed.
+    /// The stage that failed.
     public let stage: LaunchStage
-    /// What the kernel said to it.
+    /// The kernel's error.
     public let errno: Errno
     /// The program.
     public let executable: String
-    /// More about it, empty if there is no more to say.
+    /// Details; empty if there are none.
     public let detail: String
 
-    /// A failure of `executable`.
+    /// Creates one for `executable`.
     public init(stage: LaunchStage, errno: Errno, executable: String, detail: String = "") {
         self.stage = stage
         self.errno = errno
@@ -150,14 +150,14 @@ public struct LaunchFailure: Error, Hashable, Sendable, CustomStringConvertible 
 
 /// A program that was started.
 public struct Launched {
-    /// Its number, good as long as `pidfd` says that it lives.
+    /// Its pid, valid while `pidfd` shows that it lives.
     public let pid: Int32
-    /// Clock ticks after boot.
+    /// Start time in clock ticks since boot.
     public let startTime: UInt64
-    /// Pins it.
+    /// Refers to it safely even if the pid is reused.
     public let pidfd: Descriptor
 
-    /// A process behind its pidfd.
+    /// Creates one from its parts.
     public init(pid: Int32, startTime: UInt64, pidfd: Descriptor) {
         self.pid = pid
         self.startTime = startTime

@@ -2,11 +2,11 @@
 
 import Linux
 
-/// The memory of an app's processes as they were listed: made on the loop, used by a thread that may wait.
+/// The memory of a fixed list of an app's processes: created on the event loop, used by a thread that may block.
 public final class MembersMemory: @unchecked Sendable {
-    // Sendable, since the descriptors are its own, and nobody closes them but its end.
+    // Sendable, since it owns the descriptors and closes them only in its deinit.
 
-    /// A process, pinned.
+    /// A process and its pidfd.
     struct Member {
         let pid: Int32
         let pidfd: Descriptor
@@ -20,18 +20,18 @@ public final class MembersMemory: @unchecked Sendable {
         self.cgroupPath = cgroupPath
     }
 
-    /// How many processes they are.
+    /// The number of processes.
     public var count: Int { members.count }
 
-    /// What they have now.
+    /// Their memory now.
     public func footprint() -> Footprint {
         if let footprint = cgroupPath.flatMap({ Footprint(cgroup: $0) }) { return footprint }
-        // As long as one has not been reaped, its number is not another's.
+        // A pid cannot be reused before its process is reaped.
         return Footprint(of: members.filter { !Pidfd.hasEnded($0.pidfd.raw) }.map(\.pid))
     }
 
-    /// Takes the memory of those that were sent SIGKILL, without waiting for each of them to come to its end
-    /// (process_mrelease(2)); how many had some. Those that live on are left alone.
+    /// Frees the memory of processes that were sent SIGKILL, without waiting for each to end (process_mrelease(2)).
+    /// Returns how many had any. Living processes are not affected.
     @discardableResult
     public func release() -> Int {
         var released = 0
@@ -41,7 +41,7 @@ public final class MembersMemory: @unchecked Sendable {
                     try Pidfd.releaseMemory(member.pidfd.raw)
                     released += 1
                 } catch {
-                    // Its mappings are being changed: that is over soon, since it is dying.
+                    // Its mappings are being changed, which is soon over as it is dying: retry.
                     if error == .resourceTemporarilyUnavailable { continue }
                 }
                 break
@@ -52,13 +52,14 @@ public final class MembersMemory: @unchecked Sendable {
 }
 
 extension ProcessTree {
-    /// Whether ``pinned(in:)`` needs a reading of all of /proc: an app without a cgroup that was not stopped by this
-    /// supervisor.
+    /// Whether ``pinned(in:)`` has to read all of /proc: for an app without a cgroup that this supervisor has not
+    /// stopped.
     public var needsSnapshot: Bool { cgroupPath == nil && stopped.isEmpty }
 
-    /// Its processes now, each pinned. Of an app that was stopped without a cgroup, those that were stopped.
+    /// Its current processes, each with a pidfd. For an app that was stopped without a cgroup, those that were
+    /// stopped.
     ///
-    /// - Parameter snapshot: where ``needsSnapshot``; without one /proc is read.
+    /// - Parameter snapshot: used if ``needsSnapshot``; without one, /proc is read.
     public func pinned(in snapshot: ProcessSnapshot? = nil) -> MembersMemory {
         let identities: [Identity]
         if cgroupPath == nil, !stopped.isEmpty {
@@ -70,7 +71,7 @@ extension ProcessTree {
         }
         let members = identities.compactMap { identity -> MembersMemory.Member? in
             guard let pinned = try? pin(identity) else { return nil }
-            // The main process's descriptor is the tree's own.
+            // The tree owns the main process's descriptor.
             guard let own = identity == main ? try? pinned.duplicate() : pinned else { return nil }
             return MembersMemory.Member(pid: identity.pid, pidfd: own)
         }

@@ -2,18 +2,18 @@
 
 public import Linux
 
-/// What became of paging an app out.
+/// The result of paging an app out.
 public struct PageOutResult: Hashable, Sendable {
-    /// What the app had before.
+    /// Its memory before.
     public var before: Footprint
-    /// What it has now.
+    /// Its memory now.
     public var after: Footprint
-    /// Why some of it could not be asked for; nil when all of it was, whatever could be had.
+    /// Why a part could not be paged out; nil if all of it was attempted.
     public var failure: Errno?
-    /// Whether it ended before all was asked for, since the app is no longer to be paged out.
+    /// Whether it was cancelled, since the app need no longer be paged out.
     public var isCancelled: Bool
 
-    /// A result.
+    /// Creates one from its parts.
     public init(
         before: Footprint = Footprint(),
         after: Footprint = Footprint(),
@@ -26,26 +26,26 @@ public struct PageOutResult: Hashable, Sendable {
         self.isCancelled = isCancelled
     }
 
-    /// How many bytes went out of memory.
+    /// How many bytes were freed.
     public var freed: UInt64 { before.resident > after.resident ? before.resident - after.resident : 0 }
 }
 
 extension MembersMemory {
-    /// Bytes that are asked for at a time: what takes the kernel some 10 ms to compress.
+    /// Bytes per call: the kernel compresses them in some 10 ms.
     private static let pageOutStep = 8 << 20
     private static let coldStep = 256 << 20
-    /// Steps end where huge pages do, so that those stay whole.
+    /// Steps end at a huge page boundary, so that huge pages are not split.
     private static let hugePage: UInt = 2 << 20
 
-    /// Has what they have written out of memory, process by process; where that is not allowed, by their cgroup's
-    /// `memory.reclaim`. Waits for the kernel: up to seconds a gigabyte.
+    /// Pages out their private memory, process by process; if that is not permitted, through their cgroup's
+    /// `memory.reclaim`. Blocks for up to seconds per gigabyte.
     ///
-    /// - Parameter goesOn: asked before each step of some milliseconds.
+    /// - Parameter goesOn: called before each step of some milliseconds; false cancels.
     public func pageOut(while goesOn: () -> Bool = { true }) -> PageOutResult {
         pageOut(while: goesOn) { pidfd, ranges throws(Errno) in try MemoryAdvice.pageOut.give(to: pidfd, ranges) }
     }
 
-    /// `give`: ``MemoryAdvice/give(to:_:)``.
+    /// Tests replace `give`, see ``MemoryAdvice/give(to:_:)``.
     func pageOut(while goesOn: () -> Bool, _ give: Give) -> PageOutResult {
         var result = PageOutResult(before: footprint(), failure: nil)
         advise(give, Self.pageOutStep, goesOn, &result)
@@ -59,14 +59,14 @@ extension MembersMemory {
         return result
     }
 
-    /// Whether more stayed than should have, though some went. The kernel passes over what it cannot take hold of at that
-    /// moment, huge pages above all: the second time it seldom is the same.
+    /// Whether too much stayed, although some was paged out. The kernel skips pages that it cannot lock at that
+    /// moment, mostly huge ones; a second try seldom meets the same pages.
     private func leavesMuch(_ result: PageOutResult) -> Bool {
         let now = footprint()
         return now.swapped > result.before.swapped && now.resident > result.before.resident / 4
     }
 
-    /// Marks what they have as unused, so that it is the first to go when memory is needed.
+    /// Marks their memory as unused, so that the kernel reclaims it first when memory is short.
     public func markCold(while goesOn: () -> Bool = { true }) {
         var result = PageOutResult(failure: nil)
         let give: Give = { pidfd, ranges throws(Errno) in try MemoryAdvice.cold.give(to: pidfd, ranges) }
@@ -89,13 +89,13 @@ extension MembersMemory {
             } catch {
                 if error.isGone { continue }
                 result.failure = error
-                // It is the same for all of them.
+                // The call is missing, so it fails for all processes.
                 if error == .noFunction { return }
             }
         }
     }
 
-    /// Gives the advice on all of these; those that cannot be advised on are left out.
+    /// Gives the advice for all these ranges, skipping those that cannot be advised on.
     private static func advise(_ give: Give, _ pidfd: Int32, _ ranges: [MemoryAdvice.Range]) throws(Errno) {
         var rest = ranges[...]
         while !rest.isEmpty {
@@ -111,14 +111,14 @@ extension MembersMemory {
                     rest = rest.dropFirst()
                 }
             } catch {
-                // Locked, special, or not mapped any more.
+                // The range is locked, special or unmapped: skip it.
                 guard error == .invalidArgument || error == .noMemory || error == .badAddress else { throw error }
                 rest = rest.dropFirst()
             }
         }
     }
 
-    /// The next pieces, of `step` bytes in all.
+    /// Takes the next ranges, `step` bytes in all.
     private static func take(_ step: Int, from ranges: inout ArraySlice<MemoryAdvice.Range>) -> [MemoryAdvice.Range] {
         var result: [MemoryAdvice.Range] = []
         var room = step
@@ -130,7 +130,7 @@ extension MembersMemory {
                 continue
             }
             let end = (first.start + UInt(room)) & ~(hugePage - 1)
-            // What is left would be no whole huge page.
+            // The rest is smaller than a huge page.
             guard end > first.start else { break }
             let count = Int(end - first.start)
             result.append(.init(start: first.start, count: count))
@@ -162,6 +162,7 @@ extension MembersMemory {
 }
 
 extension ProcessTree {
-    /// Pages the app out, and waits for it: not for the loop (``MembersMemory/pageOut(while:)``).
+    /// Pages the app out and blocks until done: do not call it on the event loop (use
+    /// ``MembersMemory/pageOut(while:)``).
     public func pageOut() -> PageOutResult { pinned().pageOut() }
 }

@@ -2,24 +2,24 @@
 
 public import Linux
 
-/// All processes at one moment, as one reading of /proc shows them (about 6 µs a process).
+/// All processes at one moment, from one reading of /proc (about 6 µs a process).
 public struct ProcessSnapshot {
-    /// The processes by number, zombies included.
+    /// The processes by pid, including zombies.
     public private(set) var byPid: [Int32: ProcessStat] = [:]
-    /// Numbers of children by number of parent.
+    /// Pids of children by pid of the parent.
     public private(set) var children: [Int32: [Int32]] = [:]
-    /// Numbers by session.
+    /// Pids by session.
     public private(set) var sessions: [Int32: [Int32]] = [:]
 
-    /// Whether a process ended and was reaped during the reading: what it forked just before may be missing.
+    /// Whether a process ended and was reaped during the reading: a child that it forked just before may be missing.
     public private(set) var hasVanished = false
 
-    /// Whether something could not be read, for want of descriptors or memory: what is not here may be there all the same.
+    /// Whether something could not be read for lack of descriptors or memory: existing processes may be missing.
     public internal(set) var isIncomplete = false
 
     private(set) var orphans = Orphans()
 
-    /// Reads /proc now. What ends meanwhile is left out.
+    /// Reads /proc now. Processes that end in the meantime are omitted.
     public init() {
         var reading = SnapshotReading()
         _ = reading.read(until: nil)
@@ -38,27 +38,27 @@ public struct ProcessSnapshot {
             if error.isShortage { isIncomplete = true } else { hasVanished = true }
             return
         }
-        // The kernel's own threads and those below them are nobody's app.
+        // Skip kernel threads: kthreadd (pid 2) and its children.
         if pid == 2 || stat.parent == 2 { return }
         byPid[pid] = stat
         children[stat.parent, default: []].append(pid)
         sessions[stat.session, default: []].append(pid)
     }
 
-    /// Orphans that the keeper or process 1 has adopted, by their tags; found when somebody first asks.
+    /// Orphans that were reparented to the keeper or to process 1, by tag; searched on first use.
     final class Orphans {
         fileprivate var adopter: Int32?
         fileprivate var byTag: [AppTag: [Int32]] = [:]
     }
 }
 
-/// A reading of /proc that goes on piece by piece, for those that must not keep others waiting.
+/// Reads /proc in steps, for callers that must not block for long.
 public struct SnapshotReading {
-    /// What was read so far.
+    /// The processes read so far.
     public private(set) var snapshot = ProcessSnapshot(nothing: ())
     private var rest: ArraySlice<Int32>
 
-    /// A reading of those that are there now.
+    /// Prepares to read the processes that exist now.
     public init() {
         do throws(Errno) {
             rest = try ProcFS.allPids()[...]
@@ -69,7 +69,7 @@ public struct SnapshotReading {
         snapshot.reserve(rest.count)
     }
 
-    /// Reads on, at most until the time (CLOCK_MONOTONIC) is come; whether all were read.
+    /// Continues reading until `deadline` (CLOCK_MONOTONIC) at the latest. Returns true when all processes were read.
     public mutating func read(until deadline: Duration?) -> Bool {
         while let pid = rest.popFirst() {
             snapshot.read(pid)
@@ -79,21 +79,21 @@ public struct SnapshotReading {
     }
 }
 
-/// What all apps' trees share: snapshots, and the tags that were read (an environment is read once for a process).
+/// State shared by all apps' trees: snapshots, and a cache of tags (an environment is read only once per process).
 public final class ProcessTable {
     private var tags: [Identity: AppTag] = [:]
     private var untagged: Set<Identity> = []
-    /// The control socket of the supervisor whose apps these are; nil takes those of any.
+    /// The control socket of the apps' supervisor; nil accepts any supervisor's.
     private let manager: String?
-    /// Whose processes an app's are. Anybody can give a process any environment: a tag counts for those of this user, of
-    /// root and of the supervisor's own. nil where the app is not known.
+    /// The user of an app's processes. Any user can give a process any environment, so a tag is trusted only for
+    /// processes of this user, of root and of the supervisor's own. nil if the app is unknown.
     public var owner: (_ app: String) -> UInt32? = { _ in Users.effectiveUID }
 
-    /// An empty one.
+    /// Creates an empty table.
     public init(manager: String? = nil) { self.manager = manager }
 
-    /// Whether a process that bears the app's tag may be one of the app: by the user that it really is (a program that is
-    /// setuid is still of the one who called it).
+    /// Whether a process with the app's tag may belong to the app, by its real uid (a setuid program keeps its
+    /// caller's).
     public func mayBe(_ pid: Int32, of app: String) -> Bool {
         guard let uid = (try? ProcFS.realUser(pid)) else { return false }
         return uid == 0 || uid == Users.effectiveUID || uid == owner(app)
@@ -106,7 +106,7 @@ public final class ProcessTable {
         return snapshot
     }
 
-    /// Forgets what was known of processes that are gone.
+    /// Removes processes that have ended from the cache.
     private func tidy(after snapshot: ProcessSnapshot) {
         if tags.count > 2 * snapshot.byPid.count + 64 {
             tags = tags.filter { snapshot.byPid[$0.key.pid]?.startTime == $0.key.startTime }
@@ -116,10 +116,10 @@ public final class ProcessTable {
         }
     }
 
-    /// Processes that answer to the supervisor whose control socket is at `manager`, whoever their parent is: by the
-    /// environment that they were started with. The first of each incarnation is its main process, as far as that can be
-    /// told: the leader of its session, else the oldest. `helpers` are commands that ran for apps, such as hooks. Whose
-    /// they are nobody has looked at: before one is taken for the app's, ask ``mayBe(_:of:)``.
+    /// Processes of the supervisor whose control socket is at `manager`, whoever their parent is, by their initial
+    /// environment. The first of each incarnation is its probable main process: the leader of its session, else the
+    /// oldest. `helpers` are commands that ran on behalf of apps, such as hooks. Owners are not checked: call
+    /// ``mayBe(_:of:)`` before you treat one as the app's.
     public func strays(manager: String) -> (apps: [AppTag: [Identity]], helpers: [Identity]) {
         var found: [AppTag: [(isLeader: Bool, stat: ProcessStat)]] = [:]
         var helpers: [Identity] = []
@@ -141,8 +141,8 @@ public final class ProcessTable {
         return (apps, helpers)
     }
 
-    /// A child that lost its keeper right before its exec has no tag yet: it has the keeper's name, a session of its own,
-    /// no children and no keeper above it. It is past that within microseconds, on a busy machine milliseconds.
+    /// A child whose keeper died just before the child's exec has no tag yet. It has the keeper's name, its own
+    /// session, no children and no keeper as parent. That lasts microseconds, on a busy machine milliseconds.
     private func snapshotWithoutLaunches() -> ProcessSnapshot {
         let name = (try? ProcFS.stat(ThisProcess.parent).comm) ?? Self.keeperName
         let pause = try? Descriptor.event()
@@ -160,16 +160,16 @@ public final class ProcessTable {
 
     /// All processes of an incarnation in a snapshot, whoever their parents are.
     ///
-    /// Every environment is read once. One without a tag keeps having none, but for a child of the keeper before its
-    /// exec, which still bears the keeper's name.
+    /// Each environment is read once. One without a tag never gets one, except for a child of the keeper before its
+    /// exec, which still has the keeper's name.
     func pids(of tag: AppTag, in snapshot: ProcessSnapshot) -> [Int32] {
         snapshot.byPid.values.compactMap { stat in
             stat.hasEnded || self.tag(stat, keeper: Self.keeperName) != tag ? nil : stat.pid
         }
     }
 
-    /// Children of the keeper, and of process 1, that bear the tag. All of them are looked at once for a snapshot: many
-    /// apps may be looked for in it.
+    /// Children of the keeper and of process 1 with this tag. All of them are checked once per snapshot, since many
+    /// apps may be searched in it.
     func orphans(of tag: AppTag, adopter: Int32, in snapshot: ProcessSnapshot) -> [Int32] {
         let orphans = snapshot.orphans
         if orphans.adopter != adopter {
@@ -187,12 +187,12 @@ public final class ProcessTable {
         return orphans.byTag[tag] ?? []
     }
 
-    /// The tag of a process. That it has none is remembered once it no longer bears the keeper's name.
+    /// The tag of a process. Its absence is cached once the process no longer has the keeper's name.
     private func tag(_ stat: ProcessStat, keeper: String) -> AppTag? {
         let identity = Identity(stat)
         if untagged.contains(identity) { return nil }
         if let found = tag(identity) { return found }
-        // One that bears a tag may still become a user whose tag counts.
+        // A process with a tag may still change to a user whose tag is trusted, so cache only a missing tag.
         if !stat.hasEnded, stat.comm != keeper {
             var isHelper = false
             do throws(Errno) {
@@ -208,7 +208,7 @@ public final class ProcessTable {
 
     private static let keeperName = "torpor-keeper"
 
-    /// The tag of a process. That it has none is not remembered: between fork and exec it does not have it yet.
+    /// The tag of a process. Its absence is not cached: between fork and exec it has none yet.
     func tag(_ identity: Identity) -> AppTag? {
         if let known = tags[identity] { return known }
         var isHelper = false

@@ -4,43 +4,44 @@ public import Linux
 
 /// The processes of one incarnation of an app.
 ///
-/// Who belongs to it: with a cgroup, who is in there. Without, four rules, each for what escapes the one before: the
-/// session that the app was launched into; descendants; who was seen to belong earlier; and orphans that the keeper
-/// has adopted (double fork and setsid; whoever has, if that keeper is lost) whose environment carries the app's name
-/// and incarnation. Only an orphan of a
-/// session of its own that also cleared its environment before anyone looked escapes: cgroups are for that.
+/// Membership: with a cgroup, every process in it. Without one, four rules, each for processes that escape the one
+/// before: the session that the app was launched into; descendants; processes seen to belong earlier; and orphans
+/// reparented to the keeper (double fork and setsid; to any process if that keeper is lost) whose environment has the
+/// app's name and incarnation. Only an orphan in its own session that also cleared its environment before it was ever
+/// seen escapes: that takes a cgroup.
 ///
-/// No call waits. What takes time is a pass that the caller repeats: `stopPass`, `killPass`.
+/// No call blocks. Longer work is a pass that the caller repeats: `stopPass`, `killPass`.
 public final class ProcessTree {
     /// The app and incarnation.
     public let tag: AppTag
-    /// The process that was launched, leader of the app's session.
+    /// The launched process, leader of the app's session.
     public let leader: Identity
     /// The main process: the leader, unless the app named another (MAINPID).
     public private(set) var main: Identity
-    /// The main process, pinned; readable when it has ended. nil when it had ended before anybody could pin it.
+    /// The main process's pidfd, readable when it has ended. nil if it had ended before it could be opened.
     public private(set) var pidfd: Descriptor?
-    /// Its cgroup, an absolute path.
+    /// The absolute path of its cgroup.
     public let cgroupPath: String?
 
     let table: ProcessTable
-    /// The keeper: orphans of the app become its children. nil when it was another's, by now lost: they may be anywhere.
+    /// The keeper's pid: orphans of the app are reparented to it. nil if that keeper is lost: they may be children of
+    /// any process.
     let adopter: Int32?
-    /// Who was found to belong, without a cgroup: number to start time.
+    /// Processes found to belong, without a cgroup: pid to start time.
     var known: [Int32: UInt64] = [:]
 
-    // Of stopping, in Stopping.swift.
+    // Used for stopping, in Stopping.swift.
     var stopped: [Identity] = []
     var stoppedByThemselves: Set<Identity> = []
-    /// The `oom_score_adj` of its first process at its exec, of an app to which nothing else was given; nil where an
-    /// earlier supervisor may have given it anything.
+    /// The `oom_score_adj` of its first process at exec, if nothing else was set for the app; nil if an earlier
+    /// supervisor may have set it.
     public var born: Int32?
-    // Of profiles, in ResourceProfile.swift.
+    // Used for profiles, in ResourceProfile.swift.
     var given: GivenProfile?
-    // Of ending, in Ending.swift.
+    // Used for killing, in Ending.swift.
     var killed: Set<Identity> = []
 
-    /// The tree of a launched process. `adopter`: the number of the keeper that launched it, while that lives.
+    /// The tree of a launched process. `adopter`: the pid of the keeper that launched it, while that keeper lives.
     public init(
         tag: AppTag,
         main: Identity,
@@ -59,11 +60,11 @@ public final class ProcessTree {
         if cgroupPath == nil { known[main.pid] = main.startTime }
     }
 
-    /// Whether the main process has ended; it may still wait to be reaped.
+    /// Whether the main process has ended; it may be a zombie.
     public var mainHasEnded: Bool { pidfd.map { Pidfd.hasEnded($0.raw) } ?? true }
 
-    /// Makes another process of the app the main one (MAINPID); its pidfd is `pidfd` afterwards.
-    /// ESRCH when there is no such process, EPERM when it is not the app's.
+    /// Makes another process of the app the main one (MAINPID) and opens its pidfd. Throws ESRCH if there is no such
+    /// process, EPERM if it does not belong to the app.
     public func changeMain(to pid: Int32) throws(Errno) {
         let identity = try Identity(of: pid)
         let descriptor = try identity.open()
@@ -73,7 +74,7 @@ public final class ProcessTree {
         if cgroupPath == nil { known[pid] = identity.startTime }
     }
 
-    /// Goes on with a main process that the app named to an earlier supervisor. It may have ended.
+    /// Restores a main process that the app named to an earlier supervisor. It may have ended.
     public func restoreMain(_ identity: Identity) {
         main = identity
         pidfd = try? identity.open()
@@ -82,18 +83,18 @@ public final class ProcessTree {
 
     // MARK: Members
 
-    /// The processes of the app that have not ended, parents before their children.
+    /// The app's living processes, parents before children.
     public func members() -> [Int32] { list().map(\.pid) }
 
-    /// Whether no process of the app is left; those that only wait to be reaped do not count.
+    /// Whether no process of the app is left, not counting zombies.
     ///
-    /// False where that cannot be read.
+    /// False if that cannot be read.
     public var isEmpty: Bool {
         let listing = listing()
         return listing.members.isEmpty && !listing.isIncomplete
     }
 
-    /// Whether a process belongs to the app. Cheap: looks at it and those above it only.
+    /// Whether a process belongs to the app. Cheap: it checks only the process and its ancestors.
     public func contains(_ pid: Int32) -> Bool {
         if let cgroupPath {
             return (try? ProcFS.cgroup(pid)).flatMap { $0 }.map { Self.isWithin($0, cgroupPath) } ?? false
@@ -116,7 +117,7 @@ public final class ProcessTree {
 
     private func isInSession(_ stat: ProcessStat) -> Bool {
         guard stat.session == leader.pid else { return false }
-        // As long as the session lives, its number is not given away: another process of that number means it is gone.
+        // While the session lives, its id is not reused: another process with that pid means the session is gone.
         guard let now = try? ProcFS.stat(leader.pid) else { return true }
         return now.startTime == leader.startTime
     }
@@ -127,23 +128,23 @@ public final class ProcessTree {
         return full == path || full.hasPrefix(path + "/")
     }
 
-    /// One listing. Numbers are read first and looked at afterwards: a process that forks and ends in between hides
-    /// its child, so whoever claims that there is no more must look again when somebody ended meanwhile.
+    /// One listing. Pids are read first and inspected afterwards: a process that forks and ends in between hides its
+    /// child. So after a listing in which a process ended, list again before you conclude that none is left.
     struct Listing {
-        /// Who lives, parents first.
+        /// Living processes, parents first.
         var members: [ProcessStat] = []
-        /// Who had ended when looked at, and waits to be reaped.
+        /// Processes that had ended but were not reaped when inspected.
         var ended: [Identity] = []
-        /// Whether somebody, perhaps of the app, ended and was reaped between the two.
+        /// Whether a process, perhaps the app's, ended and was reaped in between.
         var hasVanished = false
-        /// Whether something could not be read: members may be missing.
+        /// Whether something could not be read, so members may be missing.
         var isIncomplete = false
     }
 
-    /// The members now, parents first, by cgroup or a full reading of /proc.
+    /// The current members, parents first, from the cgroup or a full reading of /proc.
     func list() -> [ProcessStat] { listing().members }
 
-    /// The members now, and what makes this doubtful.
+    /// The current members, and reasons why the list may be incomplete.
     func listing() -> Listing {
         guard let cgroupPath else { return listing(in: table.snapshot()) }
         var result = Listing()
@@ -154,7 +155,7 @@ public final class ProcessTree {
             result.isIncomplete = error.isShortage
         }
         if !pids.contains(main.pid), !mainHasEnded { pids.append(main.pid) }
-        // A number that only now became another's is turned away when it is signalled (`pin`).
+        // If a pid was reused just now, `pin` rejects it when it is signalled.
         for pid in pids {
             let stat: ProcessStat
             do throws(Errno) {
@@ -207,7 +208,7 @@ public final class ProcessTree {
         for pid in found {
             guard let stat = snapshot.byPid[pid] else { continue }
             known[pid] = stat.startTime
-            // A leader that has ended while its threads run on shows Z.
+            // A main thread that has ended before the process's other threads shows Z.
             if !stat.hasEnded || stat.threads > 1 {
                 result.members.append(stat)
             } else {
@@ -218,7 +219,7 @@ public final class ProcessTree {
         return result
     }
 
-    /// Parents before children; the same order for the same processes.
+    /// Parents before children, in a stable order.
     private func ordered(_ members: [ProcessStat]) -> [ProcessStat] {
         if members.count < 2 { return members }
         let byPid = Dictionary(members.map { ($0.pid, $0) }, uniquingKeysWith: { first, _ in first })
@@ -238,7 +239,7 @@ public final class ProcessTree {
 
     // MARK: Signals
 
-    /// A pidfd for a member, after looking again that it is one.
+    /// A pidfd for a member, after checking its membership again.
     func pin(_ identity: Identity) throws(Errno) -> Descriptor {
         if identity == main {
             guard let pidfd else { throw .noSuchProcess }
@@ -253,7 +254,7 @@ public final class ProcessTree {
         return descriptor
     }
 
-    /// Sends a signal to one member; false when it is gone.
+    /// Sends a signal to one member; false if it has ended.
     func send(_ number: Int32, to identity: Identity) throws(Errno) -> Bool {
         do throws(Errno) {
             try pin(identity).withRaw { raw throws(Errno) in try Pidfd.sendSignal(raw, number) }
@@ -264,8 +265,8 @@ public final class ProcessTree {
         }
     }
 
-    /// Sends a signal to the main process or to all, parents first; returns how many got it.
-    /// ESRCH when nobody did; another error when somebody could not be reached (the rest are tried nevertheless).
+    /// Sends a signal to the main process or to all, parents first; returns how many got it. Throws ESRCH if none
+    /// did; another error if one could not be reached (the rest are still tried).
     @discardableResult
     public func signal(_ number: Int32, toAll: Bool) throws(Errno) -> Int {
         var reached = 0

@@ -3,14 +3,14 @@
 import Linux
 
 extension ProcessTree {
-    /// Gives all processes of the app a share of the machine: weights by its cgroup where that has them, else by the
-    /// nice value of its sessions and the I/O priority of its threads; `oom_score_adj` and timer slack for each. What a
-    /// thread has chosen for itself (ionice(1), PR_SET_TIMERSLACK) it keeps. A process that is forked at the same
-    /// instant may be missed until the next time; later ones inherit all of it.
+    /// Applies a profile to all processes of the app: weights through its cgroup if that has the controllers, else
+    /// the nice value of its sessions and the I/O priority of its threads; `oom_score_adj` and timer slack for each.
+    /// Settings that a thread has chosen itself (ionice(1), PR_SET_TIMERSLACK) are kept. A process forked at the same
+    /// moment may be missed until the next call; later ones inherit all.
     ///
-    /// Only for an app that has come to its exec: a launch would be slow otherwise.
+    /// Call it only after the app's exec: earlier it would delay the launch.
     ///
-    /// What is so already is not written: applied twice, the second time only reads.
+    /// Values that are already right are not written: a second call only reads.
     @discardableResult
     public func apply(_ profile: StateProfile) -> ProfileReport {
         var report = ProfileReport()
@@ -32,7 +32,7 @@ extension ProcessTree {
         return report
     }
 
-    /// The profile that was applied last, and is to be in force; an app that was given none has what it was born with.
+    /// The profile that was applied last; for an app without one, what it had at its exec.
     public var profile: StateProfile {
         if let profile = given?.profile { return profile }
         var profile = StateProfile.ordinary
@@ -40,7 +40,7 @@ extension ProcessTree {
         return profile
     }
 
-    /// Goes on from what an earlier supervisor has given it.
+    /// Continues with the profile that an earlier supervisor applied.
     public func restore(_ profile: StateProfile) {
         let given = GivenProfile(bornWith: profile.oomScoreAdjust)
         given.profile = profile
@@ -67,7 +67,7 @@ extension ProcessTree {
             if nice != 0 { report.fail(.processorShare, "\(what) (\(obstacle))") }
             return
         }
-        // Sessions of the app's own only: in another one it would be for strangers too.
+        // Only sessions of the app's own: others contain foreign processes too.
         let own = Set(members.map(\.pid)).union([leader.pid])
         var sessions: Set<Int32> = []
         var count = 0
@@ -99,11 +99,11 @@ extension ProcessTree {
         report.fail(.processorLimit, "cpu.max \(text(wish)) (no cpu controller)")
     }
 
-    /// The nice value that weighs as much: 1.25 times for each step (sched(7)).
+    /// The nice value with the same weight: each step is a factor of 1.25 (sched(7)).
     static func nice(forWeight weight: Int) -> Int32 {
         var nice: Int32 = 0
         var step = 100.0
-        // Halfway between two steps, by their ratio.
+        // The geometric middle between two steps.
         let half = 1.118
         while nice < 19, Double(weight) * half < step { (nice, step) = (nice + 1, step / 1.25) }
         while nice > -20, Double(weight) > step * half { (nice, step) = (nice - 1, step * 1.25) }
@@ -121,7 +121,7 @@ extension ProcessTree {
         let weight = max(1, min(profile.ioWeight, 10_000))
         let before = given.profile?.ioWeight ?? 100
         let isWeighed = write("io.weight", "default \(weight)", "default \(before)", given, .diskShare, &report)
-        // BFQ has a file of its own, with a smaller range.
+        // BFQ has its own file, with a smaller range.
         let (bfq, bfqBefore) = ("\(min(weight, 1000))", "\(min(before, 1000))")
         if write("io.bfq.weight", bfq, bfqBefore, given, .diskShare, &report) || isWeighed { return }
         let priority = Self.ioPriority(forWeight: weight)
@@ -150,7 +150,7 @@ extension ProcessTree {
         if let failure { report.fail(.diskShare, "I/O priority \(priority) (\(failure))") }
     }
 
-    /// Weights have no equal among priorities: what comes nearest in order.
+    /// The nearest I/O priority: weights have no exact equivalent.
     static func ioPriority(forWeight weight: Int) -> IOPriority {
         switch weight {
         case ...5: .idle
@@ -165,7 +165,7 @@ extension ProcessTree {
         }
     }
 
-    /// What an earlier supervisor may have given.
+    /// Priorities that an earlier supervisor may have set.
     private static let usualPriorities = [25, 1].map(ioPriority(forWeight:))
 
     // MARK: Memory
@@ -191,11 +191,10 @@ extension ProcessTree {
         apply("memory.low", profile.memoryLow, before?.memoryLow, none: "0", .memoryLow, &report)
     }
 
-    /// The `oom_score_adj` that apps have when nothing is given to them: torpord's own, unless torpord is protected, which
-    /// no app inherits.
+    /// The `oom_score_adj` that apps inherit: torpord's own, except for torpord's own protection (a negative value).
     public static let inheritedOOMScore = max(0, (try? ProcFS.oomScoreAdjust(ThisProcess.pid)) ?? 0)
 
-    /// What a process has to be given before its exec so that it has that; nil: it has it anyway.
+    /// The value to set for a child before its exec to get that; nil: it already has it.
     public static let oomScoreForChildren: Int32? = {
         let own = (try? ProcFS.oomScoreAdjust(ThisProcess.pid)) ?? 0
         return own < 0 ? 0 : nil
@@ -223,7 +222,7 @@ extension ProcessTree {
                     do throws(Errno) {
                         try ProcFS.setOOMScoreAdjust(member.pid, score)
                     } catch {
-                        // An ordinary user may not go below what the app was born with.
+                        // Without privileges it cannot be set below the value at its exec.
                         guard error.isRefusal, score < inherited else { throw error }
                         score = inherited
                         if present != score { try ProcFS.setOOMScoreAdjust(member.pid, score) }
@@ -241,10 +240,10 @@ extension ProcessTree {
         if let failure { report.fail(.oomScore, "oom_score_adj \(wish) (\(failure))") }
     }
 
-    /// What a process has apart from profiles: what it was born with, or has given itself since.
+    /// A process's value apart from profiles: the one at its exec, or one that it has set itself since.
     private func ownScore(_ identity: Identity, _ present: Int32, _ inherited: Int32, _ given: GivenProfile) -> Int32 {
         guard let before = given.oomScore else {
-            // An earlier supervisor may have given it.
+            // An earlier supervisor may have set it.
             return Self.usualScores.contains(present) ? inherited : present
         }
         let own = given.ownScores[identity] ?? inherited
@@ -253,7 +252,7 @@ extension ProcessTree {
 
     static func score(_ wish: Int32, own: Int32, inherited: Int32) -> Int32 {
         if wish < 0 { return max(wish, -1000) }
-        // Nothing is added: whoever protects itself goes on doing so.
+        // A process that has chosen its own value keeps it.
         if wish == 0, own != inherited { return own }
         return min(max(wish, own), 1000)
     }
@@ -263,7 +262,7 @@ extension ProcessTree {
     // MARK: Timers
 
     private static let ordinarySlack: UInt64 = 50_000
-    /// Each takes the kernel 20 µs.
+    /// Each thread takes the kernel 20 µs.
     private static let mostThreads = 512
 
     private static func nanoseconds(_ slack: Duration?) -> UInt64 {
@@ -293,7 +292,7 @@ extension ProcessTree {
                 count += 1
             } catch {
                 if error.isGone { continue }
-                // Who may not set it has not set it: nothing to take back.
+                // Without permission it was never set, so there is nothing to revert.
                 if wish != nil { report.fail(.timerSlack, "\(what) (\(error))") }
                 return
             }
@@ -305,8 +304,8 @@ extension ProcessTree {
 
     // MARK: Together
 
-    /// Writes a file of the app's cgroup unless it says so already; false where there is none of that name. `before`: what
-    /// it says as far as is known. `isQuiet`: what is only taken back is no news.
+    /// Writes a file of the app's cgroup unless it already has that content; false if there is no such file.
+    /// `before`: its content as far as known. `isQuiet`: do not report a value that is only reset.
     private func write(
         _ file: String,
         _ text: String,

@@ -2,25 +2,26 @@
 
 public import Linux
 
-/// How far stopping an app has come.
+/// The result of one pass of stopping an app.
 public enum StopResult: Hashable, Sendable {
-    /// Every thread of every process is stopped, and no new process was found after that.
+    /// All threads of all processes are stopped, and no new process was found after that.
     case stopped
-    /// Some are not stopped yet: look again soon (1 ms at first).
+    /// Some are not stopped yet: call again soon (after 1 ms at first).
     case again
     /// No process is left.
     case gone
 }
 
-/// What a process's threads are at, taken together.
+/// The combined state of a process's threads.
 enum StopState {
     case running
     case stopped
     case ended
-    /// It cannot be read, for want of descriptors or memory.
+    /// It cannot be read, for lack of descriptors or memory.
     case unknown
 
-    /// Every thread is T or t, or D with SIGSTOP pending, or D beside stopped threads (lifecycle.md).
+    /// Stopped means: every thread is T or t, or D with SIGSTOP pending, or D while other threads are stopped
+    /// (lifecycle.md).
     static func of(_ pid: Int32) -> StopState {
         do throws(Errno) {
             return of(try ProcFS.stat(pid))
@@ -29,7 +30,7 @@ enum StopState {
         }
     }
 
-    /// As `stat` showed it; a process of more than one thread is looked at again.
+    /// By its `stat`; a process with several threads is inspected again.
     static func of(_ stat: ProcessStat) -> StopState {
         guard stat.threads == 1, stat.state != "D" else { return ofThreads(stat.pid) }
         switch stat.state {
@@ -72,11 +73,11 @@ enum StopState {
 }
 
 extension ProcessTree {
-    /// One pass of stopping by SIGSTOP: parents before children, listed again until none is new and none runs.
-    /// Processes that had stopped of themselves before are remembered, and left so by `continue`.
+    /// One pass of stopping by SIGSTOP: parents before children, listed again until no process is new and none runs.
+    /// Processes that were already stopped are remembered, and `continue` leaves them stopped.
     public func stopPass() -> StopResult {
         if stopped.isEmpty { stoppedByThemselves = [] }
-        // When the main process stands still already, an earlier supervisor may have stopped it: continue all then.
+        // If the main process is already stopped, an earlier supervisor may have done it: then `continue` wakes all.
         var isFirst: Bool?
         var settled: Set<Identity> = []
         var doubtful = 0
@@ -89,8 +90,8 @@ extension ProcessTree {
                 isFirst = stopped.isEmpty && (main.map(StopState.of) ?? StopState.of(self.main.pid)) == .running
             }
             let unknown = members.filter { !settled.contains(Identity($0)) }
-            // Who ended since the last look may have forked just before: look once more. For those that vanished
-            // altogether, of whom nobody knows whose they were, twice more.
+            // A process that ended since the last listing may have forked just before: list once more. If one
+            // vanished, so that its app is unknown, list twice more.
             let hasNewlyEnded = listing.ended.reduce(false) { settled.insert($1).inserted || $0 }
             if unknown.isEmpty, !hasNewlyEnded {
                 if listing.isIncomplete { return .again }
@@ -114,7 +115,7 @@ extension ProcessTree {
                 }
                 if !stopped.contains(identity) { stopped.append(identity) }
             }
-            // The kernel takes microseconds, unless there is no free processor.
+            // The kernel takes microseconds, unless no processor is free.
             for _ in 0..<16 where !waiting.isEmpty {
                 waiting.removeAll { identity in
                     guard StopState.of(identity.pid) == .stopped else { return false }
@@ -134,7 +135,7 @@ extension ProcessTree {
         return .again
     }
 
-    /// Whether its cgroup shows no other processes than these, all of which are stopped: then none can come.
+    /// Whether its cgroup contains only these processes, all of them stopped: then no new one can appear.
     private func hasNobodyBut(_ settled: Set<Identity>) -> Bool {
         guard !settled.isEmpty, let cgroupPath, let pids = try? Cgroup.procs(cgroupPath), !pids.isEmpty else {
             return false
@@ -142,8 +143,8 @@ extension ProcessTree {
         return pids.allSatisfy { pid in settled.contains { $0.pid == pid } }
     }
 
-    /// Whether every process is stopped. `thoroughly` looks for new processes too, which may mean reading all of
-    /// /proc; otherwise those that were stopped are looked at.
+    /// Whether every process is stopped. `thoroughly` also looks for new processes, which may mean reading all of
+    /// /proc; otherwise it checks those that were stopped.
     public func isStopped(thoroughly: Bool = true) -> Bool {
         if !thoroughly, !stopped.isEmpty {
             return stopped.allSatisfy { identity in
@@ -158,17 +159,17 @@ extension ProcessTree {
             && members.allSatisfy { StopState.of($0.pid) != .running || isFrozenBelow($0.pid) }
     }
 
-    /// Whether it is frozen in a cgroup below the app's, by the app or with its scene. A SIGSTOP that it was sent is handled
-    /// when it is thawed, before anything else.
+    /// Whether it is frozen in a cgroup below the app's, by the app or with its scene. A pending SIGSTOP takes effect
+    /// when it is thawed, before it runs.
     private func isFrozenBelow(_ pid: Int32) -> Bool {
         guard let cgroupPath, let mount = Cgroup.mount, let place = try? ProcFS.cgroup(pid) else { return false }
         let path = mount + place
         return path != cgroupPath && Self.isWithin(place, cgroupPath) && (try? Cgroup.events(path).frozen) == true
     }
 
-    /// Lets the app go on: thawed if it is frozen, else by SIGCONT, children before parents. Those that had stopped of
-    /// themselves stay so. The order is that of stopping; a supervisor that did not do the stopping looks for the
-    /// processes first. EPERM when some could not be reached; the rest go on.
+    /// Continues the app: thaws it if frozen, else sends SIGCONT, children before parents, in reverse order of
+    /// stopping. Processes that were stopped before stay so. A supervisor that did not stop them lists the processes
+    /// first. Throws EPERM if some could not be reached; the rest continue.
     public func `continue`() throws(Errno) {
         if try thaw(), stopped.isEmpty { return }
         var order = stopped.isEmpty ? list().map(Identity.init) : stopped
@@ -178,7 +179,7 @@ extension ProcessTree {
             do throws(Errno) {
                 _ = try send(Signal.continue, to: identity)
             } catch {
-                // Without a descriptor for it, by its number: it does not end while it is stopped.
+                // Out of descriptors: signal it by pid, which cannot be reused while it is stopped.
                 if error.isShortage, (try? Signal.send(Signal.continue, to: identity.pid)) != nil { continue }
                 failure = error
             }
@@ -190,14 +191,15 @@ extension ProcessTree {
 
     // MARK: The freezer
 
-    /// Freezes the app's cgroup (`suspend_with = "freezer"`); `isFrozen` says when it is done. ENOTSUP without one.
+    /// Freezes the app's cgroup (`suspend_with = "freezer"`); `isFrozen` tells when it is complete. Throws ENOTSUP
+    /// without a cgroup.
     public func freeze() throws(Errno) {
         guard let cgroupPath else { throw .notSupported }
         try Cgroup.freeze(cgroupPath, true)
     }
 
-    /// Thaws the app's cgroup if it is frozen, or about to be, whoever wanted that. What the app has frozen in cgroups of
-    /// its own below stays so. False when it was not.
+    /// Thaws the app's cgroup if it is frozen or being frozen, whoever requested that. Cgroups below that the app
+    /// itself has frozen stay so. Returns false if it was not frozen.
     @discardableResult
     public func thaw() throws(Errno) -> Bool {
         guard let cgroupPath, Cgroup.isFreezeWanted(cgroupPath) else { return false }

@@ -2,17 +2,17 @@
 
 import Linux
 
-/// What an app uses.
+/// An app's resource usage.
 public struct Usage: Hashable, Sendable {
-    /// Bytes in memory: `memory.current` where the controller is there, else the resident memory of its processes,
-    /// pages that they share counted for each.
+    /// Memory in bytes: `memory.current` if it has the controller, else the resident memory of its processes, with
+    /// shared pages counted for each.
     public var memoryBytes: UInt64
-    /// Processor time so far, of processes that live and of children that they waited for.
+    /// Total processor time of living processes and their reaped children.
     public var processorTime: Duration
-    /// How many processes.
+    /// The number of processes.
     public var processes: Int
 
-    /// Nothing.
+    /// All zeros.
     public static let none = Usage(memoryBytes: 0, processorTime: .zero, processes: 0)
 
     init(memoryBytes: UInt64, processorTime: Duration, processes: Int) {
@@ -40,7 +40,7 @@ extension ProcessTree {
     /// What the app uses now.
     public func usage() -> Usage { look().usage }
 
-    /// What many apps use now, in their order: /proc is read at most once for all of them.
+    /// The current usage of several apps, in order; /proc is read at most once.
     public static func usage(of trees: [ProcessTree]) -> [Usage] {
         var snapshot: ProcessSnapshot?
         return trees.map { tree in
@@ -51,19 +51,20 @@ extension ProcessTree {
         }
     }
 
-    /// What the app uses now, and its processes, parents first. `processorTime`: what ``processorTime()`` has just said.
+    /// The current usage, and the processes, parents first. `processorTime`: a value just read by
+    /// ``processorTime()``.
     public func look(processorTime: Duration? = nil) -> (usage: Usage, members: [Identity]) {
         look(at: list(), processorTime)
     }
 
-    /// The same of an app without a cgroup, as a snapshot shows it.
+    /// The same from a snapshot, for an app without a cgroup.
     public func look(in snapshot: ProcessSnapshot) -> (usage: Usage, members: [Identity]) {
         look(at: list(in: snapshot))
     }
 
-    /// Processor time of the app so far, to the microsecond, by one small file; nil without a cgroup.
+    /// The app's total processor time in microseconds, from one small file; nil without a cgroup.
     public func processorTime() -> Duration? {
-        // cpu.stat is there without the controller, and counts also those that are gone.
+        // cpu.stat exists without the controller, and includes processes that have ended.
         cgroupPath.flatMap { Cgroup.value($0, "cpu.stat", key: "usage_usec") }
             .map { .microseconds(Int64(clamping: $0)) }
     }

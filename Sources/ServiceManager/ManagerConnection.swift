@@ -4,18 +4,18 @@ import CSystemd
 import Linux
 import WireText
 
-/// Why systemd could not be asked, or said no, in half a sentence.
+/// Why a request to systemd failed, as half a sentence.
 public struct ServiceManagerError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The half sentence.
+    /// Half a sentence.
     public let description: String
 
-    /// An error of that half sentence.
+    /// Creates one with that text.
     public init(_ description: String) { self.description = description }
 }
 
-/// A connection to systemd's own socket, for a few questions: it needs no bus daemon, and nothing stays open between.
+/// A connection to systemd's private socket for a few requests: it needs no bus daemon, and is closed after use.
 ///
-/// Each question waits at most ``patience`` for its answer.
+/// Each request waits for ``patience`` at most.
 final class ManagerConnection {
     static let patience = Duration.seconds(2)
     private static let destination = "org.freedesktop.systemd1"
@@ -50,7 +50,7 @@ final class ManagerConnection {
 
     // MARK: Questions
 
-    /// A property that is a text.
+    /// A string property.
     func text(_ path: String, _ interface: String, _ name: String) throws(ServiceManagerError) -> String {
         var error = sd_bus_error()
         defer { sd_bus_error_free(&error) }
@@ -70,7 +70,7 @@ final class ManagerConnection {
         return String(terminatedWire: value)
     }
 
-    /// A property that is a number of 32 bits.
+    /// A 32-bit integer property.
     func number(_ path: String, _ interface: String, _ name: String) throws(ServiceManagerError) -> UInt32 {
         var error = sd_bus_error()
         defer { sd_bus_error_free(&error) }
@@ -89,7 +89,7 @@ final class ManagerConnection {
         return value
     }
 
-    /// A unit's `Job`: where it is, if there is one.
+    /// A unit's `Job`: the object path; nil if there is none.
     func job(ofUnitAt path: String) throws(ServiceManagerError) -> String? {
         var error = sd_bus_error()
         defer { sd_bus_error_free(&error) }
@@ -114,8 +114,8 @@ final class ManagerConnection {
         return number == 0 ? nil : job.map { String(terminatedWire: $0) }
     }
 
-    /// Has a unit made that lives as long as it has processes (`StartTransientUnit`). The answer says that it was asked
-    /// for; its state tells when it is there.
+    /// Creates a transient unit that lives as long as it has processes (`StartTransientUnit`). Success means that the
+    /// job was queued; the unit's state tells when it is active.
     func startTransient(_ unit: String, _ properties: [(name: String, value: Value)]) throws(ServiceManagerError) {
         var made: OpaquePointer?
         try Self.check(
@@ -149,7 +149,7 @@ final class ManagerConnection {
         try Self.check(sd_bus_call(bus, message.message, 0, &error, &reply), unit, error)
     }
 
-    /// Where a unit is among systemd's objects.
+    /// The object path of a unit.
     static func path(of unit: String) throws(ServiceManagerError) -> String {
         var path: UnsafeMutablePointer<CChar>?
         try check(sd_bus_path_encode("/org/freedesktop/systemd1/unit", unit, &path), unit)
@@ -163,7 +163,7 @@ final class ManagerConnection {
     static let array = CChar(UInt8(ascii: "a"))
     static let structure = CChar(UInt8(ascii: "r"))
 
-    /// What a property is set to.
+    /// The value of a property.
     enum Value {
         case text(String)
         case texts([String])
@@ -182,7 +182,7 @@ final class ManagerConnection {
         throw ServiceManagerError("\(what): \(said ?? Errno(rawValue: -result).description)")
     }
 
-    /// As D-Bus addresses want it: all but a few plain characters by their codes.
+    /// Escapes a path for a D-Bus address: all except a few plain characters as hexadecimal codes.
     private static func escaped(_ path: String) -> String {
         var text = ""
         for byte in path.utf8 {
@@ -195,12 +195,12 @@ final class ManagerConnection {
     }
 }
 
-/// Fills in a message; the first error is kept and the rest is left out.
+/// Fills a message; keeps the first error and skips the rest.
 private final class MessageWriter {
     let message: OpaquePointer?
     private(set) var result: Int32 = 0
 
-    /// Takes the message over.
+    /// Takes ownership of the message.
     init(_ message: OpaquePointer?) { self.message = message }
 
     deinit { sd_bus_message_unref(message) }

@@ -4,18 +4,18 @@ import CSystemd
 import Linux
 import WireText
 
-/// systemd above this process, for what a service asks of it: what it is being stopped for, and a scope in which processes
-/// live that are to outlive the service.
+/// The systemd instance that manages this process, for a service's requests: why it is being stopped, and a scope for
+/// processes that should outlive the service.
 ///
-/// Questions wait for their answers, each at most two seconds: they are for the start and the end of a service.
+/// Requests block for up to two seconds each: use them at the start and the end of a service only.
 public struct ServiceManager: Hashable, Sendable {
-    /// The unit that this process belongs to, such as `torpord.service`.
+    /// The unit of this process, such as `torpord.service`.
     public let unit: String
-    /// Whether it is a user's.
+    /// Whether it belongs to a user's systemd instance.
     public let isUser: Bool
 
-    /// The service of which `process` is the main one; nil when it is none's: what belongs to another service, such as a
-    /// terminal's or a runner of tests, is not to be spoken for.
+    /// The service whose main process is `process`; nil if there is none. A process in another service's cgroup, such
+    /// as a terminal's or a test runner's, must not act for that service.
     public init?(main process: Int32) throws(ServiceManagerError) {
         if let unit = Self.name(sd_pid_get_user_unit), unit.hasSuffix(".service") {
             self.unit = unit
@@ -40,8 +40,8 @@ public struct ServiceManager: Hashable, Sendable {
         return String(terminatedWire: found)
     }
 
-    /// What systemd is about to do with the unit: `start`, `stop`, `restart` and so on; nil for nothing. Of a unit that is
-    /// stopped by itself or by a signal it knows nothing.
+    /// The pending job of the unit: `start`, `stop`, `restart` and so on; nil if there is none. A unit that stops by
+    /// itself or by a signal has no job.
     public func job() throws(ServiceManagerError) -> String? {
         let connection = try ManagerConnection(isUser: isUser)
         let path = try ManagerConnection.path(of: unit)
@@ -52,8 +52,8 @@ public struct ServiceManager: Hashable, Sendable {
 
     // MARK: The scope
 
-    /// The name of the scope for what this unit launches: `torpor-apps.scope` for `torpord.service`, and for an instance
-    /// or a unit of another name `torpor-apps-NAME.scope`.
+    /// The name of the scope for this unit's apps: `torpor-apps.scope` for `torpord.service`; for an instance or a
+    /// unit with another name, `torpor-apps-NAME.scope`.
     public var scopeName: String {
         var name = Substring(unit.dropLast(".service".count))
         if name == "torpord" { return "torpor-apps.scope" }
@@ -61,14 +61,14 @@ public struct ServiceManager: Hashable, Sendable {
         return "torpor-apps-" + name.map { $0 == "@" ? "-" : String($0) }.joined() + ".scope"
     }
 
-    /// The cgroup of the scope, an absolute path; nil when there is no such scope now.
+    /// The absolute path of the scope's cgroup; nil if the scope does not exist.
     public func scope() throws(ServiceManagerError) -> String? {
         try Self.group(of: scopeName, try ManagerConnection(isUser: isUser))
     }
 
-    /// Makes the scope around a process, and returns its cgroup, an absolute path. It is in the slice
-    /// of this unit, and ordered before it, so that at the machine's shutdown what is in it is left alone until this unit
-    /// has stopped.
+    /// Creates the scope around a process, and returns the absolute path of its cgroup. The scope is in this unit's
+    /// slice and ordered before it, so that at shutdown the scope's processes are left alone until this unit has
+    /// stopped.
     public func makeScope(around process: Int32) throws(ServiceManagerError) -> String {
         let connection = try ManagerConnection(isUser: isUser)
         let name = scopeName
@@ -81,7 +81,7 @@ public struct ServiceManager: Hashable, Sendable {
             ("Before", .texts([unit])),
             ("TasksMax", .number(.max)),
             ("CollectMode", .text("inactive-or-failed")),
-            // Who wants the apps stopped stops the service; what is launched into a scope that is stopping is killed.
+            // To stop the apps, stop the service; a process launched into a stopping scope is killed.
             ("RefuseManualStop", .boolean(true)),
         ]
         let end = Clock.monotonic() + ManagerConnection.patience
@@ -92,7 +92,7 @@ public struct ServiceManager: Hashable, Sendable {
                 isAskedFor = true
                 if let group = try Self.group(of: name, connection) { return group }
             } catch {
-                // An earlier one may be about to go.
+                // An earlier scope of that name may still be going away.
                 guard !isAskedFor, Clock.monotonic() < end else { throw error }
             }
             guard Clock.monotonic() < end else { throw ServiceManagerError("\(name) does not come up") }

@@ -4,25 +4,25 @@ import CSQLite
 import Linux
 import WireText
 
-/// What SQLite refused, and why.
+/// An error of SQLite.
 struct DatabaseError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What can be done about it.
+    /// The kinds of errors, by how to handle them.
     enum Kind: Hashable, Sendable {
-        /// The file is no sound database: nothing more can be read or written.
+        /// The file is not a valid database: it can be neither read nor written.
         case damaged
-        /// It is the database of another program.
+        /// The file is another program's database.
         case foreign
-        /// A later version of this program wrote it.
+        /// A newer version of this program wrote it.
         case newer(version: Int64)
         /// Another program has it open.
         case inUse
-        /// The disk, or its quota, is full.
+        /// The disk or the quota is full.
         case full
-        /// The file may not be written, or its directory is not there.
+        /// The file is not writable, or its directory does not exist.
         case refused
-        /// The disk failed.
+        /// An I/O error.
         case input
-        /// Anything else, such as a lack of memory.
+        /// Anything else, such as out of memory.
         case other
     }
 
@@ -53,18 +53,18 @@ struct DatabaseError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A connection to a database, of one thread.
+/// A connection to a database, used by one thread only.
 final class Database {
     private var handle: OpaquePointer?
     private var statements: [String: Statement] = [:]
 
     enum Mode {
         case readWrite
-        /// For a file on a disk that cannot be written: what the log holds beyond it is not seen.
+        /// For a file on a disk that cannot be written: the write-ahead log is ignored.
         case immutable
     }
 
-    /// Opens the file; makes it in the mode `readWrite`.
+    /// Opens the file; creates it in mode `readWrite`.
     init(path: String, mode: Mode, vfs: String?) throws(DatabaseError) {
         let flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
         let code: Int32
@@ -81,7 +81,7 @@ final class Database {
             throw error
         }
         sqlite3_busy_timeout(handle, 1_000)
-        // Until it is known for ours: a close would remove a log that it does not understand.
+        // Until it is known to be ours: closing would remove a log that belongs to another program's database.
         keepLogOnClose(true)
     }
 
@@ -91,7 +91,7 @@ final class Database {
         path.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
     }
 
-    /// Whether the write-ahead log is left beside the file when it is closed, instead of taken in.
+    /// Whether the write-ahead log is kept on close, instead of being checkpointed.
     func keepLogOnClose(_ on: Bool) { _ = torpor_sqlite_keep_log_on_close(handle, on ? 1 : 0) }
 
     /// Closes it.
@@ -101,7 +101,7 @@ final class Database {
         handle = nil
     }
 
-    /// How many rows the last change touched.
+    /// How many rows the last statement changed.
     var changes: Int64 { sqlite3_changes64(handle) }
 
     /// Runs statements without parameters or results.
@@ -110,7 +110,7 @@ final class Database {
         if code != SQLITE_OK { throw DatabaseError(code: code, of: handle) }
     }
 
-    /// A prepared statement, made once and reset for each use.
+    /// A prepared statement, cached and reset for each use.
     func prepare(_ sql: String) throws(DatabaseError) -> Statement {
         if let statement = statements[sql] {
             statement.reset()
@@ -131,7 +131,7 @@ final class Database {
         return try statement.step() ? statement.integer(0) : nil
     }
 
-    /// Runs `body` as one: all of it is written, or nothing.
+    /// Runs `body` in a transaction.
     func transaction(commits: Bool = true, _ body: () throws(DatabaseError) -> Void) throws(DatabaseError) {
         try run("BEGIN IMMEDIATE")
         do throws(DatabaseError) {
@@ -140,14 +140,14 @@ final class Database {
             try run(commits ? "COMMIT" : "ROLLBACK")
         } catch {
             for statement in statements.values { statement.reset() }
-            // A full disk rolls back by itself.
+            // SQLite rolls back by itself when the disk is full.
             if sqlite3_get_autocommit(handle) == 0 { try? run("ROLLBACK") }
             throw error
         }
     }
 }
 
-/// A prepared statement. Parameters are counted from 1, columns from 0.
+/// A prepared statement. Parameters count from 1, columns from 0.
 final class Statement {
     private let raw: OpaquePointer
     private let database: OpaquePointer?
@@ -180,7 +180,7 @@ final class Statement {
         }
     }
 
-    /// The next row; false when there is none. An error is that of SQLite.
+    /// The next row; false if there is none.
     func step() throws(DatabaseError) -> Bool {
         let code = sqlite3_step(raw)
         if code == SQLITE_ROW { return true }
@@ -188,7 +188,7 @@ final class Statement {
         throw DatabaseError(code: code, of: database)
     }
 
-    /// Runs a statement that gives no rows.
+    /// Runs a statement that returns no rows.
     func run() throws(DatabaseError) {
         defer { reset() }
         while try step() {}

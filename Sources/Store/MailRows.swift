@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Something that waits to be told to an app.
+/// A message that is queued for an app.
 public struct StoredMail: Sendable, Hashable {
-    /// Its number, which no other mail has.
+    /// Its unique number.
     public var id: Int64
     /// The app's name.
     public var app: String
-    /// What it is about.
+    /// Its topic.
     public var topic: String
-    /// The name of the message that a delegate gets.
+    /// The name of the delegate's message.
     public var message: String
-    /// What it says, a JSON text.
+    /// The content, a JSON text.
     public var payload: String
-    /// How it becomes one with others of its topic, one word.
+    /// How it coalesces with others of its topic, one word.
     public var coalescing: String
-    /// What of the topic it is about.
+    /// The key within the topic.
     public var key: String?
-    /// Who sent it.
+    /// The sender.
     public var sender: String
-    /// How many became one in it.
+    /// How many messages were coalesced into it.
     public var count: Int64 = 1
-    /// When the first of them came, microseconds since 1970.
+    /// When the first of them arrived, microseconds since 1970.
     public var firstAt: Int64
-    /// When the last of them came, microseconds since 1970.
+    /// When the last of them arrived, microseconds since 1970.
     public var lastAt: Int64
-    /// How the app is woken for it, one word; nil for not at all.
+    /// How it wakes the app, one word; nil: not at all.
     public var wake: String?
-    /// How often it was told for nothing, and who was told it before.
+    /// Its delivery attempts, and earlier recipients.
     public var standing = MailStanding()
 
-    /// Makes one from what every mail has.
+    /// Creates one from what all mail has.
     public init(
         id: Int64,
         app: String,
@@ -52,31 +52,31 @@ public struct StoredMail: Sendable, Hashable {
     }
 }
 
-/// What has become of mail so far: what changes each time when it is told.
+/// The delivery state of mail, which changes with each attempt.
 public struct MailStanding: Sendable, Hashable {
-    /// In how many runs of the app it was told without being answered.
+    /// In how many runs of the app it was delivered without an answer.
     public var attempts: Int64 = 0
-    /// The run in which it is being told; nil while it waits.
+    /// The run in which it is being delivered; nil while it is queued.
     public var run: Int64?
-    /// Who was asked before, and who is still to be asked, a JSON text; nil where nobody was.
+    /// Which recipients were asked before, and which are next, a JSON text; nil if there are none.
     public var chain: String?
 
-    /// That of mail that was never told.
+    /// The state of mail that was never delivered.
     public init() {}
 }
 
-/// Something that nobody handled, or that ended whoever was told it.
+/// Mail that no app handled, or during which its recipient ended.
 public struct StoredUnhandled: Sendable, Hashable {
-    /// What it is. Its app is the one that it was sent to first.
+    /// The mail. `app` is its first recipient.
     public var mail: StoredMail
-    /// Why nobody is told it any more, one word.
+    /// Why delivery was given up, one word.
     public var why: String
-    /// Since when, microseconds since 1970.
+    /// When it was given up, microseconds since 1970.
     public var at: Int64
-    /// The run that it ended last, counted from 1; nil where it ended none.
+    /// The last run that ended during its delivery, counted from 1; nil if none did.
     public var run: Int64?
 
-    /// Makes one from its parts.
+    /// Creates one from its parts.
     public init(mail: StoredMail, why: String, at: Int64, run: Int64? = nil) {
         self.mail = mail
         self.why = why
@@ -84,54 +84,54 @@ public struct StoredUnhandled: Sendable, Hashable {
         self.run = run
     }
 
-    /// About what it takes, bytes.
+    /// Its approximate size in bytes.
     public var size: Int64 {
         let texts = mail.app.utf8.count + mail.topic.utf8.count + mail.sender.utf8.count + mail.payload.utf8.count
         return Int64(160 + texts + (mail.key?.utf8.count ?? 0) + (mail.standing.chain?.utf8.count ?? 0))
     }
 }
 
-/// Which of what nobody handled is wanted.
+/// Selects unhandled mail.
 public struct UnhandledQuery: Sendable, Hashable {
-    /// Only of this app; nil for all.
+    /// Only for this app; nil for all.
     public var app: String?
-    /// Only these; nil for all.
+    /// Only these numbers; nil for all.
     public var ids: [Int64]?
-    /// With what it says. Without, the payload is empty.
+    /// Include the payload; else it is empty.
     public var hasPayload = true
-    /// Without payloads, that of these topics all the same: they are short, and tell one from the other.
+    /// With `hasPayload` false, include it for these topics anyway: theirs is short, and tells messages apart.
     public var topicsWithPayload: [String] = []
-    /// At most so many, the newest.
+    /// The maximum number, newest first.
     public var limit = Int.max
 
-    /// All.
+    /// Selects all.
     public init() {}
 }
 
-/// What is known of something that happens to an app again and again, such as a timer.
+/// The state of a recurring event of an app, such as a timer.
 public struct StoredSchedule: Sendable, Hashable {
-    /// Whose, and which.
+    /// The app and the event's name.
     public struct Key: Sendable, Hashable {
         /// The app's name.
         public var app: String
-        /// What it is called among the app's.
+        /// The event's name, unique in the app.
         public var name: String
 
-        /// Makes one from its parts.
+        /// Creates one from its parts.
         public init(app: String, name: String) {
             self.app = app
             self.name = name
         }
     }
 
-    /// Whose, and which.
+    /// The app and the event's name.
     public var key: Key
-    /// When it happened last, microseconds since 1970; nil for never.
+    /// When it last occurred, microseconds since 1970; nil for never.
     public var lastFired: Int64?
-    /// What was learned of it, a JSON text.
+    /// Data learned about it, a JSON text.
     public var learned: String?
 
-    /// Makes one from its parts.
+    /// Creates one from its parts.
     public init(app: String, name: String, lastFired: Int64? = nil, learned: String? = nil) {
         key = Key(app: app, name: name)
         self.lastFired = lastFired
@@ -139,28 +139,28 @@ public struct StoredSchedule: Sendable, Hashable {
     }
 }
 
-/// That an app asked for a topic when it ran.
+/// A topic that an app has subscribed to while it ran.
 public struct StoredSubscription: Sendable, Hashable {
-    /// Whose, and which.
+    /// The app and the topic.
     public struct Key: Sendable, Hashable {
         /// The app's name.
         public var app: String
         /// The topic, or a pattern.
         public var topic: String
 
-        /// Makes one from its parts.
+        /// Creates one from its parts.
         public init(app: String, topic: String) {
             self.app = app
             self.topic = topic
         }
     }
 
-    /// Whose, and which.
+    /// The app and the topic.
     public var key: Key
-    /// How it wants to hear of it, a JSON text.
+    /// How to deliver it, a JSON text.
     public var rule: String
 
-    /// Makes one from its parts.
+    /// Creates one from its parts.
     public init(app: String, topic: String, rule: String) {
         key = Key(app: app, topic: topic)
         self.rule = rule

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A row that belongs to an app, and goes with it.
+/// A row that belongs to an app, and is removed with it.
 protocol StoredRow: Sendable, Hashable {
     associatedtype Key: Sendable, Hashable
-    /// What no other row of its kind has.
+    /// Unique among rows of its kind.
     var rowKey: Key { get }
     /// The app's name.
     var rowApp: String { get }
@@ -29,28 +29,28 @@ extension StoredSubscription: StoredRow {
     var rowApp: String { key.app }
 }
 
-/// Rows of one kind as they are to be written: the newest of each.
+/// Pending writes of one kind, coalesced by key.
 struct PendingRows<Row: StoredRow>: Sendable {
     private(set) var changed: [Row.Key: Row] = [:]
     private(set) var removed: Set<Row.Key> = []
-    /// Those that the file never had and need not be removed from it.
+    /// Keys that were never in the file, so that removing them needs no write.
     private var fresh: Set<Row.Key> = []
 
     init() {}
 
-    /// Those of a file that was lost, for the one in its place.
+    /// All rows of a lost file, to write into the new one.
     init(_ rows: [Row.Key: Row]) { changed = rows }
 
     var isEmpty: Bool { changed.isEmpty && removed.isEmpty }
 
-    /// - Parameter isFresh: nothing with its key was saved before.
+    /// - Parameter isFresh: this key was never saved before.
     mutating func save(_ row: Row, isFresh: Bool = false) {
         changed[row.rowKey] = row
         removed.remove(row.rowKey)
         if isFresh { fresh.insert(row.rowKey) }
     }
 
-    /// Changes what is to be written; false when that is nothing.
+    /// Changes a pending row; false if it is not pending.
     mutating func change(_ key: Row.Key, _ change: (inout Row) -> Void) -> Bool {
         guard var row = changed[key] else { return false }
         change(&row)
@@ -60,11 +60,11 @@ struct PendingRows<Row: StoredRow>: Sendable {
 
     mutating func remove(_ key: Row.Key) {
         let wasThere = changed.removeValue(forKey: key) != nil
-        // It may be written right now, then it is not in `changed` any more.
+        // It may be being written right now; then it is no longer in `changed`.
         if fresh.remove(key) == nil || !wasThere { removed.insert(key) }
     }
 
-    /// Nothing of the app's is to be written: all is removed.
+    /// Drops the pending rows of an app, which is removed entirely.
     mutating func remove(app: String) {
         for (key, row) in changed where row.rowApp == app {
             changed[key] = nil
@@ -72,7 +72,7 @@ struct PendingRows<Row: StoredRow>: Sendable {
         }
     }
 
-    /// Takes back what could not be written, except of apps that went: what came meanwhile is newer.
+    /// Requeues rows that could not be written, except for removed apps. Rows queued since are newer and win.
     mutating func putBack(_ older: PendingRows, removed apps: Set<String>) {
         for (key, row) in older.changed where changed[key] == nil && !apps.contains(row.rowApp) {
             if removed.contains(key) {
@@ -86,13 +86,13 @@ struct PendingRows<Row: StoredRow>: Sendable {
     }
 }
 
-/// A change of what waits for apps, or of when things happen to them.
+/// A change of an app's mail, schedules, subscriptions, settings or transfers.
 package enum MailChange: Sendable, Hashable {
-    /// It waits, as this.
+    /// Mail was queued or changed.
     case mail(StoredMail)
-    /// It is told, or was told for nothing.
+    /// Mail was delivered, or a delivery failed.
     case standing(MailStanding, of: Int64, app: String)
-    /// It waits no more.
+    /// Mail was removed.
     case mailRemoval(Int64, app: String)
     case unhandled(StoredUnhandled)
     case unhandledRemoval(Int64, app: String)
@@ -100,28 +100,28 @@ package enum MailChange: Sendable, Hashable {
     case scheduleRemoval(StoredSchedule.Key)
     case subscription(StoredSubscription)
     case subscriptionRemoval(StoredSubscription.Key)
-    /// All of them, or none.
+    /// All of them or none are saved.
     case settings([StoredSetting], app: String)
     case transfer(StoredTransfer)
     case transferRemoval(Int64, app: String)
 }
 
-/// Such changes as they are to be written: the newest of each.
+/// Pending changes, coalesced by key.
 struct MailWork: Sendable {
     var mail = PendingRows<StoredMail>()
-    /// Of mail of which nothing else is to be written.
+    /// States of mail whose row has no other pending change.
     private(set) var standings: [Int64: MailStanding] = [:]
     var unhandled = PendingRows<StoredUnhandled>()
     var schedules = PendingRows<StoredSchedule>()
     var subscriptions = PendingRows<StoredSubscription>()
     var settings = PendingRows<StoredSetting>()
     var transfers = PendingRows<StoredTransfer>()
-    /// Somebody waits until it is on the disk, also should the machine lose its power.
+    /// A client waits until it is on disk, safe from power loss.
     var isSynced = false
 
     init() {}
 
-    /// All that was read of a file that was lost.
+    /// Everything read from a lost file.
     init(_ contents: StoreContents) {
         mail = PendingRows(contents.mail)
         unhandled = PendingRows(contents.unhandled)
@@ -136,7 +136,7 @@ struct MailWork: Sendable {
             && settings.isEmpty && transfers.isEmpty && !isSynced
     }
 
-    /// - Parameter isFresh: nothing with this number was saved before.
+    /// - Parameter isFresh: this number was never saved before.
     mutating func take(_ change: MailChange, isFresh: Bool = false) {
         switch change {
         case .mail(let new):
@@ -161,7 +161,7 @@ struct MailWork: Sendable {
         }
     }
 
-    /// Nothing of the app's is to be written: all is removed.
+    /// Drops the pending changes of an app, which is removed entirely.
     mutating func remove(app: String) {
         mail.remove(app: app)
         unhandled.remove(app: app)
@@ -171,7 +171,7 @@ struct MailWork: Sendable {
         transfers.remove(app: app)
     }
 
-    /// Takes back what could not be written, except of apps that went: what came meanwhile is newer.
+    /// Requeues changes that could not be written, except for removed apps. Changes queued since are newer and win.
     mutating func putBack(_ older: MailWork, removed apps: Set<String>) {
         let newer = standings
         mail.putBack(older.mail, removed: apps)
@@ -187,7 +187,7 @@ struct MailWork: Sendable {
 }
 
 extension StoreContents {
-    /// What is not in the file yet.
+    /// Applies a change that is not in the file yet.
     mutating func apply(_ change: MailChange) {
         switch change {
         case .mail(let new): mail[new.id] = new
@@ -205,7 +205,7 @@ extension StoreContents {
         }
     }
 
-    /// The app was removed, or goes.
+    /// Removes an app's rows.
     mutating func forget(app: String) {
         apps[app] = nil
         mail = mail.filter { $0.value.app != app }

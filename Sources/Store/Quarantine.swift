@@ -2,12 +2,12 @@
 
 import Linux
 
-/// Files that cannot be used are kept beside the new one, for whoever wants to look.
+/// Keeps unusable files beside the new one, for inspection.
 enum Quarantine {
-    /// How many of a kind are kept: a broken disk must not fill itself with them.
+    /// How many of a kind are kept, so that a broken disk does not fill up with them.
     static let kept = 5
 
-    /// Renames a database and its log; returns the new name. Nothing in it is changed.
+    /// Renames a database and its log, unchanged; returns the new name.
     static func move(_ path: String, suffix: String) throws(Errno) -> String {
         let stamp = TimeStamp.string(microseconds: Clock.realtimeMicroseconds()).filter { $0.isLetter || $0.isNumber }
         let base = "\(path).\(suffix)-\(stamp)"
@@ -18,7 +18,7 @@ enum Quarantine {
             target = "\(base)-\(number)"
         }
         try File.rename(path, target)
-        // The log belongs to it: beside a new file it would be taken for the new one's.
+        // The log belongs to it: SQLite would apply it to a new file at the old path.
         for tail in ["-wal", "-shm", "-journal"] {
             do throws(Errno) {
                 try File.rename(path + tail, target + tail)

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is kept of an app beyond a boot.
+/// What is stored of an app across boots.
 public struct AppRow: Sendable, Hashable {
     /// The app's name.
     public var name: String
-    /// The goal that a person set, as `Lifecycle` names it; nil while the configuration decides.
+    /// The goal that a user set, as named in `Lifecycle`; nil: the configuration decides.
     public var goal: String?
-    /// A person stopped it: neither the supervisor's start nor an event launches it.
+    /// A user stopped it: neither the supervisor's start nor an event launches it.
     public var isStopped = false
-    /// A person force-quit it, in this boot: no event launches it.
+    /// A user force-quit it during this boot: no event launches it.
     public var isForceQuit = false
-    /// The restart policy gave up.
+    /// The restart policy has given up.
     public var isFailed = false
-    /// Restarts by policy since the last reset.
+    /// Restarts by the policy since the last reset.
     public var restarts: Int64 = 0
     /// Consecutive restarts without a stable run in between.
     public var attempt: Int64 = 0
-    /// The number of the last incarnation.
+    /// The number of its last run.
     public var incarnation: Int64 = 0
-    /// How the last incarnation ended.
+    /// How its last run ended.
     public var lastExit: StoredExit?
-    /// When its restarts were, microseconds since 1970, the oldest first.
+    /// Times of its restarts, microseconds since 1970, oldest first.
     public var ledger: [Int64] = []
 
-    /// An app of which nothing is known.
+    /// An app without stored state.
     public init(name: String) { self.name = name }
 
-    /// The ledger as it counts at `now`: times that lie in the future, because the clock was set back, are now; those
-    /// older than the window are gone. Both in microseconds.
+    /// The ledger at `now`: future times, left by a clock that was set back, are replaced by now; times outside the
+    /// window are removed. Both in microseconds.
     public func ledger(at now: Int64, window: Int64) -> [Int64] {
         ledger.map { min($0, now) }.filter {
             let (age, overflow) = now.subtractingReportingOverflow($0)
@@ -36,18 +36,18 @@ public struct AppRow: Sendable, Hashable {
     }
 }
 
-/// How an incarnation ended.
+/// How a run ended.
 public struct StoredExit: Sendable, Hashable {
     /// A termination reason.
     public var reason: String
-    /// The exit status, if it ended by itself.
+    /// The exit status, if it exited.
     public var code: Int32?
-    /// The signal's name.
+    /// The signal's name, if a signal terminated it.
     public var signal: String?
     /// Microseconds since 1970.
     public var at: Int64
 
-    /// Makes one from its parts.
+    /// Creates one from its parts.
     public init(reason: String, code: Int32? = nil, signal: String? = nil, at: Int64) {
         self.reason = reason
         self.code = code
@@ -56,32 +56,32 @@ public struct StoredExit: Sendable, Hashable {
     }
 }
 
-/// Something that happened.
+/// An event.
 public struct StoredEvent: Sendable, Hashable {
-    /// Its place in the order of all events; 0 until ``Store/append(_:)`` gives it one. It grows from event to event,
-    /// also across boots and databases. It is the time in microseconds since 1970, or one more than the last where the
-    /// clock stands still or was set back; so it is never less than `at`.
+    /// Its unique number, which defines the order of all events; 0 until ``Store/append(_:)`` assigns it. It
+    /// increases across boots and databases. It is the time in microseconds since 1970, or one more than the last if
+    /// the clock stood still or was set back; so it is never less than `at`.
     public var sequence: Int64 = 0
     /// Microseconds since 1970.
     public var at: Int64
-    /// The app, nil for what concerns the supervisor.
+    /// The app; nil for events of the supervisor.
     public var app: String?
-    /// Which run of the app, counted from 1.
+    /// The run of the app, counted from 1.
     public var incarnation: Int64?
-    /// What sort of event, one word.
+    /// The kind of event, one word.
     public var kind: String
-    /// The state before, for a change of state.
+    /// The previous state, for a change of state.
     public var from: String?
-    /// The state after it.
+    /// The new state.
     public var to: String?
-    /// A sentence for people.
+    /// A sentence for users.
     public var text: String
-    /// A termination reason, or who asked.
+    /// A termination reason, or the requester.
     public var reason: String?
-    /// What else programs may want to know, a JSON text.
+    /// Further data for programs, a JSON text.
     public var details: String?
 
-    /// Makes one from what every event has.
+    /// Creates one from what all events have.
     public init(at: Int64, app: String? = nil, kind: String, text: String) {
         self.at = at
         self.app = app
@@ -89,7 +89,7 @@ public struct StoredEvent: Sendable, Hashable {
         self.text = text
     }
 
-    /// About what it takes in memory, bytes.
+    /// Its approximate size in memory, bytes.
     var size: Int {
         160 + text.utf8.count + (app?.utf8.count ?? 0) + (reason?.utf8.count ?? 0) + (details?.utf8.count ?? 0)
     }
@@ -99,14 +99,14 @@ public struct StoredEvent: Sendable, Hashable {
 public struct StoredReport: Sendable, Hashable {
     /// The app's name.
     public var app: String
-    /// Which run of the app, counted from 1.
+    /// The run of the app, counted from 1.
     public var incarnation: Int64
     /// Microseconds since 1970.
     public var at: Int64
     /// The report, a JSON text.
     public var json: String
 
-    /// Makes one from its parts.
+    /// Creates one from its parts.
     public init(app: String, incarnation: Int64, at: Int64, json: String) {
         self.app = app
         self.incarnation = incarnation
@@ -114,86 +114,86 @@ public struct StoredReport: Sendable, Hashable {
         self.json = json
     }
 
-    /// About what it takes in memory, bytes.
+    /// Its approximate size in memory, bytes.
     var size: Int { 80 + app.utf8.count + json.utf8.count }
 }
 
-/// Which events are wanted.
+/// Selects events.
 public struct EventQuery: Sendable, Hashable {
-    /// Only what concerns one of these apps.
+    /// Only events of these apps.
     public var apps: [String]?
-    /// Not before that time, microseconds since 1970.
+    /// Only from this time on, microseconds since 1970.
     public var since: Int64?
-    /// Not at or after that time, microseconds since 1970.
+    /// Only before this time, microseconds since 1970.
     public var until: Int64?
-    /// Only those with a greater sequence.
+    /// Only with a greater sequence.
     public var after: Int64?
-    /// At most so many.
+    /// The maximum number.
     public var limit = 1_000
-    /// Where there are more than `limit`: the newest of them instead of the oldest.
+    /// If there are more than `limit`: select the newest instead of the oldest.
     public var prefersNewest = false
 
     /// All events.
     public init() {}
 }
 
-/// How long events are kept; whichever is reached first.
+/// How long events are kept; the limit that is reached first counts.
 public struct Retention: Sendable, Hashable {
-    /// Microseconds; nil for as long as the count allows.
+    /// Maximum age in microseconds; nil: unlimited.
     public var maxAge: Int64?
-    /// How many events.
+    /// Maximum number of events.
     public var maxCount: Int64
 
-    /// Makes one from its parts.
+    /// Creates one from its parts.
     public init(maxAge: Int64? = 30 * 86_400_000_000, maxCount: Int64 = 100_000) {
         self.maxAge = maxAge
         self.maxCount = maxCount
     }
 }
 
-/// What a database held when it was opened.
+/// The content of a database when it was opened.
 public struct StoreContents: Sendable, Hashable {
-    /// Who wrote it last.
+    /// Where it was last written.
     public enum Origin: String, Sendable, Hashable {
-        /// Nobody: it is new, or could not be read.
+        /// Nowhere: it is new, or could not be read.
         case nobody
-        /// A torpord of this boot.
+        /// By a torpord during this boot.
         case thisBoot
-        /// A torpord of an earlier boot of this machine.
+        /// By a torpord during an earlier boot of this machine.
         case earlierBoot
-        /// A torpord of another machine.
+        /// By a torpord on another machine.
         case otherMachine
     }
 
-    /// What is known of each app, by name.
+    /// The apps' state, by name.
     public var apps: [String: AppRow] = [:]
-    /// What waits to be told to apps, by its number.
+    /// Queued mail, by number.
     public var mail: [Int64: StoredMail] = [:]
-    /// What nobody handled, by its number, without what it says.
+    /// Unhandled mail, by number, without payload.
     public var unhandled: [Int64: StoredUnhandled] = [:]
-    /// When things happened to apps last.
+    /// When recurring events last occurred.
     public var schedules: [StoredSchedule.Key: StoredSchedule] = [:]
-    /// The topics that apps asked for when they ran.
+    /// The topics that apps subscribed to while they ran.
     public var subscriptions: [StoredSubscription.Key: StoredSubscription] = [:]
-    /// What settings of apps were set to.
+    /// The values of apps' settings.
     public var settings: [StoredSetting.Key: StoredSetting] = [:]
-    /// The transfers of apps that are not over, by their numbers.
+    /// Unfinished transfers of apps, by number.
     public var transfers: [Int64: StoredTransfer] = [:]
-    /// Who wrote it last.
+    /// Where it was last written.
     public var origin = Origin.nobody
-    /// The greatest sequence of its events; 0 without any.
+    /// The greatest sequence of its events; 0 if there are none.
     public var lastSequence: Int64 = 0
 
-    /// What an empty database holds.
+    /// The content of an empty database.
     public init() {}
 
-    /// Whether nothing is known of any app.
+    /// Whether it has no data of any app.
     var holdsNothing: Bool {
         apps.isEmpty && mail.isEmpty && unhandled.isEmpty && schedules.isEmpty && subscriptions.isEmpty
             && settings.isEmpty && transfers.isEmpty
     }
 
-    /// Keeps no longer what was given away.
+    /// Frees the content that was handed out.
     mutating func letGo() {
         apps = [:]
         mail = [:]
@@ -204,7 +204,7 @@ public struct StoreContents: Sendable, Hashable {
         transfers = [:]
     }
 
-    /// Takes away what does not count in this boot, or on this machine. What persons asked for always counts.
+    /// Removes what is not valid in this boot or on this machine. What users have set stays valid.
     mutating func forgetWhatIsOver() {
         switch origin {
         case .nobody, .thisBoot: return

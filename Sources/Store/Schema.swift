@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The tables, and how each version of them becomes the next.
+/// The tables, and their migration from version to version.
 ///
-/// | version | what it brought |
+/// | version | change |
 /// |---|---|
 /// | 1 | meta, apps, events |
-/// | 2 | reports: termination reports are there after a restart of the supervisor too |
-/// | 3 | mail: what waits for apps; schedules: when things happened to them last; subscriptions: topics that they asked for |
-/// | 4 | how often mail was told (attempts, run) and who was asked (chain); unhandled: what nobody handled |
-/// | 5 | settings: what persons set of what the configuration lets them |
-/// | 6 | transfers: downloads and uploads of apps that are not over |
+/// | 2 | reports: termination reports survive a restart of the supervisor |
+/// | 3 | mail: queued messages; schedules: last occurrence of recurring events; subscriptions: topics of apps |
+/// | 4 | mail: delivery attempts (attempts, run) and recipients (chain); unhandled: mail that no app handled |
+/// | 5 | settings: values that users set, as far as the configuration permits |
+/// | 6 | transfers: unfinished downloads and uploads of apps |
 enum Schema {
-    /// What this program writes: `PRAGMA user_version`.
+    /// The version that this program writes: `PRAGMA user_version`.
     static let version: Int64 = 6
     /// `PRAGMA application_id` of every version: "Torp".
     static let applicationID: Int64 = 0x546f_7270
 
-    /// What turns version n into n + 1, by n; 0 is an empty file.
+    /// The migration from version n to n + 1, by n; 0 is an empty file.
     static let steps = [
         """
         CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -134,13 +134,13 @@ enum Schema {
         """,
     ]
 
-    /// The tables that have rows of apps, and the column that names the app.
+    /// The tables with rows of apps, and their column with the app's name.
     static let rowsOfApps = [
         ("apps", "name"), ("reports", "app"), ("mail", "app"), ("unhandled", "app"), ("schedules", "app"),
         ("subscriptions", "app"), ("settings", "app"), ("transfers", "app"),
     ]
 
-    /// Brings an older version, or an empty file, up to `version`. To be called within a transaction.
+    /// Migrates an older version or an empty file to `version`. Call it in a transaction.
     static func migrate(_ database: Database, from version: Int64, to target: Int64 = version) throws(DatabaseError) {
         if version == 0 { try database.run("PRAGMA application_id = \(applicationID)") }
         for step in steps[Int(version)..<Int(target)] { try database.run(step) }

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a setting of an app was set to.
+/// The value of an app's setting.
 public struct StoredSetting: Sendable, Hashable {
-    /// Which one.
+    /// The app and the setting's name.
     public struct Key: Sendable, Hashable {
         /// The app's name.
         public var app: String
-        /// The setting's.
+        /// The setting's name.
         public var name: String
 
-        /// Makes one from its parts.
+        /// Creates one from its parts.
         public init(app: String, name: String) {
             self.app = app
             self.name = name
         }
     }
 
-    /// Which one.
+    /// The app and the setting's name.
     public var key: Key
-    /// The value in its normal form; nil where it is unset, and the app has still to be told.
+    /// The normalised value; nil if it was unset and the app must still be notified.
     public var value: String?
     /// When it was changed, microseconds since 1970.
     public var at: Int64
-    /// What it was when the app was told last, where it has not been told of `value`; nil for unset.
+    /// The value of which the app was last notified, if it does not know `value` yet; nil for unset.
     public var known: String?
-    /// Whether the app has been told of `value`.
+    /// Whether the app was notified of `value`.
     public var isTold = true
 
-    /// Makes one of which the app knows.
+    /// Creates one that the app knows.
     public init(app: String, name: String, value: String?, at: Int64) {
         key = Key(app: app, name: name)
         self.value = value
         self.at = at
     }
 
-    /// Whether there is nothing to be kept of it.
+    /// Whether it need not be stored.
     public var isNothing: Bool { value == nil && isTold }
 }
 
@@ -44,14 +44,14 @@ extension StoredSetting: StoredRow {
 }
 
 extension Store {
-    /// Keeps what settings of an app were set to: all of them, or, should torpord be killed meanwhile, none.
+    /// Saves settings of an app: all of them or, if torpord is killed, none.
     public func save(_ settings: [StoredSetting], of app: String) {
         if !settings.isEmpty { change(.settings(settings, app: app)) }
     }
 }
 
 extension Database {
-    /// Calls `each` for every row, so that a caller has those before an error.
+    /// Calls `each` for every row, so that the caller has the rows read before an error.
     func settings(_ each: (StoredSetting) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT app, name, value, at, known, told FROM settings")
         defer { statement.reset() }
@@ -64,7 +64,7 @@ extension Database {
         }
     }
 
-    /// Writes the newest of each.
+    /// Writes pending rows.
     func save(_ settings: PendingRows<StoredSetting>) throws(DatabaseError) {
         for key in settings.removed {
             let statement = try prepare("DELETE FROM settings WHERE app = ? AND name = ?")

@@ -2,28 +2,28 @@
 
 import EventLoop
 
-/// What waits for apps, and when things happen to them.
+/// Mail, and other state of apps that changes while they run.
 extension Store {
-    /// Keeps what waits for an app; what was kept under its number is replaced.
+    /// Saves mail; replaces mail with the same number.
     ///
-    /// - Parameter isNew: nothing was saved under its number before.
+    /// - Parameter isNew: this number was never saved before.
     public func save(_ mail: StoredMail, isNew: Bool = false) { change(.mail(mail), isFresh: isNew) }
 
-    /// It waits no more.
+    /// Removes mail from the queue.
     public func removeMail(_ id: Int64, of app: String) { change(.mailRemoval(id, app: app)) }
 
-    /// Keeps how often mail was told, and who was asked.
+    /// Saves the delivery state of mail.
     public func save(_ standing: MailStanding, of mail: Int64, of app: String) {
         change(.standing(standing, of: mail, app: app))
     }
 
-    /// Keeps what nobody handled.
+    /// Saves unhandled mail.
     public func save(_ unhandled: StoredUnhandled) { change(.unhandled(unhandled), isFresh: true) }
 
-    /// It is kept no longer.
+    /// Removes unhandled mail.
     public func removeUnhandled(_ id: Int64, of app: String) { change(.unhandledRemoval(id, app: app)) }
 
-    /// Gives what nobody handled, the oldest first; all that was saved before is seen.
+    /// Reads unhandled mail, oldest first, including all that was saved before this call.
     public func unhandled(
         _ query: UnhandledQuery,
         within limit: Duration = .seconds(2),
@@ -38,20 +38,20 @@ extension Store {
         }
     }
 
-    /// Keeps what is known of a schedule; what was known before is replaced.
+    /// Saves the state of a schedule, replacing the earlier one.
     public func save(_ schedule: StoredSchedule) { change(.schedule(schedule)) }
 
-    /// Forgets a schedule.
+    /// Removes a schedule.
     public func remove(_ key: StoredSchedule.Key) { change(.scheduleRemoval(key)) }
 
-    /// Keeps that an app asked for a topic.
+    /// Saves a subscription of an app.
     public func save(_ subscription: StoredSubscription) { change(.subscription(subscription)) }
 
-    /// It does not want it any more.
+    /// Removes a subscription.
     public func remove(_ key: StoredSubscription.Key) { change(.subscriptionRemoval(key)) }
 
-    /// Has all that was saved of mail until now written so that it outlives a loss of power, and tells nil when it is, or
-    /// why it is not, in a sentence. Those who wait together are served by one write.
+    /// Makes all mail saved so far safe from power loss. Then calls back with nil, or with the reason of a failure,
+    /// as a sentence. Requests that wait together share one write.
     public func sync(within limit: Duration = .seconds(5), _ completion: @escaping (Unavailable?) -> Void) {
         waitingForSync.append((loop.now + limit, completion))
         if !isSyncing { syncNext() }

@@ -3,31 +3,31 @@
 public import EventLoop
 import Linux
 
-/// What must outlive a boot: goals that persons set, marks, restart ledgers, events, termination reports. One SQLite
-/// database, written and read by a thread of its own.
+/// State that outlives a boot: goals and marks set by users, restart ledgers, events, termination reports. It is an
+/// SQLite database, accessed by a thread of its own.
 ///
-/// The loop's thread never waits for it: what is saved is queued, bounded and coalesced by app, and committed in
-/// batches about 10 ms after the first of it. While the disk cannot be written, or hangs, only the queue grows: beyond
-/// its bound the oldest events go, and are counted; rows of apps never do. Nothing here fails: what is wrong is told
-/// to `onNotice` in a sentence, and tried again with growing delays.
+/// The event loop never waits for it. Saves are queued (bounded, coalesced by app) and committed in batches, about 10
+/// ms after a batch's first. While the disk is not writable, or hangs, only the queue grows: beyond its limit the
+/// oldest events are dropped and counted; rows of apps never are. No call fails: errors are reported to `onNotice` as
+/// a sentence, and retried with back-off.
 ///
-/// Of the loop's thread.
+/// Used on the event loop only.
 public final class Store {
-    /// How long the disk may keep the writer before somebody should know.
+    /// How long the disk may block the writer before that is reported.
     static let patience = Duration.seconds(5)
 
-    /// Told what a person should know, on the loop's thread.
+    /// Called on the event loop with notices for users.
     public var onNotice: ((StoreNotice) -> Void)?
-    /// The file was lost, and a new one is begun: every app's row is to be saved again.
+    /// The file was lost and a new one created: save every app's row again.
     public var onRowsWanted: (() -> Void)?
 
-    /// How many events, reports and removals came from the journal of a torpord that was killed.
+    /// How many events, reports and removals were recovered from the journal of a killed torpord.
     public private(set) var replayed = 0
-    /// What changed before the file was read, by that torpord or this one: what the file held is older.
+    /// Changes from before the file was read, by that torpord or this one: they are newer than the file's content.
     var beforeLoad: [StoreJournal.Item] = []
-    /// Whether it is known what the file held.
+    /// Whether the file's content is known.
     public private(set) var isLoaded = false
-    /// Who waits for what is saved to be on the disk, and whether some are being served.
+    /// Requests that wait for data to be on disk, and whether some are being handled.
     var waitingForSync: [(deadline: Duration, completion: (Unavailable?) -> Void)] = []
     var isSyncing = false
 
@@ -48,28 +48,28 @@ public final class Store {
     private struct Pending {
         let deadline: Duration
         let completion: (StoreAnswer) -> Void
-        /// Gets the answer that comes after the deadline; nil: nobody wants it.
+        /// Gets an answer that comes after the deadline; nil: discard it.
         var late: ((StoreAnswer) -> Void)?
     }
 
-    /// How long after that: without an answer then, it is taken for one that there is nothing.
+    /// How long to wait after the deadline; without an answer by then, the content is treated as empty.
     private static let latePatience = Duration.seconds(60)
 
-    /// Why a question has no answer.
+    /// Why a request has no answer.
     public struct Unavailable: Error, Sendable, Hashable, CustomStringConvertible {
         /// A sentence.
         public let description: String
     }
 
-    /// Starts the thread. The file is opened by it, at the first use.
+    /// Starts the thread, which opens the file at its first use.
     ///
     /// - Parameters:
-    ///   - path: the database; it and its directory are made where they are missing.
-    ///   - machine: /etc/machine-id. Of a file from another machine only what persons asked for counts.
-    ///   - boot: the boot's id. Force-quit marks do not count in another boot.
-    ///   - journal: what is not in the database yet, for the next torpord; what it holds is written now.
-    ///   - holdsWrites: nothing is changed in the file before ``releaseWrites()``: an older version of this program
-    ///     may have to go on with it.
+    ///   - path: the database; created with its directory if missing.
+    ///   - machine: /etc/machine-id. From another machine's file only users' choices are used.
+    ///   - boot: the boot's id. Force-quit marks from another boot are ignored.
+    ///   - journal: changes not in the database yet, for the next torpord; its present content is written now.
+    ///   - holdsWrites: do not change the file before ``releaseWrites()``, since an older version of this program may
+    ///     have to continue with it.
     public convenience init(
         path: String,
         machine: String,
@@ -113,7 +113,7 @@ public final class Store {
 
     deinit { close(within: .zero) }
 
-    /// Takes over what an earlier torpord could not write any more.
+    /// Takes over what an earlier torpord could not write.
     private func replay() {
         guard let journal else { return }
         let now = loop.now
@@ -141,13 +141,13 @@ public final class Store {
 
     // MARK: Writing
 
-    /// Keeps an app's row; a newer one replaces one that was not written yet.
+    /// Saves an app's row; replaces one that is still queued.
     public func save(_ row: AppRow) {
         let now = loop.now
         push { $0.save(row, now: now) }
     }
 
-    /// Forgets an app's row, reports, mail and schedules, not its events.
+    /// Removes an app's row, reports, mail and schedules, but not its events.
     public func remove(app: String) {
         let now = loop.now
         journal?.appendRemoval(of: app)
@@ -156,7 +156,7 @@ public final class Store {
         push { $0.remove(app: app, mark: mark, now: now) }
     }
 
-    /// Keeps an event, and returns the sequence that it gets: its own if that is later than all before it.
+    /// Saves an event and returns its assigned sequence: its own if that is greater than all before.
     @discardableResult
     public func append(_ event: StoredEvent) -> Int64 {
         var event = event
@@ -170,7 +170,7 @@ public final class Store {
         return lastSequence
     }
 
-    /// Keeps a termination report; of an app the newest ten are kept.
+    /// Saves a termination report; the newest ten of each app are kept.
     public func append(_ report: StoredReport) {
         let now = loop.now
         journal?.append(report)
@@ -186,14 +186,14 @@ public final class Store {
         }
     }
 
-    /// From now on the file may be changed.
+    /// Permits changes of the file from now on.
     public func releaseWrites() { push { $0.holds = false } }
 
     func push(_ change: (inout StoreQueue) -> Void) {
         guard doorbell != nil, !isClosed else { return }
         let now = loop.now
         let (busySince, stored, wakes) = queue.withLock { queue in
-            // The writer that waits for the end of a batch's time need not be told of each that comes.
+            // While the writer already waits for the end of a batch's delay, do not wake it for each change.
             let wasGathering = queue.isGathering
             change(&queue)
             defer { queue.stored = nil }
@@ -212,17 +212,17 @@ public final class Store {
         }
     }
 
-    /// How many threads of it there are.
+    /// How many threads it has.
     public var threadCount: Int { doorbell == nil ? 0 : 1 }
 
-    /// Runs `body` while the thread has nothing to do and does nothing; false when it has.
+    /// Runs `body` while the thread is idle and blocked; false if it is busy.
     public func whileIdle(_ body: () -> Void) -> Bool {
         if doorbell != nil { return queue.whileAllWait(1, body) }
         body()
         return true
     }
 
-    /// After what is done now, which the writer would only take a processor from.
+    /// Wakes the writer at the end of the turn: earlier it would only compete for a processor.
     private func wakeLater() {
         guard !isWakeDue else { return }
         isWakeDue = true
@@ -234,11 +234,12 @@ public final class Store {
 
     // MARK: Reading
 
-    /// Gives what the file held when it was opened. To be called once, before anything else is asked.
+    /// Reads the file's content. Call it once, before any other request.
     ///
     /// - Parameters:
-    ///   - limit: when the disk takes longer, the completion gets what an empty file holds.
-    ///   - late: gets then what the file does hold, when the disk has answered; until then, for a minute at most, it is not known (``isLoaded``).
+    ///   - limit: if the disk takes longer, the completion gets an empty content.
+    ///   - late: then gets the actual content when the disk has answered; until then, for a minute at most,
+    ///     ``isLoaded`` is false.
     public func load(
         within limit: Duration = .seconds(10),
         late: ((StoreContents) -> Void)? = nil,
@@ -270,8 +271,8 @@ public final class Store {
         completion(contents)
     }
 
-    /// Gives the events that the query wants, the oldest first; all that was appended before is seen, except what
-    /// could not be written.
+    /// Reads the events of a query, oldest first, including all appended before this call except those that could not
+    /// be written.
     public func events(
         _ query: EventQuery,
         within limit: Duration = .seconds(2),
@@ -286,7 +287,7 @@ public final class Store {
         }
     }
 
-    /// Gives the reports of an app, or all, the newest first.
+    /// Reads the reports of an app, or all, newest first.
     public func reports(
         app: String? = nil,
         within limit: Duration = .seconds(2),
@@ -301,7 +302,7 @@ public final class Store {
         }
     }
 
-    /// Has everything written at once; true when it was.
+    /// Writes everything at once; calls back with true on success.
     public func flush(within limit: Duration = .seconds(2), _ completion: @escaping (Bool) -> Void) {
         ask(.flush, within: limit) { answer in
             if case .flushed = answer { completion(true) } else { completion(false) }
@@ -344,7 +345,7 @@ public final class Store {
         for (_, entry) in old { entry.completion(entry.late == nil ? .failed("the disk does not answer") : .later) }
     }
 
-    /// The writer has rung.
+    /// The writer has answered.
     private func answered() {
         doorbell?.drain()
         let (answers, notices, wantsRows) = queue.withLock { queue in
@@ -359,7 +360,7 @@ public final class Store {
         for notice in notices {
             switch notice.kind {
             case .available: isHanging = false
-            // Nobody was told of a wait that ended before anything else came.
+            // The wait was never reported, so its end need not be.
             case .answers where !isHanging: continue
             case .answers: isHanging = false
             case .setAside, .setAsideNewer, .unavailable, .hangs, .otherMachine: break
@@ -375,10 +376,10 @@ public final class Store {
 
     // MARK: The end
 
-    /// Has what waits written and the file closed. Blocks, at most for `limit`: false when that was not enough, or
-    /// something could not be written. Questions that wait get no answer any more. A second call only waits.
+    /// Writes pending changes and closes the file. Blocks for `limit` at most; false if that was too short or
+    /// something could not be written. Pending requests get no answer. A second call only waits.
     ///
-    /// - Parameter quickly: the write-ahead log is not taken into the file, which takes a sync or two.
+    /// - Parameter quickly: do not checkpoint the write-ahead log, which takes a sync or two.
     @discardableResult
     public func close(within limit: Duration = .seconds(1), quickly: Bool = false) -> Bool {
         guard doorbell != nil else { return true }

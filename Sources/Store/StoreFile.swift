@@ -3,31 +3,28 @@
 import CSQLite
 import Linux
 
-/// Who writes, and where.
+/// The location and owner of a database.
 struct StorePlace: Sendable {
     /// The database's path.
     var path: String
-    /// /etc/machine-id; empty where there is none.
+    /// /etc/machine-id; empty if there is none.
     var machine: String
-    /// The boot's id; empty where there is none.
+    /// The boot's id; empty if unknown.
     var boot: String
-    /// A VFS of SQLite's by name; nil for the usual one.
+    /// The name of an SQLite VFS; nil for the default.
     var vfs: String?
     /// How long events are kept.
     var retention: Retention
 }
 
-/// The open database: its tables are those of this version, and it is ours.
-///
-/// It is locked as long as it is open. So two supervisors with one state directory do not mix their rows, and SQLite
-/// needs no shared memory beside the file, which others could shorten under it.
+/// The open database, verified to be ours and migrated to this version.
 final class StoreFile {
     let database: Database
-    /// Whether it can be read and not written.
+    /// Whether it is read-only.
     let isReadOnly: Bool
-    /// Whether its version is an older one, since nothing may be changed yet.
+    /// Whether it still has an older version, since it must not be changed yet.
     let isBehind: Bool
-    /// Everything read from it, as it counts now.
+    /// The valid part of its content.
     private var contents = StoreContents()
     /// The greatest sequence in it.
     private(set) var lastSequence: Int64 = 0
@@ -37,9 +34,9 @@ final class StoreFile {
     private var agedAt: Duration?
     private var hasShrunk = false
 
-    /// Opens the file, makes it where there is none, and brings it up to this version.
+    /// Opens the file, creates it if missing, and migrates it to this version.
     ///
-    /// - Parameter holds: nothing is changed yet, also not the version.
+    /// - Parameter holds: change nothing yet, not even the version.
     init(_ place: StorePlace, mode: Database.Mode = .readWrite, holds: Bool) throws(DatabaseError) {
         self.place = place
         isReadOnly = mode == .immutable
@@ -61,7 +58,7 @@ final class StoreFile {
             )
         }
         if !isReadOnly {
-            // Only an empty file takes auto_vacuum, and only before it has a log.
+            // SQLite sets auto_vacuum only for an empty file without a log.
             try database.run(
                 """
                 PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
@@ -73,7 +70,7 @@ final class StoreFile {
         database.keepLogOnClose(false)
     }
 
-    /// With the mode that it should have: SQLite's own would be open to all.
+    /// Creates it with mode 0600: SQLite's default would let every user read it.
     private static func makeFile(_ path: String) throws(DatabaseError) {
         do throws(Errno) {
             if let directory = File.parent(of: path) { try File.makeDirectories(directory) }
@@ -85,7 +82,7 @@ final class StoreFile {
         }
     }
 
-    /// Takes it over for this boot, and reads what it holds.
+    /// Takes it over for this boot, and reads its content.
     private func adopt(version: Int64, holds: Bool) throws(DatabaseError) {
         if isReadOnly {
             if version > 0 { try read() }
@@ -109,7 +106,7 @@ final class StoreFile {
         var apps: [String: AppRow] = [:]
         try database.apps { apps[$0.name] = $0 }
         contents.apps = apps
-        // One of an earlier version that may not be changed yet has none.
+        // A file of an earlier version that must not be changed yet may lack these tables.
         if try database.integer("PRAGMA user_version") ?? 0 >= 3 { try readMail() }
         let machine = try database.meta("machine")
         contents.origin =
@@ -130,7 +127,7 @@ final class StoreFile {
     private func readMail() throws(DatabaseError) {
         try database.mail { contents.mail[$0.id] = $0 }
         if try database.integer("PRAGMA user_version") ?? 0 >= 4 {
-            // What it says is read when somebody wants to see it.
+            // The payload is read on request only.
             var query = UnhandledQuery()
             query.hasPayload = false
             try database.unhandled(query) { contents.unhandled[$0.mail.id] = $0 }
@@ -145,13 +142,13 @@ final class StoreFile {
         }
     }
 
-    /// Gives what was read, and keeps it no longer.
+    /// Returns the content read, and frees it here.
     func takeContents() -> StoreContents {
         defer { contents.letGo() }
         return contents
     }
 
-    /// Whether SQLite finds no fault in the file. It reads all of it.
+    /// Whether SQLite finds no error in the file. Reads all of it.
     static func isSound(_ place: StorePlace) -> Bool {
         guard let database = try? Database(path: place.path, mode: .readWrite, vfs: place.vfs) else { return false }
         do throws(DatabaseError) {
@@ -166,7 +163,7 @@ final class StoreFile {
         }
     }
 
-    /// What can be read of the apps in a file that is not sound.
+    /// Reads as much as possible of the apps from a damaged file.
     static func salvage(_ place: StorePlace) -> StoreContents {
         var contents = StoreContents()
         guard let database = try? Database(path: place.path, mode: .readWrite, vfs: place.vfs) else { return contents }
@@ -181,17 +178,17 @@ final class StoreFile {
         return contents
     }
 
-    /// Whether the file at the path is still the one that is open.
+    /// Whether the path still refers to the open file.
     var isInPlace: Bool { inode != nil && (try? File.status(place.path).inode) == inode }
 
     // MARK: Writing
 
-    /// Writes all of it, or nothing.
+    /// Writes all of the work or, on an error, none.
     func write(_ work: StoreWork) throws(DatabaseError) {
         if isReadOnly { throw DatabaseError(kind: .refused, "it is read-only") }
         var last = lastSequence
         var added: Int64 = 0
-        // A commit in the log is not waited for, except where somebody relies on it.
+        // A commit is not synced to the disk, unless a client relies on it.
         if work.mail.isSynced { try database.run("PRAGMA synchronous = FULL") }
         defer { if work.mail.isSynced { try? database.run("PRAGMA synchronous = NORMAL") } }
         try database.transaction { () throws(DatabaseError) in
@@ -207,21 +204,21 @@ final class StoreFile {
                 added += 1
             }
             for report in work.reports where try !database.has(report) { try database.append(report) }
-            // A transaction that changes nothing would not be waited for.
+            // SQLite does not sync a transaction that changes nothing.
             if !work.events.isEmpty || work.mail.isSynced { try database.setMeta("last_sequence", String(last)) }
         }
         lastSequence = last
         eventCount += added
     }
 
-    /// How many events one step of `tidy` removes at most: some milliseconds of work.
+    /// The maximum of events that one step of `tidy` removes: some milliseconds of work.
     static let step: Int64 = 500
 
-    /// Removes some of what is kept too long. Returns whether there is more to do.
+    /// Removes some expired events. Returns whether there is more to do.
     func tidy(_ retention: Retention, now: Duration, wallClock: Int64) throws(DatabaseError) -> Bool {
         guard !isReadOnly else { return false }
         var removed: Int64 = 0
-        // A little more than allowed, so that not every event costs a removal.
+        // Tolerates 1 % more than allowed, so that not every event causes a removal.
         if eventCount > retention.maxCount + retention.maxCount / 100 {
             try database.transaction { () throws(DatabaseError) in
                 removed = try database.removeOldestEvents(min(Self.step, eventCount - retention.maxCount))
@@ -243,7 +240,7 @@ final class StoreFile {
         }
         if hasShrunk {
             hasShrunk = false
-            // The file itself gets shorter when the log is taken in.
+            // The file itself shrinks only with a checkpoint.
             try database.run("PRAGMA wal_checkpoint")
         }
         return removed > 0

@@ -3,21 +3,21 @@
 public import Linux
 import WireText
 
-/// The events, reports, mail and schedules that are not in the database yet, and the apps that are not out of it yet, in a
-/// mapped file: a torpord that is killed loses nothing of what it has seen. The next one takes them from here.
+/// A mapped file with the events, reports and other changes that are not in the database yet: if torpord is killed,
+/// nothing is lost, and the next torpord takes them from here.
 ///
-/// Layout, in the machine's own byte order. A head:
+/// Layout, in native byte order. A header:
 ///
 ///      0   4  "TpJ1"
-///      4   4  where the oldest frame begins, counted from the first ever written, modulo 2^32
-///      8   4  where the next one will begin
+///      4   4  offset of the oldest frame, counted from the first frame ever written, modulo 2^32
+///      8   4  offset of the next frame, likewise
 ///     16  36  boot id
 ///
-/// From byte 64 on a ring of frames, each at a multiple of 8 and in one piece: 4 bytes length (all ones: go on at the
-/// ring's beginning), 1 byte kind, 3 bytes unused, the fields. A frame counts when the head says so, after it is
-/// whole. When the ring is full the oldest frames go: they are in memory all the same.
+/// From byte 64 on, a ring of frames, each contiguous and aligned to 8: 4 bytes length (all ones: continue at the
+/// ring's start), 1 byte kind, 3 bytes unused, the fields. A frame is valid once the header includes it, which is
+/// updated after the frame is complete. When the ring is full the oldest frames are dropped: memory still has them.
 public final class StoreJournal {
-    /// What the keeper holds.
+    /// The file, for the keeper to hold.
     public let descriptor: Descriptor
 
     private static let magic: UInt32 = 0x314a_7054
@@ -31,14 +31,14 @@ public final class StoreJournal {
     package enum Item: Equatable {
         case event(StoredEvent)
         case report(StoredReport)
-        /// An app's row and reports went.
+        /// An app's row and reports were removed.
         case removal(app: String)
         case change(MailChange)
     }
 
-    /// Makes a new file in place of whatever is at `path`. Errors: ENOSPC when there is no room for it.
+    /// Creates a new file, replacing any at `path`. Throws ENOSPC if there is no room for it.
     ///
-    /// - Parameter capacity: bytes of the ring, a power of two.
+    /// - Parameter capacity: size of the ring in bytes, a power of two.
     public init(creating path: String, capacity: Int = 256 << 10, boot: String = ThisProcess.bootID) throws(Errno) {
         let draft = path + ".new"
         try? File.remove(draft)
@@ -56,7 +56,7 @@ public final class StoreJournal {
         try File.rename(draft, path)
     }
 
-    /// Opens one that an earlier torpord wrote; nil when it is none, damaged, or of another boot.
+    /// Opens an earlier torpord's journal; nil if it is invalid, damaged, or from another boot.
     public init?(_ descriptor: Descriptor, boot: String = ThisProcess.bootID) {
         self.descriptor = descriptor
         let size = (try? File.status(descriptor: descriptor.raw)).map { Int(clamping: $0.size) } ?? 0
@@ -72,16 +72,16 @@ public final class StoreJournal {
         cutDamage()
     }
 
-    /// Where the oldest frame begins.
+    /// Offset of the oldest frame.
     private var begin: UInt32 { mapping.bytes.load(fromByteOffset: 4, as: UInt32.self) }
-    /// Where the next one will begin; a mark of everything before it.
+    /// Offset of the next frame; it marks everything before it.
     var end: UInt32 { mapping.bytes.load(fromByteOffset: 8, as: UInt32.self) }
 
     private func place(_ offset: UInt32) -> Int { Self.headSize + Int(offset) & (capacity - 1) }
 
-    /// What is before that mark is stored.
+    /// Drops everything before that mark, which is stored.
     func release(through mark: UInt32) {
-        // A mark that is not between the two is of frames that went already.
+        // A mark outside the two belongs to frames that were already dropped.
         if Int(mark &- begin) <= Int(end &- begin) { mapping.publish(mark, at: 4) }
     }
 
@@ -105,7 +105,7 @@ public final class StoreJournal {
                 mail.app, mail.topic, mail.message, mail.payload, mail.coalescing, mail.key, mail.sender, mail.wake,
             ]
             append(kind: 4, [mail.id, mail.count, mail.firstAt, mail.lastAt], texts)
-            // In a frame of its own, which torpords before it pass over.
+            // In a separate frame, which older torpords skip.
             if mail.standing != MailStanding() { append(.standing(mail.standing, of: mail.id, app: mail.app)) }
         case .mailRemoval(let id, let app): append(kind: 5, [id], [app])
         case .schedule(let schedule):
@@ -129,7 +129,7 @@ public final class StoreJournal {
             append(kind: 11, numbers, texts)
         case .unhandledRemoval(let id, let app): append(kind: 12, [id], [app])
         case .settings(let settings, let app):
-            // In one frame: half of what a person set together would be worse than nothing.
+            // In a single frame, since settings that a user changed together must not be saved in part.
             append(
                 kind: 13,
                 [Int64(settings.count)] + settings.flatMap { [$0.at, $0.isTold ? 1 : 0] },
@@ -175,7 +175,7 @@ public final class StoreJournal {
         mapping.publish(end &+ UInt32(size), at: 8)
     }
 
-    /// Lets the oldest frames go until there is room for so many bytes.
+    /// Drops the oldest frames until there is room for `size` bytes.
     private func free(_ size: Int) {
         while Int(end &- begin) + size > capacity {
             guard let frame = frame(at: begin) else { return mapping.publish(end, at: 4) }
@@ -185,7 +185,7 @@ public final class StoreJournal {
 
     // MARK: Reading
 
-    /// A frame that is damaged, and what is behind it, is let go of: what is appended later would not be found behind it.
+    /// Drops a damaged frame and all after it: frames appended later could not be reached past it.
     private func cutDamage() {
         var offset = begin
         while offset != end {
@@ -196,7 +196,7 @@ public final class StoreJournal {
         }
     }
 
-    /// Everything in it, the oldest first; what is damaged ends it.
+    /// All items, oldest first, up to the first damaged frame.
     package func items() -> [Item] {
         var items: [Item] = []
         var offset = begin
@@ -249,7 +249,7 @@ public final class StoreJournal {
         }
     }
 
-    /// What both kinds of mail begin with.
+    /// The common start of both kinds of mail.
     private static func mail(_ numbers: [Int64], _ texts: [String?]) -> StoredMail? {
         guard let app = texts[0], let topic = texts[1], let message = texts[2], let payload = texts[3],
             let coalescing = texts[4], let sender = texts[6]
@@ -339,7 +339,7 @@ public final class StoreJournal {
 
     private static func settings(_ reader: inout Reader) -> MailChange? {
         let count = reader.number()
-        // Each takes 28 bytes at least.
+        // Each setting takes at least 28 bytes.
         guard !reader.isShort, count >= 0, count <= Int64(reader.fields.count / 28) else { return nil }
         let numbers = (0..<count * 2).map { _ in reader.number() }
         guard let app = reader.text() else { return nil }

@@ -2,34 +2,34 @@
 
 import Linux
 
-/// What is to be written at once.
+/// A batch of changes to write.
 struct StoreWork: Sendable {
-    /// The newest of each app.
+    /// The newest row of each app.
     var rows: [String: AppRow] = [:]
     var removed: Set<String> = []
     var events: [StoredEvent] = []
     var reports: [StoredReport] = []
-    /// What waits for apps, and schedules.
+    /// Mail, schedules and the like.
     var mail = MailWork()
 
-    /// The journal's frames before it are in here, or were before.
+    /// All journal frames before this mark are included in this batch or an earlier one.
     var mark: UInt32?
 
     var isEmpty: Bool { rows.isEmpty && removed.isEmpty && events.isEmpty && reports.isEmpty && mail.isEmpty }
 }
 
-/// A question to the writer, answered after everything that was queued before it.
+/// A request to the writer, answered after everything that was queued before it.
 enum StoreRequest: Sendable {
     case load
     case events(EventQuery)
     case reports(app: String?)
     case unhandled(UnhandledQuery)
     case flush
-    /// As flush, once writing is allowed at all.
+    /// Like flush, but only once writing is permitted.
     case sync
 }
 
-/// What the writer answers.
+/// An answer of the writer.
 enum StoreAnswer: Sendable {
     case contents(StoreContents)
     case events([StoredEvent])
@@ -37,52 +37,53 @@ enum StoreAnswer: Sendable {
     case unhandled([StoredUnhandled])
     case flushed
     case failed(String)
-    /// It takes longer than whoever asked wants to wait; another answer comes behind this one.
+    /// It takes longer than the requester's limit; another answer will follow.
     case later
 }
 
-/// What waits between the loop's thread and the writer's: bounded, and coalesced by app.
+/// The queue between the event loop and the writer: bounded, and coalesced by app.
 struct StoreQueue: Sendable {
-    /// How much may wait. Beyond it the oldest events and reports go; rows of apps never, since there is one an app.
+    /// Limits of the queue. Beyond them the oldest events and reports are dropped; rows of apps never are, since
+    /// there is only one per app.
     struct Limits: Sendable {
         var events = 20_000
         var reports = 1_000
-        /// Of events, and of reports; bytes.
+        /// For events and for reports each, in bytes.
         var bytes = 8 << 20
         var requests = 256
     }
 
-    /// How long writing waits for more to write.
+    /// How long a batch is delayed to coalesce writes.
     static let delay = Duration.milliseconds(10)
 
     let limits: Limits
     var work = StoreWork()
     private var eventBytes = 0
     private var reportBytes = 0
-    /// Events and reports that had to go.
+    /// The number of dropped events and reports.
     private(set) var dropped: Int64 = 0
     private var requests: [(ticket: Int, request: StoreRequest)] = []
-    /// When the oldest of the work came.
+    /// When the oldest change was queued.
     private var since: Duration?
-    /// Not before that time, after a failure.
+    /// No write before this time, after an error.
     var notBefore: Duration?
-    /// Nothing is written until that is false.
+    /// While true, nothing is written.
     var holds: Bool
-    /// There is something to tidy up.
+    /// Whether there is something to tidy up.
     var isUntidy = false
     var retention: Retention
     var isClosing = false
-    /// The log is left beside the file: whoever comes next takes it in.
+    /// Keep the write-ahead log on close: the next process checkpoints it.
     var leavesLog = false
-    /// What the writer is at, and since when; nil while it waits.
+    /// When the writer started its current work; nil while it waits.
     var busySince: Duration?
     var isFinished = false
-    /// The journal's frames before it are stored.
+    /// All journal frames before this mark are stored.
     var stored: UInt32?
-    /// For the loop's thread.
+    /// For the event loop.
     var answers: [(ticket: Int, answer: StoreAnswer)] = []
     var notices: [StoreNotice] = []
-    /// A new database has taken the place of one that was lost.
+    /// A new database has replaced a lost one.
     var wantsRows = false
 
     init(limits: Limits = Limits(), holds: Bool = false, retention: Retention = Retention()) {
@@ -130,14 +131,14 @@ struct StoreQueue: Sendable {
         trim()
     }
 
-    /// False when too many wait already.
+    /// Returns false if too many requests are queued.
     mutating func ask(_ request: StoreRequest, ticket: Int) -> Bool {
         guard requests.count < limits.requests else { return false }
         requests.append((ticket, request))
         return true
     }
 
-    /// Drops the oldest, an eighth at once: not each new one shall move all others.
+    /// Drops the oldest, an eighth at a time: removing one for each new one would move all others.
     private mutating func trim() {
         while work.events.count > limits.events || eventBytes > limits.bytes, !work.events.isEmpty {
             let count = work.events.count / 8 + 1
@@ -153,12 +154,12 @@ struct StoreQueue: Sendable {
         }
     }
 
-    /// Whether the writer waits until the time of a batch is over, and knows of it.
+    /// Whether the writer already waits for the end of a batch's delay.
     var isGathering: Bool { since != nil && !isUntidy && !holds && busySince == nil && requests.isEmpty }
 
     // MARK: From the writer's thread
 
-    /// What the writer should do next.
+    /// The writer's next work.
     struct Turn: Sendable {
         var work = StoreWork()
         var requests: [(ticket: Int, request: StoreRequest)] = []
@@ -168,13 +169,13 @@ struct StoreQueue: Sendable {
         var isLast: Bool
     }
 
-    /// What there is to do at `now`; nil, and when to look again, while there is nothing.
+    /// The work that is due at `now`; nil if there is none, with the time to check again in `deadline`.
     mutating func take(now: Duration, _ deadline: inout Duration?) -> Turn? {
         let isDue = { (time: Duration?) in time.map { $0 <= now } ?? true }
         let writes = !work.isEmpty && !holds
         let due = max((since ?? now) + Self.delay, notBefore ?? .zero)
         let tidies = isUntidy && isDue(notBefore) && !holds
-        // Nobody is told that something is on the disk before it may be put there.
+        // Do not answer a sync before writing is permitted.
         let asked = requests.filter { !holds || isClosing || !$0.request.isSync }
         guard isClosing || !asked.isEmpty || (writes && due <= now) || tidies else {
             deadline = writes ? due : isUntidy && !holds ? notBefore : nil
@@ -194,7 +195,7 @@ struct StoreQueue: Sendable {
         return turn
     }
 
-    /// Takes back what could not be written: what came meanwhile is newer.
+    /// Requeues changes that could not be written. Changes queued since are newer and win.
     mutating func putBack(_ older: StoreWork, now: Duration) {
         guard !older.isEmpty else { return }
         for (name, row) in older.rows where work.rows[name] == nil && !work.removed.contains(name) {
@@ -211,7 +212,7 @@ struct StoreQueue: Sendable {
         trim()
     }
 
-    /// How many had to go since the last call.
+    /// How many were dropped since the last call.
     mutating func takeDropped() -> Int64 {
         defer { dropped = 0 }
         return dropped
@@ -229,21 +230,21 @@ extension StoreRequest {
     var isSync: Bool { if case .sync = self { true } else { false } }
 }
 
-/// Something that a person should know of the database.
+/// A notice for users about the database.
 public struct StoreNotice: Sendable, Hashable, CustomStringConvertible {
     /// What sort of news.
     public enum Kind: Sendable, Hashable {
-        /// A damaged or foreign file was moved aside, and a new one begun.
+        /// A damaged or foreign file was renamed, and a new one created.
         case setAside
-        /// A file of a later version was moved aside, and a new one begun.
+        /// A newer version's file was renamed, and a new one created.
         case setAsideNewer
-        /// Nothing can be written for now. What happens is kept in memory.
+        /// Nothing can be written for now; changes stay in memory.
         case unavailable
         /// The disk has not answered for a while.
         case hangs
         /// The disk answers again.
         case answers
-        /// It is written again; so many events and reports were lost.
+        /// Writing works again; `lost` is the number of dropped events and reports.
         case available(lost: Int64)
         /// The file was written on another machine.
         case otherMachine

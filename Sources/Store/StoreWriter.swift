@@ -2,7 +2,7 @@
 
 import Linux
 
-/// The writer's side: everything that touches the file, on a thread of its own.
+/// The writer: all access to the file, on a thread of its own.
 final class StoreWriter {
     private let place: StorePlace
     private let queue: Monitor<StoreQueue>
@@ -10,21 +10,21 @@ final class StoreWriter {
 
     private var file: StoreFile?
     private var isHeld = true
-    /// Rows of a damaged database, until the new one has them.
+    /// Rows of a damaged database, until they are written to the new one.
     private var salvaged = StoreContents()
-    /// What the first database that could be read held; its apps only until they are asked for.
+    /// The content of the first readable database, until it is requested.
     private var contents: StoreContents?
     private var trouble: String?
     private var retryDelay = Duration.seconds(1)
     private var retryAt: Duration?
     private var setAsideAt: Duration?
-    /// How often a file that was said to be damaged was found sound, since it was last written.
+    /// How often a file reported as damaged was found intact since the last write.
     private var falseAlarms = 0
     private static let mostFalseAlarms = 8
-    /// How often the file is opened at the start before torpord goes on with what can be read of it: one read in some dozens
-    /// that fails must not cost what stands only in the log.
+    /// How often to try to open the file at the start before torpord continues with what can be read: a single failed
+    /// read must not lose what is only in the write-ahead log.
     private static let mostFirstTries = 64
-    /// The last failure may have been the connection's.
+    /// The last error may be due to the connection, so reopen the file.
     private var isSuspect = false
 
     init(_ place: StorePlace, queue: Monitor<StoreQueue>, doorbell: EventCounter) {
@@ -79,9 +79,10 @@ final class StoreWriter {
 
     // MARK: Writing
 
-    /// Writes what there is to write, in a new file where the old one shows itself as damaged.
+    /// Writes a batch; if the file proves damaged, into a new one.
     private func write(_ turn: StoreQueue.Turn, isLoading: Bool) {
-        // The first try is at once; the file may seem damaged, and then be so, and the new one cannot be made.
+        // The first try succeeds normally; the file may also be reported damaged wrongly several times, and then be
+        // damaged.
         for _ in 0..<Self.mostFalseAlarms + 2 {
             do throws(DatabaseError) {
                 let file = try openFile(isPatient: turn.isLast || isLoading)
@@ -104,7 +105,7 @@ final class StoreWriter {
         failed(DatabaseError(kind: .damaged, "a new one is damaged at once: is the disk broken?"), turn.work)
     }
 
-    /// The open file, opened if need be. After a failure not before its time, unless `isPatient`.
+    /// The open file; opens it if necessary. After an error not before `retryAt`, unless `isPatient`.
     private func openFile(isPatient: Bool) throws(DatabaseError) -> StoreFile {
         if let file, file.isInPlace, !file.isReadOnly, !isSuspect { return file }
         if let retryAt, !isPatient, Clock.monotonic() < retryAt {
@@ -116,7 +117,7 @@ final class StoreWriter {
         let isAnother = contents != nil
         let origin = took(opened)
         guard !isHeld, origin == .nobody else { return opened }
-        // In the place of one that was lost, it begins with what could be read of that, and then with what is known.
+        // A file that replaces a lost one starts with what could be read of that; then the current state follows.
         if !salvaged.holdsNothing {
             var known = StoreWork()
             known.rows = salvaged.apps
@@ -131,10 +132,10 @@ final class StoreWriter {
         return opened
     }
 
-    /// Opens the file to read and write it.
+    /// Opens the file for reading and writing.
     ///
-    /// For the first time a disk that fails once is asked again: the file opened for reading alone lacks what stands only in
-    /// its log, and what was read first is what torpord goes by.
+    /// The first time, retry on errors: if the file were opened read-only, its write-ahead log would be ignored, and
+    /// torpord relies on what is read first.
     private func open() throws(DatabaseError) -> StoreFile {
         var tries = contents == nil ? Self.mostFirstTries : 1
         while true {
@@ -178,11 +179,11 @@ final class StoreWriter {
         tell(.available(lost: lost), "\(place.path) can be written again: \(loss)")
     }
 
-    /// Keeps the work, and tries again later.
+    /// Requeues the work, and retries later.
     private func failed(_ error: DatabaseError, _ work: StoreWork) {
         let now = Clock.monotonic()
         if retryAt.map({ $0 <= now }) ?? true {
-            // What is open may be read meanwhile.
+            // Until then the open file can be read.
             isSuspect = error.kind != .full
             retryAt = now + retryDelay
             retryDelay = min(retryDelay * 2, .seconds(60))
@@ -206,8 +207,8 @@ final class StoreWriter {
         )
     }
 
-    /// Moves a file aside that cannot be used, if that is what the error says and a second look finds. False when it is not
-    /// to be tried again at once.
+    /// Renames an unusable file, if the error means that and a second check confirms it. Returns false if no retry
+    /// should follow at once.
     private func setAside(_ error: DatabaseError) -> Bool {
         let suffix: String
         switch error.kind {
@@ -217,7 +218,7 @@ final class StoreWriter {
         case .inUse, .full, .refused, .input, .other: return false
         }
         file?.database.keepLogOnClose(true)
-        // At once: a caller may still hold it, and what is locked cannot be salvaged.
+        // Close it now: a caller may still hold a reference, and a locked file cannot be salvaged.
         file?.database.close()
         file = nil
         if suffix == "corrupt", isFalseAlarm() { return true }
@@ -249,8 +250,8 @@ final class StoreWriter {
         return true
     }
 
-    /// Whether a file that seems damaged is sound: to SQLite a read that fails once (EIO) is damage too. It is looked at more
-    /// than once, since the look may fail in the same way.
+    /// Whether a file reported as damaged is intact: SQLite also reports a single failed read (EIO) as damage. It is
+    /// checked several times, since the check may fail in the same way.
     private func isFalseAlarm() -> Bool {
         guard falseAlarms < Self.mostFalseAlarms, (0..<8).contains(where: { _ in StoreFile.isSound(place) }) else {
             return false
@@ -269,7 +270,7 @@ final class StoreWriter {
 
     private func answer(_ request: StoreRequest) -> StoreAnswer {
         if file == nil, retryAt != nil {
-            // On a disk that cannot be written there may be something to read.
+            // A disk that cannot be written may still be readable.
             if let readable = try? StoreFile(place, mode: .immutable, holds: true) { took(readable) }
         }
         if case .load = request {
@@ -282,7 +283,7 @@ final class StoreWriter {
         do throws(DatabaseError) {
             return try read(request, from: file)
         } catch {
-            // The next turn writes to a new file what can still be written.
+            // The next turn writes what is left to a new file.
             if error.kind == .damaged, !file.isReadOnly, setAside(error) { queue.withLock { $0.isUntidy = true } }
             return .failed(error.description)
         }

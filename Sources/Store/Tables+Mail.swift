@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Rows in and out of the tables `mail` and `schedules`.
+/// Reads and writes the tables of mail, schedules and subscriptions.
 extension Database {
-    /// Writes the newest of each.
+    /// Writes pending changes.
     func save(_ work: MailWork) throws(DatabaseError) {
         for id in work.mail.removed { try remove(id, from: "mail") }
         for mail in work.mail.changed.values { try save(mail) }
@@ -39,7 +39,7 @@ extension Database {
         try statement.run()
     }
 
-    /// Calls `each` for every subscription, so that a caller has those before an error.
+    /// Calls `each` for every subscription, so that the caller has the rows read before an error.
     func subscriptions(_ each: (StoredSubscription) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT app, topic, rule FROM subscriptions")
         defer { statement.reset() }
@@ -51,11 +51,11 @@ extension Database {
 
     // MARK: mail
 
-    /// The columns that both tables of mail have, in this order.
+    /// The columns that both mail tables share, in this order.
     private static let mailColumns =
         "id, app, topic, message, payload, coalescing, key, sender, count, first_at, last_at"
 
-    /// Calls `each` for every row, so that a caller has those before an error. Also of a file of version 3.
+    /// Calls `each` for every row, so that the caller has the rows read before an error. Supports version 3 too.
     func mail(_ each: (StoredMail) -> Void) throws(DatabaseError) {
         let hasStanding = try integer("PRAGMA user_version") ?? 0 >= 4
         let statement = try prepare(
@@ -132,13 +132,13 @@ extension Database {
 
     // MARK: unhandled
 
-    /// Calls `each` for every row that the query wants, the oldest first, so that a caller has those before an error.
+    /// Calls `each` for every row of the query, oldest first, so that the caller has the rows read before an error.
     func unhandled(_ query: UnhandledQuery, _ each: (StoredUnhandled) -> Void) throws(DatabaseError) {
         let topics = query.topicsWithPayload.map { "'" + $0.replacing("'", with: "''") + "'" }.joined(separator: ", ")
         let some = topics.isEmpty ? "''" : "CASE WHEN topic IN (\(topics)) THEN payload ELSE '' END"
         let payload = query.hasPayload ? "payload" : some
         let columns = Self.mailColumns.replacing("payload", with: payload)
-        // Few are asked for by number: one statement for each, so that statements are kept.
+        // A query names few numbers: one statement for each, so that the prepared statement is reused.
         for id in query.ids.map({ $0.map { Optional($0) } }) ?? [nil] {
             let statement = try prepare(
                 """
@@ -184,7 +184,7 @@ extension Database {
 
     // MARK: schedules
 
-    /// Calls `each` for every row, so that a caller has those before an error.
+    /// Calls `each` for every row, so that the caller has the rows read before an error.
     func schedules(_ each: (StoredSchedule) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT app, name, last_fired, learned FROM schedules")
         defer { statement.reset() }

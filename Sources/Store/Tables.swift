@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Rows in and out of the tables of the present version.
+/// Reads and writes the tables of the current version.
 extension Database {
     // MARK: meta
 
@@ -20,7 +20,7 @@ extension Database {
 
     // MARK: apps
 
-    /// Calls `each` for every row, so that a caller has those before an error.
+    /// Calls `each` for every row, so that the caller has the rows read before an error.
     func apps(_ each: (AppRow) -> Void) throws(DatabaseError) {
         let statement = try prepare(
             """
@@ -76,7 +76,7 @@ extension Database {
         try statement.run()
     }
 
-    /// Removes what is kept of an app, except what happened to it.
+    /// Removes all rows of an app, except its events.
     func remove(app: String) throws(DatabaseError) {
         for (table, column) in Schema.rowsOfApps {
             let statement = try prepare("DELETE FROM \(table) WHERE \(column) = ?")
@@ -87,10 +87,10 @@ extension Database {
 
     // MARK: events
 
-    /// Those that the query wants, the oldest first.
+    /// The events of the query, oldest first.
     func events(_ query: EventQuery) throws(DatabaseError) -> [StoredEvent] {
-        // No event's sequence is less than its time: `since` is found by the primary key.
-        // Statements are kept: there are three of these, however many apps are named.
+        // No event's sequence is less than its time, so `since` uses the primary key. Prepared statements are cached:
+        // there are three of these, however many apps are named.
         let apps =
             switch query.apps?.count {
             case nil: ""
@@ -132,7 +132,7 @@ extension Database {
         return query.prefersNewest ? events.reversed() : events
     }
 
-    /// Whether it is there: one from the journal may have been written just before its torpord was killed.
+    /// Whether it is already stored: an event in the journal may have been written just before torpord was killed.
     func has(_ event: StoredEvent) throws(DatabaseError) -> Bool {
         let statement = try prepare(
             "SELECT 1 FROM events WHERE sequence = ? AND at = ? AND kind = ? AND text = ? AND app IS ?"
@@ -166,7 +166,7 @@ extension Database {
         try statement.run()
     }
 
-    /// Removes at most `limit` of the oldest events that are older than `time`; how many it were.
+    /// Removes at most `limit` of the oldest events if they are older than `time`; returns how many.
     func removeEvents(before time: Int64, limit: Int64) throws(DatabaseError) -> Int64 {
         let statement = try prepare(
             """
@@ -180,7 +180,7 @@ extension Database {
         return changes
     }
 
-    /// Removes so many of the oldest events.
+    /// Removes the oldest events.
     func removeOldestEvents(_ count: Int64) throws(DatabaseError) -> Int64 {
         let statement = try prepare(
             "DELETE FROM events WHERE sequence IN (SELECT sequence FROM events ORDER BY sequence LIMIT ?)"
@@ -192,10 +192,10 @@ extension Database {
 
     // MARK: reports
 
-    /// How many reports are kept of an app.
+    /// The number of reports kept per app.
     static let reportsOfApp: Int64 = 10
 
-    /// Those of an app, or all, the newest first.
+    /// The reports of an app, or all, newest first.
     func reports(app: String?) throws(DatabaseError) -> [StoredReport] {
         let statement = try prepare(
             "SELECT app, incarnation, at, json FROM reports\(app == nil ? "" : " WHERE app = ?1") ORDER BY id DESC"
@@ -216,7 +216,7 @@ extension Database {
         return reports
     }
 
-    /// Whether it is there already.
+    /// Whether it is already stored.
     func has(_ report: StoredReport) throws(DatabaseError) -> Bool {
         let statement = try prepare("SELECT 1 FROM reports WHERE app = ? AND incarnation = ? AND at = ?")
         defer { statement.reset() }
@@ -226,7 +226,7 @@ extension Database {
         return try statement.step()
     }
 
-    /// Adds one, and removes the app's oldest beyond `reportsOfApp`.
+    /// Adds a report, and removes the app's oldest beyond `reportsOfApp`.
     func append(_ report: StoredReport) throws(DatabaseError) {
         let insertion = try prepare("INSERT INTO reports (app, incarnation, at, json) VALUES (?, ?, ?, ?)")
         insertion.bind(1, report.app)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A transfer of an app that is not over.
+/// An unfinished transfer of an app.
 public struct StoredTransfer: Sendable, Hashable {
     /// Its number.
     public var id: Int64
     /// The app's name.
     public var app: String
-    /// All that is kept of it, an object of JSON.
+    /// Its state, a JSON object.
     public var json: String
 
-    /// Makes one from its parts.
+    /// Creates one from its parts.
     public init(id: Int64, app: String, json: String) {
         self.id = id
         self.app = app
@@ -23,15 +23,15 @@ extension StoredTransfer: StoredRow {
 }
 
 extension Store {
-    /// Keeps a transfer; what was kept under its number is replaced.
+    /// Saves a transfer; replaces one with the same number.
     public func save(_ transfer: StoredTransfer) { change(.transfer(transfer)) }
 
-    /// It is over.
+    /// Removes a finished transfer.
     public func removeTransfer(_ id: Int64, of app: String) { change(.transferRemoval(id, app: app)) }
 }
 
 extension Database {
-    /// Calls `each` for every row, so that a caller has those before an error.
+    /// Calls `each` for every row, so that the caller has the rows read before an error.
     func transfers(_ each: (StoredTransfer) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT id, app, json FROM transfers")
         defer { statement.reset() }
@@ -41,7 +41,7 @@ extension Database {
         }
     }
 
-    /// Writes the newest of each.
+    /// Writes pending rows.
     func save(_ transfers: PendingRows<StoredTransfer>) throws(DatabaseError) {
         for id in transfers.removed {
             let statement = try prepare("DELETE FROM transfers WHERE id = ?")

@@ -4,9 +4,9 @@ import CSystemd
 package import EventLoop
 import Linux
 
-/// Why something on the bus failed, in half a sentence.
+/// Why a bus operation failed, as half a sentence.
 package struct BusError: Error, CustomStringConvertible {
-    /// The name of a D-Bus error, such as `org.freedesktop.DBus.Error.NameHasNoOwner`; nil for an error of this side.
+    /// The name of a D-Bus error, such as `org.freedesktop.DBus.Error.NameHasNoOwner`; nil for a local error.
     package let name: String?
     package let description: String
 
@@ -20,12 +20,12 @@ package struct BusError: Error, CustomStringConvertible {
     }
 }
 
-/// A connection to a message bus (sd-bus(3)) whose descriptor and timeouts are watched by the loop, so that nothing waits:
-/// neither for the bus to be there, which the connection watches for by itself, nor for an answer.
+/// A connection to a message bus (sd-bus(3)) whose descriptor and timeouts the event loop watches. Nothing blocks:
+/// neither on the bus, for whose socket the connection waits by itself, nor on an answer.
 ///
-/// It ends with the last reference, or says once that it is lost; it is of no use after that.
+/// It is closed with its last reference. Once it has reported that it is lost, it is unusable.
 package final class BusConnection {
-    /// The bus has gone, or spoke nonsense.
+    /// Called when the bus is gone, or violated the protocol.
     package var onLost: ((BusError) -> Void)?
 
     private let loop: EventLoop
@@ -35,16 +35,16 @@ package final class BusConnection {
     private var timer: TimerSource?
     private var isLost = false
 
-    /// How long an answer may take: logind asks polkit before it says yes.
+    /// The timeout of an answer: logind may first ask polkit.
     private static let patience = Duration.seconds(20)
-    /// Messages a turn: what floods this connection leaves the loop to others.
+    /// The maximum of messages per turn, so that a flood does not block the loop.
     private static let mostMessages = 32
 
-    /// Begins to connect. `address`: a D-Bus address of a Unix socket, which need not be there yet.
+    /// Starts to connect. `address`: a D-Bus address of a Unix socket, which need not exist yet.
     ///
-    /// - Parameter monitors: whether it is to become a monitor (``BusMonitor``).
+    /// - Parameter monitors: whether to become a monitor (``BusMonitor``).
     package init(_ loop: EventLoop, address: String, monitors: Bool = false) throws(BusError) {
-        // Others are resolved, or started, while whoever asks for them waits.
+        // Other kinds of addresses are resolved or started synchronously.
         guard address.hasPrefix("unix:") else {
             throw BusError("\(address) is not the address of a Unix socket")
         }
@@ -52,7 +52,7 @@ package final class BusConnection {
         var made: OpaquePointer?
         try Self.check(sd_bus_new(&made), "connecting")
         guard let made else { throw BusError("connecting: out of memory") }
-        // From here on all of this object is made: should it fail, its end lets go of the bus.
+        // From here on all properties are initialised: on an error, deinit releases the bus.
         bus = made
         try Self.check(sd_bus_set_address(bus, address), "its address \(address)")
         try Self.check(sd_bus_set_bus_client(bus, 1), "connecting")
@@ -71,14 +71,14 @@ package final class BusConnection {
         sd_bus_close_unref(bus)
     }
 
-    /// Whether the bus has greeted.
+    /// Whether the connection is established.
     package var isReady: Bool { sd_bus_is_ready(bus) > 0 }
 
     // MARK: On the loop
 
     private func process() {
         guard !isLost else { return }
-        // The descriptor of a connection that is being made is another one afterwards, of the same number perhaps.
+        // The descriptor changes when the connection is established, perhaps keeping its number.
         if !isReady { unwatch() }
         var result: Int32 = 1
         var count = 0
@@ -96,7 +96,7 @@ package final class BusConnection {
         isLost = true
         unwatch()
         timer?.disarm()
-        // Whoever hears of it may let go of this object.
+        // The handler may release this object.
         let onLost = onLost
         self.onLost = nil
         onLost?(error)
@@ -108,7 +108,7 @@ package final class BusConnection {
         watched = (-1, 0)
     }
 
-    /// Watches for what the connection waits for now.
+    /// Watches for the events that the connection waits for now.
     private func arrange() {
         guard !isLost else { return }
         let fd = sd_bus_get_fd(bus)
@@ -135,7 +135,7 @@ package final class BusConnection {
         }
     }
 
-    /// Is lost, but not under the feet of whoever speaks just now.
+    /// Reports the loss later, since the caller may still be using this object.
     private func later(_ error: BusError) {
         loop.later { [weak self] in
             guard let self, !self.isLost else { return }
@@ -145,7 +145,7 @@ package final class BusConnection {
 
     // MARK: Speaking
 
-    /// Calls a method; the answer, or the error, is told later, unless the handle is let go before.
+    /// Calls a method; the answer or error comes later, unless the handle is released before.
     package func call(
         _ destination: String,
         _ path: String,
@@ -160,7 +160,7 @@ package final class BusConnection {
         var message: OpaquePointer?
         defer { sd_bus_message_unref(message) }
         var result = sd_bus_message_new_method_call(bus, &message, destination, path, interface, member)
-        // Who is not there is not started for this.
+        // Do not start a service for this.
         if result >= 0 { result = sd_bus_message_set_auto_start(message, 0) }
         for argument in arguments where result >= 0 { result = argument.append(to: message) }
         if result >= 0 {
@@ -174,7 +174,7 @@ package final class BusConnection {
         return slot
     }
 
-    /// Asks for a property.
+    /// Requests a property.
     package func get(
         _ destination: String,
         _ path: String,
@@ -192,8 +192,8 @@ package final class BusConnection {
         )
     }
 
-    /// Subscribes to signals for as long as the handle is kept. The handler must check the sender: anyone may send a signal to this
-    /// connection alone, which no rule filters.
+    /// Subscribes to signals while the handle is kept. The handler must check the sender: any client may send a
+    /// signal to this connection directly, bypassing match rules.
     package func subscribe(_ rule: String, _ handler: @escaping (BusMessage) -> Void) -> BusSlot? {
         let slot = BusSlot(handler)
         let result = slot.fill { sd_bus_add_match_async(bus, &$0, rule, BusSlot.callback, nil, $1) }
@@ -205,7 +205,7 @@ package final class BusConnection {
         return slot
     }
 
-    /// Sees every message that comes to a monitor, as long as the handle is kept.
+    /// Receives every message of a monitor while the handle is kept.
     func filter(_ handler: @escaping (BusMessage) -> Void) -> BusSlot? {
         let slot = BusSlot(handler)
         let result = slot.fill { sd_bus_add_filter(bus, &$0, BusSlot.lastCallback, $1) }
@@ -221,7 +221,7 @@ package final class BusConnection {
     }
 }
 
-/// What is awaited of the bus, an answer or signals; nothing comes any more once it is let go.
+/// A pending answer or a subscription; releasing it cancels it.
 package final class BusSlot {
     private var slot: OpaquePointer?
     private let handler: (BusMessage) -> Void
@@ -241,7 +241,7 @@ package final class BusSlot {
         return 0
     }
 
-    /// Nobody else is asked: sd-bus would answer calls that nobody here takes, and who monitors must not speak.
+    /// Claims every message: sd-bus would answer unhandled calls, and a monitor must not send anything.
     fileprivate static let lastCallback: sd_bus_message_handler_t = { message, slot, _ in
         guard let message, let slot else { return 1 }
         Unmanaged<BusSlot>.fromOpaque(slot).takeUnretainedValue().handler(BusMessage(message))

@@ -4,7 +4,7 @@ import CSystemd
 package import Linux
 import WireText
 
-/// What a method is given.
+/// An argument of a method call.
 package enum BusArgument {
     case text(String)
     case number(UInt32)
@@ -29,24 +29,24 @@ package enum BusArgument {
     }
 }
 
-/// A message that came, to be read from front to back within the handler that it is given to. What is not there, or of
-/// another type than it is asked for, reads as nil.
+/// A received message, readable once from front to back within its handler. A value that is missing or has another
+/// type reads as nil.
 package struct BusMessage {
     let message: OpaquePointer
 
     init(_ message: OpaquePointer) { self.message = message }
 
-    /// The unique name of whoever sent it, which the bus vouches for.
+    /// The unique name of the sender, guaranteed by the bus.
     package var sender: String? { sd_bus_message_get_sender(message).map { String(terminatedWire: $0) } }
-    /// What a signal is called.
+    /// The name of a signal.
     package var member: String? { sd_bus_message_get_member(message).map { String(terminatedWire: $0) } }
 
-    /// The unique name, or the name, of whoever it is sent to.
+    /// The destination: a unique or well-known name.
     package var destination: String? { sd_bus_message_get_destination(message).map { String(terminatedWire: $0) } }
-    /// The object that it is of, or for.
+    /// The object path.
     package var object: String? { sd_bus_message_get_path(message).map { String(terminatedWire: $0) } }
 
-    /// What went wrong, where it is an error.
+    /// The error, if it is an error reply.
     package var error: BusError? {
         guard sd_bus_message_is_method_error(message, nil) > 0, let error = sd_bus_message_get_error(message) else {
             return nil
@@ -88,19 +88,19 @@ package struct BusMessage {
         return value
     }
 
-    /// A descriptor, of this process's own from now on.
+    /// A descriptor, duplicated for this process.
     package func descriptor() -> Descriptor? {
         var value: Int32 = -1
         guard sd_bus_message_read_basic(message, Self.code("h"), &value) > 0, value >= 0 else { return nil }
         return try? Descriptor.duplicate(value)
     }
 
-    /// What is in a variant, if it is of that type.
+    /// The content of a variant, if it has that type.
     package func variant<Value>(_ contents: String, _ read: (BusMessage) -> Value?) -> Value? {
         container("v", contents) { read(self) }
     }
 
-    /// An identifier and the path of its object, as logind writes both, in a variant; nil when there is none.
+    /// An id and an object path, as logind writes both, in a variant; nil if there is none.
     package func reference() -> (id: String, path: String)? {
         variant("(so)") { message in
             message.container("r", "so") {
@@ -110,8 +110,8 @@ package struct BusMessage {
         }
     }
 
-    /// Whether a PropertiesChanged names that property, as changed or as one to be asked for; its value then, if it is
-    /// a boolean that stands there.
+    /// Whether a PropertiesChanged signal names that property, as changed or invalidated; and its value if it is
+    /// contained and a boolean.
     package func change(of property: String) -> (isNamed: Bool, value: Bool?) {
         guard text() != nil else { return (false, nil) }
         var found: (isNamed: Bool, value: Bool?) = (false, nil)
@@ -127,12 +127,12 @@ package struct BusMessage {
         return found
     }
 
-    /// Reads one entry of the dictionary; false when there is no more.
+    /// Reads one entry of the dictionary; false at the end.
     private func next(of property: String, into found: inout (isNamed: Bool, value: Bool?)) -> Bool {
         let isThere: Void? = container("e", "sv") {
             found.isNamed = text() == property
             if found.isNamed { found.value = variant("b") { $0.boolean() } }
-            // The whole value, where it is another's.
+            // Skip the value of another property.
             if found.value == nil { sd_bus_message_skip(message, "v") }
             return ()
         }

@@ -4,18 +4,18 @@ import CSystemd
 package import EventLoop
 import Linux
 
-/// Sees messages on the bus that are meant for others (`org.freedesktop.DBus.Monitoring`), which the bus allows root and its
-/// own user. The connection can do nothing else.
+/// Receives messages meant for other clients (`org.freedesktop.DBus.Monitoring`), which the bus permits to root and
+/// its own user. The connection can do nothing else.
 package final class BusMonitor {
-    /// Why nothing is seen; nil when all is well, or nobody knows yet.
+    /// Why nothing is received; nil if it works, or is not known yet.
     package private(set) var trouble: String?
-    /// The bus lets it look.
+    /// Whether the bus permits monitoring.
     package private(set) var isLooking = false
 
     private var connection: BusConnection?
     private var slots: [BusSlot?] = []
 
-    /// Begins to look for messages that fit one of the rules. It is not tried again when the bus is lost.
+    /// Starts to monitor messages that match one of the rules. It does not retry when the bus is lost.
     package init(_ loop: EventLoop, address: String, rules: [String], _ handler: @escaping (BusMessage) -> Void) {
         do throws(BusError) {
             let made = try BusConnection(loop, address: address, monitors: true)

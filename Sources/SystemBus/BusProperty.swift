@@ -3,12 +3,12 @@
 package import EventLoop
 import Linux
 
-/// A property of a service on the system's bus, followed from now on.
+/// Follows a property of a service on the system bus.
 ///
-/// Nothing here waits, and nothing is needed: where there is no bus or no such service, there is no value, and either may
-/// come and go at any time. Who else sends such signals is not listened to.
+/// Nothing blocks and nothing is required: without a bus or service there is no value, and either may come and go at
+/// any time. Signals of other senders are ignored.
 package final class BusProperty<Value: Equatable> {
-    /// Where the property is found.
+    /// The location of the property.
     package struct Place {
         let name: String
         let path: String
@@ -19,11 +19,11 @@ package final class BusProperty<Value: Equatable> {
         }
     }
 
-    /// What it is; nil: nobody says.
+    /// The value; nil: unknown.
     package private(set) var value: Value?
-    /// Whether anybody was heard, or it was found that nobody is there to be heard.
+    /// Whether a service has answered, or is known to be missing.
     package private(set) var isKnown = false
-    /// One of both is otherwise than before.
+    /// Called when either has changed.
     package var onChange: (() -> Void)?
 
     private let loop: EventLoop
@@ -31,16 +31,16 @@ package final class BusProperty<Value: Equatable> {
     private let property: String
     private let places: [Place]
     private let read: (BusMessage) -> Value?
-    /// So long the last value counts of one that is gone: services are restarted.
+    /// How long the last value stays valid after the service is gone, as it may only be restarting.
     private let keeps: Duration
     private var keepTimer: TimerSource?
     private var connection: BusConnection?
     private var timer: TimerSource?
     private var delay = Duration.milliseconds(100)
     private var slots: [BusSlot?] = []
-    /// Unique names of those that answer, by place.
+    /// Unique names of the services that are present, by index of the place.
     private var owners: [Int: String] = [:]
-    /// Places of which it is not known whether they are there.
+    /// Places whose presence is not known yet.
     private var unheard: Set<Int> = []
     private var question: BusSlot?
 
@@ -48,13 +48,13 @@ package final class BusProperty<Value: Equatable> {
     private static var patience: Duration { .seconds(2) }
     private static var longestDelay: Duration { .seconds(30) }
 
-    /// Begins to follow.
+    /// Starts to follow.
     ///
     /// - Parameters:
-    ///   - address: a D-Bus address; the system's bus where nothing is said.
-    ///   - places: where it is found; of several that are there, the first counts.
-    ///   - keeps: so long the last value counts of a service that is gone.
-    ///   - read: makes the value of an answer.
+    ///   - address: a D-Bus address; nil: the system bus.
+    ///   - places: possible locations; the first that is present counts.
+    ///   - keeps: how long the last value stays valid after the service is gone.
+    ///   - read: decodes the value of an answer.
     package init(
         _ loop: EventLoop,
         address: String? = nil,
@@ -78,7 +78,7 @@ package final class BusProperty<Value: Equatable> {
     }
 
     private func timeHasCome() {
-        // Whoever waits for a bus that is not there waits for nothing.
+        // There is no bus, so do not wait any longer.
         if connection == nil { connect() } else { publish(nil) }
     }
 
@@ -89,7 +89,7 @@ package final class BusProperty<Value: Equatable> {
             connection = made
             unheard = Set(places.indices)
             for index in places.indices { follow(index, made) }
-            // The connection waits for a bus that comes later.
+            // The connection waits for a bus that starts later.
             if !made.isReady, !isBusThere { return publish(nil) }
             if !isKnown { timer?.arm(after: Self.patience) }
         } catch {
@@ -97,7 +97,7 @@ package final class BusProperty<Value: Equatable> {
         }
     }
 
-    /// Whether there may be one; it may have no address in the file system.
+    /// Whether a bus may exist; it may have no path in the file system.
     private var isBusThere: Bool {
         let prefix = "unix:path="
         guard address.hasPrefix(prefix) else { return true }
@@ -151,7 +151,7 @@ package final class BusProperty<Value: Equatable> {
         ask()
     }
 
-    /// Asks the first that is there.
+    /// Asks the first service that is present.
     private func ask() {
         guard let connection, let index = owners.keys.min() else {
             question = nil
@@ -167,7 +167,7 @@ package final class BusProperty<Value: Equatable> {
     }
 
     private func publish(_ value: Value?) {
-        // A bus that is gone says so again and again.
+        // Ignore repeated reports that the bus is gone.
         if value == nil, keepTimer != nil { return }
         keepTimer?.cancel()
         keepTimer = nil

@@ -3,19 +3,19 @@
 package import EventLoop
 import Linux
 
-/// Somebody on the system's bus who is followed by the name of his service: who has it now, over losses of the bus too.
-/// Nothing waits, and nobody is started for it.
+/// Follows a service on the system bus by its well-known name: which client owns it now, also after the bus was lost.
+/// Nothing blocks, and no service is started.
 package final class BusService {
-    /// The service is there, under another unique name than before: what is known of it is to be asked anew.
+    /// The service is present, with a new unique name: query its state again.
     package var onAppear: ((BusConnection) -> Void)?
-    /// It is gone, or the bus is.
+    /// The service or the bus is gone.
     package var onDisappear: (() -> Void)?
 
-    /// The unique name of whoever has the service; what others send in its name is not listened to.
+    /// The unique name of the service's owner; messages of other senders are ignored.
     package private(set) var owner: String?
-    /// The connection, while there is one.
+    /// The connection, if there is one.
     package private(set) var connection: BusConnection?
-    /// Why the bus does not answer; nil when it does.
+    /// Why the bus does not answer; nil if it does.
     package private(set) var trouble: String?
     /// A D-Bus address.
     package let address: String
@@ -31,26 +31,26 @@ package final class BusService {
     private static let firstDelay = Duration.milliseconds(100)
     private static let longestDelay = Duration.seconds(30)
 
-    /// Begins to follow.
+    /// Starts to follow.
     ///
-    /// - Parameter address: a D-Bus address; the system's bus where nothing is said.
+    /// - Parameter address: a D-Bus address; nil: the system bus.
     package init(_ loop: EventLoop, _ name: String, address: String? = nil) {
         self.loop = loop
         self.name = name
         self.address = address ?? Self.systemBus
         retry = try? loop.timer { [weak self] in self?.connect() }
-        // Whoever makes this has no ears yet.
+        // The creator has not set its handlers yet.
         loop.later { [weak self] in self?.connect() }
     }
 
     deinit { retry?.cancel() }
 
-    /// Where the system's bus is.
+    /// The address of the system bus.
     package static var systemBus: String {
         ThisProcess.environment("DBUS_SYSTEM_BUS_ADDRESS") ?? "unix:path=/run/dbus/system_bus_socket"
     }
 
-    /// Whether a message is the service's own.
+    /// Whether the service itself sent a message.
     package func isSender(of message: BusMessage) -> Bool { owner != nil && message.sender == owner }
 
     private func connect() {

@@ -3,23 +3,23 @@
 import CSystemd
 import WireText
 
-/// Any value of the bus, read whole (D-Bus Specification, "Type System").
+/// Any D-Bus value, read completely (D-Bus Specification, "Type System").
 package enum BusValue: Sendable, Hashable {
-    /// A string, a signature or the path of an object.
+    /// A string, signature or object path.
     case text(String)
     /// A boolean.
     case boolean(Bool)
-    /// An integer of any kind, a byte too; larger ones than fit are the largest.
+    /// An integer of any type, including a byte; clamped to Int64.
     case integer(Int64)
     /// A floating-point number.
     case double(Double)
     /// An array of bytes.
     case bytes([UInt8])
-    /// Any other array, and a structure.
+    /// Any other array, or a structure.
     case list([BusValue])
-    /// A dictionary, by its keys as text; one with other keys is empty.
+    /// A dictionary whose keys are strings; with other keys it is empty.
     case dictionary([String: BusValue])
-    /// A descriptor, which is not taken.
+    /// A descriptor, which is skipped.
     case descriptor
 
     package var text: String? { if case .text(let value) = self { value } else { nil } }
@@ -30,7 +30,7 @@ package enum BusValue: Sendable, Hashable {
 }
 
 extension BusMessage {
-    /// The values that are left to read, to the first that makes no sense. The bus limits how deep they go.
+    /// The remaining values, up to the first invalid one. The bus limits their nesting.
     package func values() -> [BusValue] {
         var values: [BusValue] = []
         while let value = value() { values.append(value) }

@@ -4,14 +4,14 @@
 public enum Base64 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     private static let padding = UInt8(ascii: "=")
-    /// The value of each character; 64 for what is none.
+    /// The value of each character; 64 for an invalid one.
     private static let values: [UInt8] = {
         var values = [UInt8](repeating: 64, count: 256)
         for (value, character) in alphabet.enumerated() { values[Int(character)] = UInt8(value) }
         return values
     }()
 
-    /// The text of some bytes, a third longer than they are.
+    /// Encodes bytes; the text is a third longer.
     public static func encode(_ bytes: [UInt8]) -> String {
         let count = (bytes.count + 2) / 3 * 4
         return String(unsafeUninitializedCapacity: count) { text in
@@ -33,8 +33,8 @@ public enum Base64 {
         }
     }
 
-    /// The bytes of a text; nil when it is not what ``encode(_:)`` makes: with line breaks, other characters, without
-    /// padding, or with bits behind the end.
+    /// Decodes a text; nil unless it is what ``encode(_:)`` produces: without line breaks or other characters, with
+    /// padding, and with all unused bits zero.
     public static func decode(_ text: String) -> [UInt8]? {
         var text = text
         return text.withUTF8 { characters -> [UInt8]? in

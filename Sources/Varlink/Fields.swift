@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A member of an object is missing or is of the wrong kind.
+/// A member of an object is missing or has the wrong type.
 public struct FieldError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The member's name, with the path to it where it stands deeper.
+    /// The member's name, with its path if it is nested.
     public var field: String
-    /// What is wrong, as the end of a sentence that begins with the name.
+    /// What is wrong, as the end of a sentence that starts with the name.
     public var problem: String
 
-    /// Makes one from its parts.
+    /// Creates one from its parts.
     public init(field: String, problem: String) {
         self.field = field
         self.problem = problem
     }
 
-    /// A sentence for people.
+    /// A sentence for users.
     public var description: String { field.isEmpty ? problem : "\(field) \(problem)" }
 }
 
-/// Reads the members of an object by name and kind; `null` and absent are the same.
+/// Reads the members of an object by name and type; `null` counts as absent.
 public struct Fields {
     private let object: JSONObject
 
@@ -30,7 +30,7 @@ public struct Fields {
         self.object = object
     }
 
-    /// The member, or nil when it is absent or null.
+    /// The member; nil if it is absent or null.
     public subscript(name: String) -> JSON? {
         guard let value = object[name], !value.isNull else { return nil }
         return value
@@ -41,58 +41,58 @@ public struct Fields {
         return value
     }
 
-    /// A string that must be there.
+    /// A required string.
     public func string(_ name: String) throws(FieldError) -> String { try required(name, optionalString(name)) }
-    /// An integer that must be there.
+    /// A required integer.
     public func int(_ name: String) throws(FieldError) -> Int64 { try required(name, optionalInt(name)) }
-    /// A number that must be there.
+    /// A required number.
     public func double(_ name: String) throws(FieldError) -> Double { try required(name, optionalDouble(name)) }
-    /// A truth value that must be there.
+    /// A required boolean.
     public func bool(_ name: String) throws(FieldError) -> Bool { try required(name, optionalBool(name)) }
 
-    /// A string; nil when absent.
+    /// A string; nil if absent.
     public func optionalString(_ name: String) throws(FieldError) -> String? {
         guard let value = self[name] else { return nil }
         guard let string = value.stringValue else { throw FieldError(field: name, problem: "must be a string") }
         return string
     }
 
-    /// An integer; nil when absent.
+    /// An integer; nil if absent.
     public func optionalInt(_ name: String) throws(FieldError) -> Int64? {
         guard let value = self[name] else { return nil }
         guard let int = value.intValue else { throw FieldError(field: name, problem: "must be an integer") }
         return int
     }
 
-    /// An integer of 32 bits, as process numbers and signals are.
+    /// A 32-bit integer, such as a pid or a signal; nil if absent.
     public func optionalInt32(_ name: String) throws(FieldError) -> Int32? {
         guard let value = try optionalInt(name) else { return nil }
         guard let int = Int32(exactly: value) else { throw FieldError(field: name, problem: "is out of range") }
         return int
     }
 
-    /// A number; nil when absent.
+    /// A number; nil if absent.
     public func optionalDouble(_ name: String) throws(FieldError) -> Double? {
         guard let value = self[name] else { return nil }
         guard let double = value.doubleValue else { throw FieldError(field: name, problem: "must be a number") }
         return double
     }
 
-    /// A truth value; nil when absent.
+    /// A boolean; nil if absent.
     public func optionalBool(_ name: String) throws(FieldError) -> Bool? {
         guard let value = self[name] else { return nil }
         guard let bool = value.boolValue else { throw FieldError(field: name, problem: "must be true or false") }
         return bool
     }
 
-    /// An array; absent means empty.
+    /// An array; empty if absent.
     public func array(_ name: String) throws(FieldError) -> [JSON] {
         guard let value = self[name] else { return [] }
         guard let array = value.arrayValue else { throw FieldError(field: name, problem: "must be an array") }
         return array
     }
 
-    /// An array of strings; absent means empty.
+    /// An array of strings; empty if absent.
     public func strings(_ name: String) throws(FieldError) -> [String] {
         var strings: [String] = []
         for element in try array(name) {
@@ -104,7 +104,7 @@ public struct Fields {
         return strings
     }
 
-    /// An object of strings by name; absent means empty.
+    /// An object of strings by name; empty if absent.
     public func strings(byName name: String) throws(FieldError) -> [String: String] {
         guard let value = self[name] else { return [:] }
         guard let object = value.objectValue else {
@@ -120,7 +120,7 @@ public struct Fields {
         return strings
     }
 
-    /// An array whose elements are read one by one; absent means empty.
+    /// An array whose elements are read one by one; empty if absent.
     public func list<T>(_ name: String, _ read: (JSON) throws(FieldError) -> T) throws(FieldError) -> [T] {
         var list: [T] = []
         for element in try array(name) { list.append(try read(element)) }

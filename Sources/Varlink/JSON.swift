@@ -2,7 +2,7 @@
 
 import WireText
 
-/// A JSON value as RFC 8259 has it; integers that fit stay integers, objects keep the order of their members.
+/// A JSON value (RFC 8259). Integers that fit into 64 bits stay integers; objects keep the order of their members.
 public enum JSON: Hashable, Sendable {
     case null
     case bool(Bool)
@@ -12,7 +12,7 @@ public enum JSON: Hashable, Sendable {
     case array([JSON])
     case object(JSONObject)
 
-    /// Whether there are no more objects and arrays within each other than so many.
+    /// Whether objects and arrays are nested at most `depth` levels deep.
     public func isNested(atMost depth: Int) -> Bool {
         switch self {
         case .null, .bool, .int, .double, .string: true
@@ -21,7 +21,7 @@ public enum JSON: Hashable, Sendable {
         }
     }
 
-    /// The member of that name of an object; nil when there is none or this is no object.
+    /// The member of an object; nil if there is none, or this is not an object.
     public subscript(name: String) -> JSON? {
         guard case .object(let object) = self else { return nil }
         return object[name]
@@ -36,7 +36,7 @@ public enum JSON: Hashable, Sendable {
         return value
     }
 
-    /// The value of an integer, also of one written as `2.0`.
+    /// The value of an integer, including one written as `2.0`.
     public var intValue: Int64? {
         switch self {
         case .int(let value): value
@@ -88,22 +88,22 @@ public enum JSON: Hashable, Sendable {
     /// An array of strings.
     public static func strings(_ values: [String]) -> JSON { .array(values.map { .string($0) }) }
 
-    /// An object of strings by name, in the order of the names.
+    /// An object of strings by name, sorted by name.
     public static func strings(_ values: [String: String]) -> JSON {
         .object(JSONObject(members: values.sorted { $0.key < $1.key }.map { .init(name: $0, value: .string($1)) }))
     }
 }
 
-/// The members of a JSON object, in the order in which they were written.
+/// The members of a JSON object, in the order of the text.
 public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
-    /// One name with its value.
+    /// A name and its value.
     public struct Member: Hashable, Sendable {
         /// Its name.
         public var name: String
         /// Its value.
         public var value: JSON
 
-        /// Makes one from its parts.
+        /// Creates one from its parts.
         public init(name: String, value: JSON) {
             self.name = name
             self.value = value
@@ -113,20 +113,20 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     /// All members in order.
     public private(set) var members: [Member]
 
-    /// Members whose names the caller knows to be distinct.
+    /// Creates one from members whose names must be distinct.
     public init(members: [Member]) { self.members = members }
 
-    /// An empty one.
+    /// Creates an empty object.
     public init() { members = [] }
 
-    /// A name given twice keeps its first place and its last value.
+    /// A duplicate name keeps its first place and gets the last value.
     public init(dictionaryLiteral elements: (String, JSON)...) {
         members = []
         members.reserveCapacity(elements.count)
         for (name, value) in elements { self[name] = value }
     }
 
-    /// The value of a name. Setting nil removes the member; setting a new name appends it.
+    /// The value of a name. Setting nil removes the member; a new name is appended.
     public subscript(name: String) -> JSON? {
         get {
             for member in members where member.name == name { return member.value }
@@ -147,7 +147,7 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
 extension JSON: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral, ExpressibleByStringLiteral,
     ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral, ExpressibleByFloatLiteral, ExpressibleByNilLiteral
 {
-    /// Reads `["name": value]`. No name may stand twice in it: only debug builds look.
+    /// Reads `["name": value]`. Names must be distinct, which only debug builds check.
     public init(dictionaryLiteral elements: (String, JSON)...) {
         assert(Set(elements.map(\.0)).count == elements.count, "a name stands twice in \(elements.map(\.0))")
         self = .object(JSONObject(members: elements.map { JSONObject.Member(name: $0.0, value: $0.1) }))

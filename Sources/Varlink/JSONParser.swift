@@ -2,40 +2,40 @@
 
 import WireText
 
-/// Why a text is no JSON, and where.
+/// Why a text is not valid JSON, and where.
 public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong, as part of a sentence.
     public var message: String
-    /// Bytes from the beginning of the text.
+    /// The offset in the text, in bytes.
     public var offset: Int
 
-    /// Makes one from its parts.
+    /// Creates one from its parts.
     public init(_ message: String, offset: Int) {
         self.message = message
         self.offset = offset
     }
 
-    /// A sentence for people.
+    /// A sentence for users.
     public var description: String { "not valid JSON at byte \(offset): \(message)" }
 }
 
 extension JSON {
-    /// How deep arrays and objects may nest.
+    /// The maximum nesting of arrays and objects.
     public static let depthLimit = 64
 
-    /// How deep the payload of a message may be nested: it is told within others, by ways of which each takes some.
+    /// The maximum nesting of a message's payload: less, since it is delivered inside of other objects.
     public static let payloadDepthLimit = 32
-    /// The bytes that the payload of a message may have.
+    /// The maximum size of a message's payload in bytes.
     public static let payloadSizeLimit = 64 << 10
 
-    /// Reads one JSON text, strictly: nothing but white space around it, no duplicate names, valid UTF-8.
+    /// Parses one JSON text, strictly: only white space around it, no duplicate names, valid UTF-8.
     ///
     /// Integers beyond 64 bits become doubles; numbers beyond a double are refused.
     public static func parse(_ bytes: [UInt8]) throws(JSONError) -> JSON {
         try parse(bytes[...])
     }
 
-    /// The same for a part of a buffer; offsets in errors count from the beginning of the part.
+    /// The same for a part of a buffer; offsets in errors count from the start of the part.
     public static func parse(_ bytes: ArraySlice<UInt8>) throws(JSONError) -> JSON {
         let result: Result<JSON, JSONError> = bytes.withUnsafeBufferPointer { buffer in
             var parser = JSONParser(bytes: buffer)
@@ -54,7 +54,7 @@ extension JSON {
     }
 }
 
-/// A recursive descent over one buffer; it never looks outside of it.
+/// A recursive-descent parser for one buffer; it never reads outside of it.
 private struct JSONParser {
     let bytes: UnsafeBufferPointer<UInt8>
     var at = 0
@@ -64,7 +64,7 @@ private struct JSONParser {
 
     init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
-    /// The next byte, or 0 at the end (0 is valid nowhere in JSON).
+    /// The next byte, or 0 at the end (0 is never valid in JSON).
     var next: UInt8 { at < bytes.count ? bytes[at] : 0 }
 
     func failure(_ message: String) -> JSONError { JSONError(message, offset: at) }
@@ -131,7 +131,7 @@ private struct JSONParser {
             guard next == UInt8(ascii: "\"") else { throw unexpected }
             let start = at
             let name = try string()
-            // Few members: comparing is quicker than hashing; many: a set, so that nobody can make it quadratic.
+            // Comparing is faster than hashing for few members; for many, a set avoids quadratic time.
             let duplicate: Bool
             if members.count < 24 {
                 duplicate = members.contains { $0.name.utf8.elementsEqual(name.utf8) }
@@ -217,7 +217,7 @@ private struct JSONParser {
         return .double(value)
     }
 
-    /// The digits from there to here as an integer, nil for −0 and for what does not fit.
+    /// Parses the digits from `start` on as an integer; nil for −0 and on overflow.
     func integer(from start: Int, negative: Bool) -> Int64? {
         var value: Int64 = 0
         for index in start..<at {
@@ -261,7 +261,7 @@ private struct JSONParser {
         return text
     }
 
-    /// The string from `start`, whose first backslash is here.
+    /// The string from `start`; its first backslash is at the current position.
     mutating func escapedString(from start: Int) throws(JSONError) -> String {
         var text = Array(bytes[start..<at])
         while at < bytes.count {
@@ -309,7 +309,7 @@ private struct JSONParser {
         let start = at
         let first = try fourHexDigits()
         if let scalar = Unicode.Scalar(first) { return scalar }
-        // A surrogate: only a high one with a low one after it means something.
+        // A surrogate: only a high one followed by a low one is valid.
         guard first < 0xdc00, next == UInt8(ascii: "\\") else {
             throw JSONError("half a surrogate pair", offset: start)
         }

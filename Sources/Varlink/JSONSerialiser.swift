@@ -3,22 +3,22 @@
 import WireText
 
 extension JSON {
-    /// The value as compact JSON text in UTF-8. Numbers that JSON cannot write (NaN, infinity) become `null`; what steers
-    /// terminals is escaped.
+    /// The value as compact JSON text in UTF-8. Numbers that JSON cannot represent (NaN, infinity) become `null`;
+    /// characters that control terminals are escaped.
     public func serialised() -> [UInt8] {
         var bytes: [UInt8] = []
         append(to: &bytes)
         return bytes
     }
 
-    /// The value as JSON text over several lines, for people.
+    /// The value as indented JSON text.
     public func serialisedPretty() -> [UInt8] {
         var bytes: [UInt8] = []
         appendPretty(to: &bytes, indent: 0)
         return bytes
     }
 
-    /// Appends what ``serialised()`` gives.
+    /// Appends the result of ``serialised()``.
     public func append(to bytes: inout [UInt8]) {
         switch self {
         case .null: bytes.append(contentsOf: "null".utf8)
@@ -115,14 +115,14 @@ extension JSON {
         bytes.append(UInt8(ascii: "\""))
     }
 
-    /// The code and the length of a character that is not written as it is: what JSON wants escaped, and what steers
-    /// terminals, since people read JSON there.
+    /// The code and length of a character that must be escaped: by JSON's rules, or since it controls terminals,
+    /// where users read JSON.
     private static func escaped(_ utf8: UnsafeBufferPointer<UInt8>, at index: Int) -> (code: UInt16, length: Int)? {
         let first = utf8[index]
         let code: UInt16
         switch first {
         case ..<0x20, UInt8(ascii: "\""), UInt8(ascii: "\\"), 0x7f: return (UInt16(first), 1)
-        // What else steers terminals begins so.
+        // First bytes of other characters that control terminals.
         case 0xc2, 0xd8: code = UInt16(first & 0x1f) << 6 | UInt16(utf8[index + 1] & 0x3f)
         case 0xe2: code = 0x2000 | UInt16(utf8[index + 1] & 0x3f) << 6 | UInt16(utf8[index + 2] & 0x3f)
         default: return nil

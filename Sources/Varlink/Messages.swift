@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A call as Varlink has it (https://varlink.org/Method-Call): one JSON object, ended by a NUL byte.
+/// A Varlink call (https://varlink.org/Method-Call): one JSON object, terminated by a NUL byte.
 public struct VarlinkCall: Hashable, Sendable {
-    /// The bytes that interface and method may have.
+    /// The maximum length of interface and method in bytes.
     public static let longestMethod = 255
 
     /// Interface and method, such as `io.torpor.Manager.List`.
     public var method: String
-    /// An object; empty where the caller gave none.
+    /// An object; empty if the caller gave none.
     public var parameters: JSON
-    /// The caller takes more than one reply.
+    /// The caller accepts several replies.
     public var more: Bool
     /// The caller wants no reply.
     public var oneway: Bool
-    /// The caller wants to speak another protocol after the reply.
+    /// The caller wants to switch to another protocol after the reply.
     public var upgrade: Bool
 
-    /// Makes one from its parts.
+    /// Creates one from its parts.
     public init(
         method: String,
         parameters: JSON = .emptyObject,
@@ -31,7 +31,7 @@ public struct VarlinkCall: Hashable, Sendable {
         self.upgrade = upgrade
     }
 
-    /// The part of the method's name before its last dot; empty when there is none.
+    /// The part of the method's name before its last dot; empty if there is none.
     public var interface: String {
         guard let dot = method.lastIndex(of: ".") else { return "" }
         return String(method[..<dot])
@@ -43,7 +43,7 @@ public struct VarlinkCall: Hashable, Sendable {
         return String(method[method.index(after: dot)...])
     }
 
-    /// Reads a call from its object.
+    /// Parses a call from its object.
     public init(json: JSON) throws(FieldError) {
         guard let object = json.objectValue else { throw FieldError(field: "", problem: "a call is a JSON object") }
         let fields = Fields(object)
@@ -64,7 +64,7 @@ public struct VarlinkCall: Hashable, Sendable {
         upgrade = try fields.optionalBool("upgrade") ?? false
     }
 
-    /// The call as an object.
+    /// The call as a JSON object.
     public var json: JSON {
         var object: JSONObject = ["method": .string(method), "parameters": parameters]
         if more { object["more"] = true }
@@ -74,23 +74,23 @@ public struct VarlinkCall: Hashable, Sendable {
     }
 }
 
-/// What comes back for a call.
+/// A reply to a call.
 public struct VarlinkResponse: Hashable, Sendable {
-    /// The results, or what belongs to the error.
+    /// The results, or the error's parameters.
     public var parameters: JSON
     /// More replies to the same call follow.
     public var continues: Bool
-    /// The full name of the error, nil when the call succeeded.
+    /// The fully qualified name of the error; nil if the call succeeded.
     public var error: String?
 
-    /// Makes one from its parts.
+    /// Creates one from its parts.
     public init(parameters: JSON = .emptyObject, continues: Bool = false, error: String? = nil) {
         self.parameters = parameters
         self.continues = continues
         self.error = error
     }
 
-    /// Reads a response from its object.
+    /// Parses a reply from its object.
     public init(json: JSON) throws(FieldError) {
         guard let object = json.objectValue else { throw FieldError(field: "", problem: "a reply is a JSON object") }
         let fields = Fields(object)
@@ -100,7 +100,7 @@ public struct VarlinkResponse: Hashable, Sendable {
         error = try fields.optionalString("error")
     }
 
-    /// The response as an object.
+    /// The reply as a JSON object.
     public var json: JSON {
         var object: JSONObject = [:]
         if let error { object["error"] = .string(error) }
@@ -110,48 +110,48 @@ public struct VarlinkResponse: Hashable, Sendable {
     }
 }
 
-/// The names of the errors that every Varlink service may give (https://varlink.org/Service).
+/// The standard errors of Varlink services (https://varlink.org/Service).
 public enum VarlinkErrorName {
     /// The service has no such interface.
     public static let interfaceNotFound = "org.varlink.service.InterfaceNotFound"
     /// The interface has no such method.
     public static let methodNotFound = "org.varlink.service.MethodNotFound"
-    /// The service does not carry this method out.
+    /// The service does not implement this method.
     public static let methodNotImplemented = "org.varlink.service.MethodNotImplemented"
-    /// A parameter is missing, of the wrong kind or out of range.
+    /// A parameter is missing, out of range or of the wrong type.
     public static let invalidParameter = "org.varlink.service.InvalidParameter"
     /// The caller may not do this.
     public static let permissionDenied = "org.varlink.service.PermissionDenied"
-    /// The method has several replies, and the call does not allow `more`.
+    /// The method sends several replies, but the call does not permit `more`.
     public static let expectedMore = "org.varlink.service.ExpectedMore"
 }
 
-/// Finds the messages in a stream of bytes: each ends with a NUL. Keeps no more than one message's bound of bytes.
+/// Splits a stream of bytes into NUL-terminated messages. Its buffer is bounded by the maximum message size.
 public struct MessageFramer: Sendable {
-    /// A message is longer than the bound; the stream cannot be read any further.
+    /// A message exceeds the maximum; the stream cannot be read any further.
     public struct TooLong: Error, Hashable, Sendable, CustomStringConvertible {
-        /// Bytes.
+        /// The maximum in bytes.
         public var limit: Int
-        /// A sentence for people.
+        /// A sentence for users.
         public var description: String { "a message is longer than \(limit) bytes" }
     }
 
-    /// The longest message in bytes, its NUL not counted.
+    /// The maximum size of a message in bytes, without its NUL.
     public let limit: Int
     private var buffer: [UInt8] = []
     private var start = 0
-    /// How far the buffer was searched for a NUL: no byte is looked at twice.
+    /// The position up to which the buffer was searched for a NUL: no byte is searched twice.
     private var searched = 0
 
-    /// - Parameter limit: the longest message in bytes; 16 MiB unless said otherwise.
+    /// - Parameter limit: the maximum size of a message in bytes.
     public init(limit: Int = 16 << 20) { self.limit = limit }
 
-    /// Whether part of a message waits for its rest.
+    /// Whether an incomplete message is buffered.
     public var hasPartialMessage: Bool { waitingBytes > 0 }
-    /// Bytes that came and were not taken yet.
+    /// Bytes received but not returned yet.
     public var waitingBytes: Int { buffer.count - start }
 
-    /// Takes bytes that came.
+    /// Adds received bytes.
     public mutating func append(_ bytes: some Collection<UInt8>) {
         if start > 0, start == buffer.count || start > 1 << 16 {
             buffer.removeFirst(start)
@@ -161,7 +161,7 @@ public struct MessageFramer: Sendable {
         buffer.append(contentsOf: bytes)
     }
 
-    /// The next whole message without its NUL; nil when it has not come whole yet.
+    /// The next complete message without its NUL; nil if there is none yet.
     public mutating func next() throws(TooLong) -> ArraySlice<UInt8>? {
         let end = buffer.withUnsafeBufferPointer { bytes in bytes[searched...].firstIndex(of: 0) }
         guard let end else {
@@ -174,7 +174,7 @@ public struct MessageFramer: Sendable {
         start = end + 1
         searched = start
         if start == buffer.count {
-            // Connections rest most of the time: nothing is kept for the next message.
+            // Free the buffer, since connections are idle most of the time.
             buffer = []
             start = 0
             searched = 0

@@ -2,34 +2,34 @@
 
 import Linux
 
-/// A blocking client of a service that may be replaced by another instance at any time, on the same socket.
+/// A blocking client that survives the replacement of its service by another instance on the same socket.
 ///
-/// When the connection ends before the last reply of a call, it connects again and asks again. So a call must be one
-/// that can be asked twice: it only reads, or carries something by which the service knows it again.
+/// If the connection ends before the last reply to a call, it reconnects and repeats the call. So a call must be
+/// idempotent: it only reads, or carries an identifier by which the service recognises it.
 public final class PersistentVarlinkClient {
     /// The socket's path.
     public let path: String
-    /// How long it goes on without a word from the service: before the first reply, or after the connection was lost.
+    /// How long it waits for a silent service: before the first reply, or after the connection was lost.
     public let patience: Duration
-    /// Called each time that the connection is lost, before the first try to connect again.
+    /// Called each time the connection is lost, before the first reconnect.
     public var onLoss: (() -> Void)?
 
     private var client: VarlinkClient?
 
-    /// Connects; if that fails there is no second try, since nobody was there to come back.
+    /// Connects; does not retry, since the service was not there before.
     public init(path: String, patience: Duration = .seconds(30)) throws(VarlinkClientError) {
         self.path = path
         self.patience = patience
         client = try VarlinkClient(path: path, timeout: patience)
     }
 
-    /// Calls and gives the last reply; `onReply` gets every reply that others follow.
+    /// Makes a call and returns the last reply; `onReply` gets the replies before it.
     ///
     /// - Parameters:
-    ///   - repeats: false for what must not be asked twice: a loss is thrown then.
-    ///   - deadline: when it gives up at the latest, on the monotonic clock; nil for a stream or a wait without end.
-    ///   - reserve: so much longer than the deadline it waits for a service that is there, and knows the deadline too.
-    ///   - call: what to ask, made anew for each connection: so that it can go on where the last one ended.
+    ///   - repeats: false if the call must not be repeated: then a lost connection throws.
+    ///   - deadline: the time to give up (monotonic clock); nil for a stream or an unlimited wait.
+    ///   - reserve: how much longer to wait for a connected service, which knows the deadline too.
+    ///   - call: creates the call for each connection, so that it can continue where the last one ended.
     public func call(
         repeats: Bool = true,
         deadline: Duration? = nil,
@@ -61,7 +61,7 @@ public final class PersistentVarlinkClient {
                 switch error {
                 case .disconnected:
                     if !isLost {
-                        // Only what is not heard after this counts.
+                        // Count the silence from here only.
                         silentSince = now
                         isLost = true
                         onLoss?()
@@ -82,7 +82,7 @@ public final class PersistentVarlinkClient {
     /// Ends the connection; the next call connects again.
     public func disconnect() { client = nil }
 
-    /// Waits until the service ends the connection that the last call used. False when the time is up.
+    /// Waits until the service closes the connection of the last call. Returns false on timeout.
     public func waitForEnd(timeout: Duration) -> Bool {
         defer { client = nil }
         return client?.waitForEnd(timeout: timeout) ?? true

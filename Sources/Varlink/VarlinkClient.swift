@@ -2,22 +2,22 @@
 
 import Linux
 
-/// Why a call did not come back with results.
+/// Why a call failed.
 public enum VarlinkClientError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Nobody answers at the socket; `problem` says why.
+    /// No service answers at the socket; `problem` says why.
     case cannotConnect(path: String, problem: String)
     /// The connection ended before the last reply.
     case disconnected
-    /// The connection ended, and nobody has answered at the socket since; `problem` is that of the last try.
+    /// The connection ended, and no service has answered at the socket since; `problem` is that of the last try.
     case gone(path: String, waited: Duration, problem: String)
-    /// The time is up.
+    /// The timeout has expired.
     case timedOut
-    /// What came back is no Varlink.
+    /// The reply is not valid Varlink.
     case malformed(String)
     /// The service answered with an error.
     case service(name: String, parameters: JSON)
 
-    /// A sentence for people.
+    /// A sentence for users.
     public var description: String {
         switch self {
         case .cannotConnect(let path, let problem): "no server answers at \(path): \(problem)"
@@ -31,12 +31,12 @@ public enum VarlinkClientError: Error, Hashable, Sendable, CustomStringConvertib
     }
 }
 
-/// A blocking client of a Varlink service on a Unix socket, one call after the other.
+/// A blocking client of a Varlink service on a Unix socket; one call at a time.
 public final class VarlinkClient {
     private let socket: Descriptor
     private var framer = MessageFramer()
 
-    /// Connects. `timeout` bounds the waiting for a service that has too many waiting already.
+    /// Connects. `timeout` limits the wait for a service whose backlog is full.
     public init(path: String, timeout: Duration? = nil) throws(VarlinkClientError) {
         do throws(Errno) {
             socket = try Sockets.connect(path: path, sendTimeout: timeout)
@@ -49,18 +49,18 @@ public final class VarlinkClient {
         }
     }
 
-    /// Calls and gives the results of the one reply (of the last one, if there are more).
+    /// Makes a call and returns the results of its only (or last) reply.
     ///
-    /// - Parameter timeoutMilliseconds: the longest time between two replies; nil waits for ever.
+    /// - Parameter timeoutMilliseconds: the maximum time between two replies; nil: unlimited.
     public func call(_ call: VarlinkCall, timeoutMilliseconds: Int32? = nil) throws(VarlinkClientError) -> JSON {
         try callMore(call, timeoutMilliseconds: timeoutMilliseconds) { _ in }
     }
 
-    /// Calls; `onReply` gets every reply that others follow; the last one is returned.
+    /// Makes a call and returns the last reply; `onReply` gets the replies before it.
     ///
     /// - Parameters:
-    ///   - timeoutMilliseconds: the longest time between two replies; nil waits for ever.
-    ///   - firstTimeoutMilliseconds: the longest time until the first reply, where it is another.
+    ///   - timeoutMilliseconds: the maximum time between two replies; nil: unlimited.
+    ///   - firstTimeoutMilliseconds: the maximum time until the first reply, if different.
     public func callMore(
         _ call: VarlinkCall,
         timeoutMilliseconds: Int32? = nil,
@@ -79,7 +79,7 @@ public final class VarlinkClient {
         }
     }
 
-    /// Waits until the service ends the connection; what else it sends is dropped. False when the time is up.
+    /// Waits until the service closes the connection, discarding what it sends. Returns false on timeout.
     public func waitForEnd(timeout: Duration) -> Bool {
         let end = Clock.monotonic() + timeout
         while true {

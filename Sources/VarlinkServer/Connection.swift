@@ -4,29 +4,30 @@ import EventLoop
 import Linux
 import Varlink
 
-/// One client. It reads no call while one is in work: what a client sends too early waits in the kernel.
+/// One client. No further call is read while one is being handled: a client's early messages stay in the kernel's
+/// buffer.
 final class Connection {
     let number: UInt64
     let peer: Peer
-    /// Why it is not served.
+    /// Why it is refused.
     private let refusal: VarlinkServer.Refusal?
     var isRefused: Bool { refusal != nil }
-    /// What is counted of its user; nil where nothing is.
+    /// The accounting of its user; nil if it is not accounted.
     private let share: UserShare?
-    /// What of it is counted there.
+    /// Its part of the user's account.
     private var counted = (inbound: 0, outbound: 0)
-    /// Its user has had its share of the loop: nothing is read until it is its turn again.
+    /// Its user has used up its share of the loop: nothing is read until the share is replenished.
     private var waitsForShare = false
     private let socket: Descriptor
     private weak var server: VarlinkServer?
     private var source: IOSource?
     private var framer: MessageFramer
-    /// The call in work.
+    /// The call being handled.
     private var current: Reply?
     private var outbound = OutboundBuffer()
-    /// The client sends nothing more, but still reads.
+    /// The client has shut down its sending side, but still reads.
     private var isAtEnd = false
-    /// Closed as soon as everything is written.
+    /// Close it as soon as everything is written.
     private var isEnding = false
     /// Calls wait until the client has read its replies.
     private var isHeldBack = false
@@ -58,10 +59,10 @@ final class Connection {
 
     deinit { close() }
 
-    /// The client has closed it, though nobody here has been told of that yet.
+    /// Whether the client has closed it, even if that was not reported yet.
     var isHungUp: Bool { source == nil || !Descriptor.readiness(socket.raw).isDisjoint(with: [.hangup, .error]) }
 
-    /// Ends it at once; the call in work hears of it.
+    /// Closes it at once; the call being handled is notified.
     func close() {
         guard let source else { return }
         source.cancel()
@@ -77,12 +78,13 @@ final class Connection {
     }
 
     private func handle(_ events: IOEvents) {
-        // The server lets go of a closed connection, maybe in the middle of this.
+        // The server may release a closed connection during this.
         withExtendedLifetime(self) {
             if events.contains(.writable) { flush() }
             if canRead, events.contains(.readable) { _ = read() }
             if !events.isDisjoint(with: [.hangup, .error]) {
-                // What the client asked for before it went is done all the same, unless its user has had its share.
+                // Calls that the client sent before it closed are still handled, unless its user has used up its
+                // share.
                 while canRead, read() {}
                 close()
             }
@@ -94,7 +96,7 @@ final class Connection {
         source != nil && current == nil && !isAtEnd && !isEnding && !isHeldBack && !waitsForShare
     }
 
-    /// Reads once; false when there was nothing to read.
+    /// Reads once; false if there was nothing to read.
     private func read() -> Bool {
         guard let server else { return false }
         do throws(Errno) {
@@ -114,13 +116,13 @@ final class Connection {
         return true
     }
 
-    // Descriptors that came along are let go of, unopened.
+    // Descriptors that clients send are discarded unopened.
     private func receive(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int? {
         guard socket.closesPromptly else { return try Descriptor.read(socket.raw, into: buffer) }
         return try Promptly.run { () throws(Errno) in try Descriptor.read(socket.raw, into: buffer) }
     }
 
-    /// Handles calls until one is left to be answered later, or nothing more is there.
+    /// Handles calls until one will be answered later, or no more are there.
     private func pump() {
         guard !isPumping else { return }
         isPumping = true
@@ -162,7 +164,7 @@ final class Connection {
         pump()
     }
 
-    /// Brings what is counted of its user up to date.
+    /// Updates the user's account.
     private func count() {
         guard let share else { return }
         let now = (inbound: framer.waitingBytes, outbound: outbound.count)
@@ -178,7 +180,7 @@ final class Connection {
         } catch let error as FieldError {
             return refuse(error)
         } catch {
-            // Not even like JSON: nobody there who would read an error in JSON.
+            // Not even similar to JSON: the client would not understand an error in JSON.
             guard message.first == UInt8(ascii: "{") else { return close() }
             return refuse(FieldError(field: "", problem: "\(error)"))
         }
@@ -190,7 +192,7 @@ final class Connection {
         server?.dispatch(call, from: self, reply)
     }
 
-    /// Says what is wrong and ends the connection.
+    /// Replies with an error and closes the connection.
     private func refuse(_ error: FieldError) {
         refuse(
             VarlinkErrorName.invalidParameter,
@@ -211,7 +213,8 @@ final class Connection {
             outbound.append(response.json)
             if !isPumping { flush() }
             current?.isUnread = !outbound.isEmpty
-            // One reply may be large; a client that reads is given the time. One that leaves much behind is not.
+            // A single reply may be large, and a client that reads gets the time. A client that leaves much unread is
+            // dropped.
             if source != nil, waiting > 0, outbound.count > server?.limits.outboundBytes ?? 0 { return close() }
             count()
             if let share, source != nil, share.outbound > server?.limits.outboundBytesOfUser ?? 0 { return close() }
@@ -220,7 +223,7 @@ final class Connection {
         updateEvents()
     }
 
-    /// The next call waits until whoever answered this one is done.
+    /// Handle the next call only after this call's handler has returned.
     private func pumpSoon() {
         guard !isPumpScheduled else { return }
         isPumpScheduled = true

@@ -3,12 +3,12 @@
 import Linux
 import Varlink
 
-/// Bytes on their way to a client.
+/// Bytes to write to a client.
 struct OutboundBuffer {
     private var bytes: [UInt8] = []
     private var start = 0
 
-    /// Bytes that wait.
+    /// Bytes not written yet.
     var count: Int { bytes.count - start }
     var isEmpty: Bool { start == bytes.count }
 
@@ -29,11 +29,11 @@ struct OutboundBuffer {
         return try result.get()
     }
 
-    /// The first `count` bytes were written.
+    /// Removes the first `count` bytes, which were written.
     mutating func drop(_ count: Int) {
         start += count
         if start == bytes.count {
-            // Connections rest most of the time: nothing is kept for the next message.
+            // Free the buffer, since connections are idle most of the time.
             bytes = []
             start = 0
         } else if start > 1 << 20 {

@@ -3,18 +3,18 @@
 public import Varlink
 import WireText
 
-/// Who called, as the kernel says (SO_PEERCRED, SO_PEERGROUPS), at the time of connecting.
+/// The client, identified by the kernel when it connected (SO_PEERCRED, SO_PEERGROUPS).
 public struct Peer: Hashable, Sendable {
-    /// Its process.
+    /// Its pid.
     public var pid: Int32
-    /// Its user.
+    /// Its uid.
     public var uid: UInt32
-    /// Its group.
+    /// Its gid.
     public var gid: UInt32
-    /// Supplementary groups.
+    /// Its supplementary groups.
     public var groups: [UInt32]
 
-    /// Makes one from its parts.
+    /// Creates one from its parts.
     public init(pid: Int32, uid: UInt32, gid: UInt32, groups: [UInt32]) {
         self.pid = pid
         self.uid = uid
@@ -27,10 +27,10 @@ public struct Peer: Hashable, Sendable {
 public struct VarlinkInterface: Hashable, Sendable {
     /// Such as `io.torpor.Manager`.
     public var name: String
-    /// The interface in Varlink's own language; the methods are taken from it.
+    /// The interface definition in Varlink's language; the methods are taken from it.
     public var description: String
 
-    /// Makes one from its parts.
+    /// Creates one from its parts.
     public init(name: String, description: String) {
         self.name = name
         self.description = description
@@ -48,36 +48,35 @@ public struct VarlinkInterface: Hashable, Sendable {
     }
 }
 
-/// The way back to the caller of one call. Keep it as long as replies are to follow; it never blocks.
+/// Sends the replies to one call. Keep it until the last reply is sent; it never blocks.
 ///
-/// Replies go out in the order of the calls on their connection: one that is early waits. A call that is `oneway` has
-/// a Reply as well, whose replies go nowhere. Once it was finished, or the connection is gone, everything sent is
-/// dropped without harm.
+/// Replies are sent in the order of the connection's calls: an early one waits. A `oneway` call has a Reply too,
+/// which discards everything. Replies after the last one, or after the connection has closed, are discarded.
 public final class Reply {
-    /// Whether the caller takes more than one reply; if not, send only one.
+    /// Whether the caller accepts several replies; otherwise send only one.
     public let more: Bool
-    /// The number of the caller's connection, which no other connection to the same socket has.
+    /// The number of the caller's connection, unique for its socket.
     public let connection: UInt64
-    /// Called once, from the loop, when the connection is gone before the last reply; not after the last reply.
+    /// Called once, on the event loop, if the connection closes before the last reply.
     public var onClosed: (() -> Void)?
-    /// Whether nothing can be sent any more: finished, or the connection is gone.
+    /// Whether nothing more can be sent: finished, or the connection has closed.
     public private(set) var isClosed = false
-    /// Whether the client has still to read some of what was sent. A stream that can wait goes on at `onRead`, so that
-    /// a slow client is not dropped for what piles up.
+    /// Whether the client has not read everything yet. A stream that can wait should continue in `onRead`, so that a
+    /// slow client is not dropped for what accumulates.
     public internal(set) var isUnread = false
-    /// Called from the loop each time the client has read everything that waited for it.
+    /// Called on the event loop each time the client has read everything.
     public var onRead: (() -> Void)?
 
     private let output: (VarlinkResponse) -> Void
 
-    /// A way back into any function; the server makes its own. Useful for tests.
+    /// A Reply that calls any function, for tests.
     public init(more: Bool, connection: UInt64 = 0, output: @escaping (VarlinkResponse) -> Void) {
         self.more = more
         self.connection = connection
         self.output = output
     }
 
-    /// Sends results. With `continues` more follow; to a caller that did not ask for more, it is the last all the same.
+    /// Sends results. With `continues` more replies follow, unless the caller did not ask for more.
     public func send(_ parameters: JSON = .emptyObject, continues: Bool = false) {
         guard !isClosed else { return }
         let continues = continues && more
@@ -85,7 +84,7 @@ public final class Reply {
         output(VarlinkResponse(parameters: parameters, continues: continues))
     }
 
-    /// Ends the call with an error, given by its full name.
+    /// Ends the call with an error, given by its fully qualified name.
     public func fail(_ error: String, _ parameters: JSON) {
         guard !isClosed else { return }
         finish(unless: false)
@@ -104,14 +103,14 @@ public final class Reply {
         onRead = nil
     }
 
-    /// Everything that waited for the client is on its way.
+    /// The client has read everything.
     func hasBeenRead() {
         guard isUnread else { return }
         isUnread = false
         onRead?()
     }
 
-    /// The connection is gone.
+    /// The connection has closed.
     func connectionClosed() {
         guard !isClosed else { return }
         isClosed = true

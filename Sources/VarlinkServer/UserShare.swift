@@ -3,22 +3,22 @@
 import EventLoop
 import Linux
 
-/// What all connections of one user to a service take together. Root's and the server's own user's are not counted.
+/// The accounting of all connections of one user to a service. Root and the server's own user are exempt.
 ///
-/// A user who has used the loop for longer than its share is served again when it has paid for that by waiting: others
-/// never wait longer for it than ``VarlinkServer/Limits/burst``.
+/// A user who has used the loop for longer than its share is served again after waiting for it to be replenished:
+/// other users never wait for it longer than ``VarlinkServer/Limits/burst``.
 final class UserShare {
-    /// Bytes of messages that were not taken yet, most since they have not come whole.
+    /// Bytes of messages received but not handled, mostly incomplete ones.
     var inbound = 0
-    /// Bytes that wait for clients that have not read them.
+    /// Bytes that clients have not read yet.
     var outbound = 0
 
     private let loop: EventLoop
     private let limits: VarlinkServer.Limits
-    /// What it can owe at most, in bursts.
+    /// The maximum debt, in bursts.
     private static let mostBursts = 8
 
-    /// Time of the loop that was used and not paid for yet, at `at`.
+    /// Loop time used in excess of the share, as of `at`.
     private var debt = Duration.zero
     private var at: Duration
     private var waiting: [() -> Void] = []
@@ -30,21 +30,22 @@ final class UserShare {
         at = loop.now
     }
 
-    /// Whether it has to wait now.
+    /// Whether the user has to wait now.
     var isOverdrawn: Bool { !waiting.isEmpty || current() > limits.burst }
 
-    /// Whether it owes as much as can be: then not even a connection of it is taken.
+    /// Whether the debt is near its maximum: then not even new connections are accepted.
     var isAtEnd: Bool { current() > limits.burst * (Self.mostBursts - 1) }
 
-    /// Whether nothing is remembered of it.
+    /// Whether there is nothing to account.
     var isIdle: Bool { waiting.isEmpty && inbound == 0 && outbound == 0 && current() == .zero }
 
-    /// Takes time of the loop into account.
+    /// Accounts loop time.
     ///
-    /// One call may take long, and some of it was other programs' time: who waits for it waits a moment and no more.
+    /// The debt is capped: one call may take long, partly because of other programs, and the user should wait only a
+    /// moment for that.
     func spend(_ time: Duration) { debt = min(current() + max(time, .zero), limits.burst * Self.mostBursts) }
 
-    /// Calls when it is its turn again.
+    /// Calls `body` when the user may be served again.
     func wait(_ body: @escaping () -> Void) {
         waiting.append(body)
         guard waiting.count == 1 else { return }

@@ -4,18 +4,18 @@ public import EventLoop
 public import Linux
 public import Varlink
 
-/// What the server says about itself in `org.varlink.service.GetInfo`.
+/// The server's answer to `org.varlink.service.GetInfo`.
 public struct VarlinkServiceInfo: Hashable, Sendable {
-    /// Who makes the service.
+    /// The vendor.
     public var vendor: String
-    /// Its name.
+    /// The product's name.
     public var product: String
     /// Its version.
     public var version: String
-    /// Where to read about it.
+    /// The URL of its documentation.
     public var url: String
 
-    /// Makes one from its parts.
+    /// Creates one from its parts.
     public init(vendor: String, product: String, version: String, url: String) {
         self.vendor = vendor
         self.product = product
@@ -24,22 +24,22 @@ public struct VarlinkServiceInfo: Hashable, Sendable {
     }
 }
 
-/// What servers at several sockets have in common, in memory once.
+/// State shared by servers on several sockets.
 public final class VarlinkService {
     let interface: VarlinkServiceInterface
-    /// By their numbers, whoever is not trusted.
+    /// By uid, for users that are not exempt.
     private var shares: [UInt32: UserShare] = [:]
-    /// They read one at a time.
+    /// Shared, since connections read one at a time.
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
 
-    /// A service with these interfaces.
+    /// Creates a service with these interfaces.
     public init(info: VarlinkServiceInfo, interfaces: [VarlinkInterface]) {
         interface = VarlinkServiceInterface(info: info, interfaces: interfaces)
     }
 
     deinit { buffer.deallocate() }
 
-    /// What is counted of a user.
+    /// The accounting of a user.
     func share(of uid: UInt32, _ loop: EventLoop, _ limits: VarlinkServer.Limits) -> UserShare {
         if let share = shares[uid] { return share }
         if shares.count > 256 { shares = shares.filter { !$0.value.isIdle } }
@@ -49,64 +49,66 @@ public final class VarlinkService {
     }
 }
 
-/// The server cannot listen; the description says why and what to do.
+/// The server cannot listen; the description says why, and what to do.
 public struct VarlinkServerError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// A sentence for people.
+    /// A sentence for users.
     public var description: String
 }
 
-/// A Varlink server on a Unix socket (https://varlink.org), one among other things on an event loop.
+/// A Varlink server on a Unix socket (https://varlink.org), on an event loop.
 ///
-/// It never blocks and trusts no client: every buffer and the number of connections are bounded. Calls of one
-/// connection are handled one after the other, in order; calls of different connections in any order.
+/// It never blocks and trusts no client: all buffers and the number of connections are bounded. Calls of one
+/// connection are handled one after the other; calls of different connections in any order.
 public final class VarlinkServer {
-    /// The bounds.
+    /// The server's limits.
     public struct Limits: Hashable, Sendable {
-        /// The longest message that a client may send, in bytes.
+        /// The maximum size of a client's message in bytes.
         public var messageBytes = 1 << 20
-        /// What may wait for a client that does not read, in bytes; then it is dropped.
+        /// The maximum of unread bytes for a client; beyond it the client is dropped.
         public var outboundBytes = 8 << 20
-        /// Connections at a time. Root and the server's own user may have 64 more, so that nobody shuts them out.
+        /// The maximum of connections. Root and the server's own user may have 64 more, so that other users cannot
+        /// lock them out.
         public var connections = 1024
-        /// Connections at a time of one user, unless it is one of these two.
+        /// The maximum of connections of one user, except for these two.
         public var connectionsOfUser = 128
-        /// Bytes of messages that were not taken yet, of all connections of one user to the service; the connection with
-        /// which they are more ends.
+        /// The maximum of received but unhandled bytes over all connections of one user; the connection that exceeds
+        /// it is closed.
         public var inboundBytesOfUser = 8 << 20
-        /// Bytes that wait for clients of one user that do not read.
+        /// The maximum of unread bytes over all connections of one user.
         public var outboundBytesOfUser = 64 << 20
-        /// How long the loop works for one user at a stretch.
+        /// How long the loop works for one user without a pause.
         public var burst = Duration.milliseconds(20)
-        /// One user gets the loop for one part in so many, beyond the burst.
+        /// Beyond the burst, a user gets one part in this many of the loop's time.
         public var inverseShare = 4
-        /// What is counted is counted of all who connect to this one socket together, and not of each user with all
-        /// sockets of the service: for a socket of one app, which is to pay for itself alone.
+        /// Account all clients of this socket together, instead of each user over all sockets of the service: for an
+        /// app's own socket, which is charged to itself alone.
         public var countsTogether = false
-        /// Whether root and the server's own user are counted like others: for tests, which are one of them.
+        /// Account root and the server's own user like others: for tests, which run as one of them.
         public var trustsNobody = false
 
-        /// The usual bounds.
+        /// Creates the default limits.
         public init() {}
     }
 
-    /// Answers the calls of the registered interfaces' methods. It must finish each Reply, now or later.
+    /// Handles calls of the registered interfaces' methods. It must finish each Reply, now or later.
     public var handler: (VarlinkCall, Peer, Reply) -> Void = { call, _, reply in
         reply.fail(VarlinkErrorName.methodNotImplemented, ["method": .string(call.method)])
     }
 
-    /// Called when a connection is gone, with its number (``Reply/connection``).
+    /// Called with the connection's number (``Reply/connection``) when it has closed.
     public var onDisconnect: ((UInt64) -> Void)?
-    /// Says of somebody who connects whether he is refused: what he sends gets that error, unread, and the connection ends.
+    /// Decides whether to refuse a new client: then its first message is answered with that error, unread, and the
+    /// connection closed.
     public var refusal: ((Peer) -> Refusal?)?
 
-    /// What somebody is told who is not served.
+    /// The error for a refused client.
     public struct Refusal {
-        /// The full name of the error.
+        /// The fully qualified name of the error.
         public var error: String
-        /// What belongs to it.
+        /// The error's parameters.
         public var parameters: JSON
 
-        /// Makes one from its parts.
+        /// Creates one from its parts.
         public init(error: String, parameters: JSON) {
             self.error = error
             self.parameters = parameters
@@ -115,35 +117,35 @@ public final class VarlinkServer {
 
     /// The socket's path.
     public var path: String { place.text }
-    /// The bounds that it was made with.
+    /// The limits that it was created with.
     public let limits: Limits
 
     let loop: EventLoop
     private let place: SharedPath
     private let service: VarlinkService
     private let mode: UInt32
-    /// Whose its socket is, where it is made again.
+    /// The owner of a socket that is created again.
     public var owner: (uid: UInt32, gid: UInt32)?
-    /// The listening socket, for the keeper to hold: clients that connect while nobody serves wait in its backlog.
+    /// The listening socket, for the keeper to hold: while no server accepts, clients wait in its backlog.
     public private(set) var listener: Descriptor
     private let ownUser: UInt32
     private var source: IOSource?
     private var pause: TimerSource?
     private var isAccepting = true
-    /// Whether the kernel refuses what descriptors clients send.
+    /// Whether the kernel refuses descriptors that clients send.
     private var refusesDescriptors = false
     private var connections: [UInt64: Connection] = [:]
     private var connectionsOfUser: [UInt32: Int] = [:]
     private var ownShare: UserShare?
-    /// Of those who are refused, who shut nobody else out.
+    /// The number of refused clients, which have their own limit and so cannot lock out others.
     private var refusedConnections = 0
     private var lastConnection: UInt64 = 0
     var buffer: UnsafeMutableRawBufferPointer { service.buffer }
 
-    /// Listens on `path`: the directory is made (0755) if need be, a socket that nobody answers on is replaced.
+    /// Listens on `path`. Creates the directory (0755) if necessary, and replaces a stale socket.
     ///
-    /// Anybody may connect (0666); the handler decides by the peer what a call may do. `held`: the listening socket of an
-    /// earlier server at the same path.
+    /// Any user may connect (0666); the handler decides by the peer which calls it may make. `held`: the listening
+    /// socket of an earlier server at the same path.
     public convenience init(
         loop: EventLoop,
         path: String,
@@ -156,7 +158,7 @@ public final class VarlinkServer {
         try self.init(loop: loop, path: SharedPath(path), taking: held, service: service, limits: limits)
     }
 
-    /// As the other, one of several that offer the same. With `owner` the socket is that user's, which needs root.
+    /// The same for one of several sockets of a service. `owner` sets the socket's owner, which needs root.
     public init(
         loop: EventLoop,
         path: SharedPath,
@@ -180,7 +182,7 @@ public final class VarlinkServer {
     deinit { close() }
 
     private func watch() throws(VarlinkServerError) {
-        // Before Linux 6.16 nobody can refuse them.
+        // Only since Linux 6.16.
         refusesDescriptors = (try? Sockets.refuseDescriptors(listener.raw)) != nil
         do throws(Errno) {
             source = try loop.watch(listener.raw, isAccepting ? .readable : []) { [weak self] _ in
@@ -191,13 +193,13 @@ public final class VarlinkServer {
         }
     }
 
-    /// Whether clients are let in; until then they wait in the kernel.
+    /// Whether clients are accepted; otherwise they wait in the backlog.
     public func setAccepting(_ isAccepting: Bool) {
         self.isAccepting = isAccepting
         source?.setEvents(isAccepting ? .readable : [])
     }
 
-    /// Listens on the path again with a new socket, after somebody removed the old one. Clients stay.
+    /// Creates the socket again after it was removed. Connected clients stay.
     public func listenAgain() throws(VarlinkServerError) {
         let fresh = try Self.listen(path: path, mode: mode, owner: owner)
         source?.cancel()
@@ -209,8 +211,8 @@ public final class VarlinkServer {
     /// The number of clients.
     public var connectionCount: Int { connections.count }
 
-    /// Stops listening, removes the socket and drops all clients. A second call does nothing. With `leavingSocket` it
-    /// stays for whoever takes the listening socket over: clients connect meanwhile, and wait.
+    /// Stops listening, removes the socket and drops all clients. A second call does nothing. With `leavingSocket`
+    /// the path stays for the process that takes over the listening socket: clients can connect and wait.
     public func close(leavingSocket: Bool = false) {
         guard let source else { return }
         source.cancel()
@@ -222,7 +224,7 @@ public final class VarlinkServer {
         closeConnections()
     }
 
-    /// Ends every connection, and goes on listening.
+    /// Closes every connection, but keeps listening.
     public func closeConnections() {
         for connection in Array(connections.values) { connection.close() }
     }
@@ -230,7 +232,7 @@ public final class VarlinkServer {
     /// Ends one connection.
     public func close(connection: UInt64) { connections[connection]?.close() }
 
-    /// Whether the client of a connection is still at its other end.
+    /// Whether the client of a connection is still connected.
     public func isConnected(_ connection: UInt64) -> Bool { connections[connection].map { !$0.isHungUp } ?? false }
 
     private static func listen(
@@ -271,7 +273,7 @@ public final class VarlinkServer {
         }
     }
 
-    /// Whether somebody listens on the path, be it one who is too busy to accept.
+    /// Whether a process listens on the path, even if its backlog is full.
     private static func isAnswered(path: String) -> Bool {
         do throws(Errno) {
             _ = try Sockets.connect(path: path, nonBlocking: true)
@@ -282,7 +284,7 @@ public final class VarlinkServer {
     }
 
     private func acceptConnections() {
-        // Not all at once: others have their turn as well, and what waits is reported again.
+        // Not all at once, so that other sources get their turn; the rest is reported again.
         for _ in 0..<64 {
             do throws(Errno) {
                 guard let socket = try Sockets.accept(listener.raw) else { return }
@@ -294,7 +296,7 @@ public final class VarlinkServer {
         }
     }
 
-    /// What waits stays readable: without a pause an accept that fails would be a busy loop.
+    /// The socket stays readable, so that a failing accept would make the loop spin.
     private func pauseAccepting() {
         source?.setEvents([])
         if pause == nil {
@@ -356,7 +358,7 @@ public final class VarlinkServer {
         onDisconnect?(connection.number)
     }
 
-    /// Answers what the standard asks of every service; leaves the rest to the handler.
+    /// Answers the standard methods of every service; passes other calls to the handler.
     func dispatch(_ call: VarlinkCall, from connection: Connection, _ reply: Reply) {
         if service.interface.answer(call, reply) { return }
         handler(call, connection.peer, reply)

@@ -46,7 +46,7 @@ struct VarlinkServiceInterface {
         methods = Dictionary(interfaces.map { ($0.name, $0.methods) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// Answers calls of this interface and of what does not exist; false for what the handler has to answer.
+    /// Answers calls of this interface and calls of unknown methods; false if the handler has to answer.
     func answer(_ call: VarlinkCall, _ reply: Reply) -> Bool {
         let interface = call.interface
         if interface == Self.name {

@@ -16,12 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Processes that somebody else launched: those of a keeper that was lost. They are another's children, so that waitid
-// does not tell how they ended. The kernel does, for a pidfd, once the real parent has reaped the process
-// (PIDFD_GET_INFO, Linux 6.15); that moment is a POLLHUP of the pidfd. A parent that does not reap in time, and an older
-// kernel, leave the end unknown.
+// Processes that another program launched: those of a lost keeper. They are not our children, so waitid(2) does not
+// give their exit status. The kernel gives it for a pidfd once the real parent has reaped the process
+// (PIDFD_GET_INFO, Linux 6.15), which a POLLHUP on the pidfd signals. On an older kernel, or if the parent does not
+// reap in time, the exit status is unknown.
 //
-// An adopted process whose parent dies may become the keeper's child after all: then it is reaped like any other.
+// If its parent dies, an adopted process may become the keeper's child: then it is reaped like any other.
 
 enum { REAP_PATIENCE = 1000 };
 
@@ -32,7 +32,7 @@ enum { REAP_PATIENCE = 1000 };
 #define PIDFD_SIGNAL_PROCESS_GROUP (1u << 2)
 #endif
 
-// struct pidfd_info of <linux/pidfd.h> as Linux 6.13 began it; the kernel copies what fits.
+// struct pidfd_info of <linux/pidfd.h> in its first version (Linux 6.13); the kernel copies what fits.
 struct info {
     uint64_t mask;
     uint64_t cgroup;
@@ -56,7 +56,7 @@ bool adopt_setup(void)
     return patience_fd >= 0 && keeper_watch_descriptor(patience_fd, EPOLLIN, EVENT_ADOPT_PATIENCE, 0);
 }
 
-// What the pidfd stands for: a pid, -1 when that process is reaped, -2 when it is no pidfd.
+// The pid behind a pidfd; -1 if the process was reaped, -2 if it is not a pidfd.
 static int pid_of(int pidfd)
 {
     char path[64], text[1024];
@@ -85,7 +85,7 @@ bool adopt_watch(uint32_t slot)
     return true;
 }
 
-// The pidfd has copies in torpord: closing it alone would not take it out of the epoll.
+// torpord has duplicates of the pidfd, so close(2) alone would not remove it from the epoll.
 void adopt_unwatch(uint32_t slot)
 {
     epoll_ctl(keeper_epoll, EPOLL_CTL_DEL, table_processes[slot].pidfd, NULL);
@@ -121,7 +121,7 @@ int adopt_request(const struct torpor_keeper_adopt *message, const char *app, in
     if (adopt_watch((uint32_t)slot))
         return 0;
     int error = errno;
-    table_processes[slot].pidfd = -1;  // the caller's still
+    table_processes[slot].pidfd = -1;  // still the caller's
     table_free_slot((uint32_t)slot);
     return error;
 }
@@ -139,7 +139,7 @@ static void finish(uint32_t slot, int code, int status)
     forward_child_ended();
 }
 
-// Has become our child, is a zombie, and it is the very process, not another with its number.
+// It became our child and is a zombie; the pidfd rules out another process with the same pid.
 static bool is_our_zombie(uint32_t slot)
 {
     siginfo_t info;
@@ -179,7 +179,7 @@ static void arm_patience(uint64_t milliseconds)
 
 void adopt_heard(uint32_t slot)
 {
-    // The event may be of an earlier use of this slot, in the same turn: the pidfd itself is asked.
+    // The event may belong to an earlier use of this slot in the same turn, so poll the pidfd itself.
     if (!adopt_is_living(slot))
         return;
     struct pollfd now = {.fd = table_processes[slot].pidfd, .events = POLLIN};
@@ -195,7 +195,7 @@ void adopt_heard(uint32_t slot)
         finish(slot, 0, 0);
         return;
     }
-    // It waits to be reaped by its parent. POLLHUP is reported without being asked for.
+    // A zombie until its parent reaps it. POLLHUP is always reported.
     struct epoll_event wanted = {.events = 0, .data.u64 = (uint64_t)EVENT_ADOPTED << 32 | slot};
     if (epoll_ctl(keeper_epoll, EPOLL_CTL_MOD, table_processes[slot].pidfd, &wanted) < 0) {
         finish(slot, 0, 0);
@@ -228,7 +228,7 @@ void adopt_patience_over(void)
 
 void adopt_signal(uint32_t slot, int signo)
 {
-    // Its group, which it leads; before Linux 6.9 only itself, since a group's number alone may be another's by now.
+    // The process group that it leads; before Linux 6.9 only the process, since the group's id may have been reused.
     int pidfd = table_processes[slot].pidfd;
     if (syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, PIDFD_SIGNAL_PROCESS_GROUP) < 0 && errno == EINVAL)
         syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);

@@ -34,7 +34,7 @@ static bool is_journal(void)
     return known;
 }
 
-/// One line; a format may begin with the priority of sd-daemon(3), such as "<6>" for what is no trouble.
+/// Logs one line. A format may start with a priority of sd-daemon(3), such as "<6>" (information).
 void keeper_log(const char *format, ...)
 {
     bool journal = is_journal();
@@ -44,7 +44,7 @@ void keeper_log(const char *format, ...)
         format += 3;
     }
     char line[512];
-    // The journal knows who writes.
+    // The journal adds the program's name.
     int used = journal ? snprintf(line, sizeof line, "<%c>", priority) : snprintf(line, sizeof line, "torpor-keeper: ");
     va_list list;
     va_start(list, format);
@@ -56,11 +56,11 @@ void keeper_log(const char *format, ...)
     if (used > (int)sizeof line - 2)
         used = (int)sizeof line - 2;
     line[used++] = '\n';
-    // A journal that takes nothing must not hold up the reaping.
+    // A full journal must not block the reaping.
     ssize_t written = journal ? send(STDERR_FILENO, line, (size_t)used, MSG_DONTWAIT | MSG_NOSIGNAL)
                               : write(STDERR_FILENO, line, (size_t)used);
     if (written < 0)
-        return;  // nobody reads: nothing to be done about it
+        return;  // no reader; nothing can be done
 }
 
 uint64_t keeper_now_milliseconds(void)
@@ -70,7 +70,7 @@ uint64_t keeper_now_milliseconds(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/// A number of milliseconds up to an hour from the environment, if there is one.
+/// Reads milliseconds (at most an hour) from an environment variable, if it is set.
 void keeper_take_milliseconds(const char *name, uint32_t *value)
 {
     const char *text = getenv(name);
@@ -90,14 +90,14 @@ bool keeper_watch_descriptor(int fd, uint32_t events, enum keeper_event event, u
     return epoll_ctl(keeper_epoll, EPOLL_CTL_ADD, fd, &wanted) == 0;
 }
 
-/// Closing is not enough: a child that has not come to exec holds a copy, and epoll would report it for ever.
+/// close(2) is not enough: a child before its exec has a copy, and epoll would report it forever.
 void keeper_close_watched(int fd)
 {
     epoll_ctl(keeper_epoll, EPOLL_CTL_DEL, fd, NULL);
     close(fd);
 }
 
-/// Whole pages of it only.
+/// Whole pages only.
 void keeper_keep_from_children(void *table, size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -106,9 +106,10 @@ void keeper_keep_from_children(void *table, size_t size)
         madvise((void *)first, end - first, MADV_DONTFORK);
 }
 
-// The kernel's own call: sigaction() leaves out 32 and 33, which may have come ignored from whoever started us. What it
-// is given and gives begins with the handler where Swift runs; all zero means SIG_DFL, no flags, no mask.
-static uint64_t ignored;  // 1 << (number - 1); the keeper has handlers for none
+// Uses the raw system call, since sigaction() refuses signals 32 and 33, which may be ignored at the start. On all
+// architectures that Swift supports, the kernel's struct starts with the handler; all zeros mean SIG_DFL, no flags,
+// no mask.
+static uint64_t ignored;  // 1 << (number - 1); the keeper installs handlers for none of them
 
 void keeper_note_ignored(void)
 {
@@ -120,7 +121,7 @@ void keeper_note_ignored(void)
     }
 }
 
-/// Every signal to its default and none blocked: what was ignored stays ignored across exec otherwise.
+/// Restores all defaults and unblocks all signals: otherwise ignored signals stay ignored across exec.
 void keeper_reset_signals(void)
 {
     static const uint64_t plain[8];

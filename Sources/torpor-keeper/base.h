@@ -3,7 +3,7 @@
 #ifndef TORPOR_KEEPER_BASE_H
 #define TORPOR_KEEPER_BASE_H
 
-// What every part of the keeper uses, and what uses none of them.
+// Helpers that every part of the keeper uses; they depend on no other part.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,27 +11,27 @@
 
 enum keeper_event {
     EVENT_SIGNAL,
-    EVENT_SOCKET,   // with the instance: an event of the last torpord's must not meet the next one's
-    EVENT_WATCH,    // torpord's loop missed its beat; with the instance
-    EVENT_DELAY,    // restart, the second signal to a stuck torpord, the end of a shutdown
+    EVENT_SOCKET,   // with torpord's instance, so that a late event of the last one is not taken for the next one's
+    EVENT_WATCH,    // torpord's loop missed its deadline; with the instance
+    EVENT_DELAY,    // restart of torpord, second signal to a stuck torpord, end of a shutdown
     EVENT_MANAGER,  // WATCHDOG=1 is due
     EVENT_MANAGER_RETRY,
-    EVENT_EXEC,     // the pipe of a launch, with the slot's index
-    EVENT_ADOPTED,  // an adopted process has ended, or was reaped by its parent; with the slot's index
+    EVENT_EXEC,     // the pipe of a launch; with the slot's index
+    EVENT_ADOPTED,  // an adopted process has ended or was reaped by its parent; with the slot's index
     EVENT_ADOPT_PATIENCE,
 };
 
 extern int keeper_epoll;
 extern char **keeper_environment;
-// A format may begin with the priority of sd-daemon(3); without one it is a warning, "<4>".
+// A format may start with a priority of sd-daemon(3), such as "<6>"; the default is "<4>", warning.
 void keeper_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool keeper_watch_descriptor(int fd, uint32_t events, enum keeper_event event, uint32_t index);
 void keeper_close_watched(int fd);
 uint64_t keeper_now_milliseconds(void);
 void keeper_take_milliseconds(const char *variable, uint32_t *value);
-void keeper_note_ignored(void);  // what came ignored from whoever started us
+void keeper_note_ignored(void);  // signals that were ignored when the keeper started
 void keeper_reset_signals(void);
-// Tables that no child needs between fork and exec: copying them is most of what a fork costs.
+// Tables that a child does not need before exec: copying them is most of a fork's cost.
 #define KEEPER_TABLE __attribute__((aligned(4096)))
 void keeper_keep_from_children(void *table, size_t size);
 extern uint64_t keeper_nofile_soft;

@@ -14,8 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Between fork and exec: system calls only, each step a stage. What needs the keeper's rights (cgroup, limits,
-// priority) comes before the user is changed; the directory after, since it may be readable by that user only.
+// Between fork and exec: system calls only; each step is a stage. Steps that need the keeper's rights (cgroup,
+// limits, priority) come before the change of user; chdir comes after it, since only that user may have access.
 
 struct report {
     uint32_t stage;
@@ -45,7 +45,7 @@ static size_t decimal(char *to, uint64_t value, bool negative)
     return used;
 }
 
-// The environment has room for ten digits after the "="; they were sent for this.
+// torpord has reserved ten digits after the "=".
 static void write_pid(char **environment, const char *prefix)
 {
     size_t length = strlen(prefix);
@@ -64,7 +64,7 @@ static int write_file(int directory, const char *path, const char *text, size_t 
     return error;
 }
 
-// Out of the way of the targets, which end below `above`.
+// Moves a descriptor above the target numbers, which end below `above`.
 static int move_up(int *fd, int above)
 {
     int moved = fcntl(*fd, F_DUPFD_CLOEXEC, above);
@@ -74,8 +74,8 @@ static int move_up(int *fd, int above)
     return 0;
 }
 
-// Standard descriptors to 0…2, passed ones to 3…, the report's pipe and the cgroup's directory above them; everything
-// else is closed. Before anything that may wait: others' pipes must not stay open in here.
+// Places the standard descriptors at 0…2, passed ones from 3 on, then the report pipe and the cgroup's directory, and
+// closes all others. It precedes anything that may block, so that no copies of other launches' pipes stay open here.
 static int place_descriptors(struct keeper_plan *plan, int *report, int *cgroup)
 {
     int count = 3 + (int)plan->head->passed_count;
@@ -101,7 +101,8 @@ static int place_descriptors(struct keeper_plan *plan, int *report, int *cgroup)
     *report = count;
     if (*cgroup >= 0)
         *cgroup = count + 1;
-    // Without close_range (before Linux 5.9) close-on-exec, which all of the keeper's have, does the same.
+    // Without close_range (before Linux 5.9), close-on-exec has the same effect, as all of the keeper's descriptors
+    // have it.
     syscall(SYS_close_range, (unsigned)count + (*cgroup >= 0 ? 2 : 1), ~0u, 0);
     return 0;
 }
@@ -142,7 +143,7 @@ static void set_user(struct keeper_plan *plan, int report)
     if (!(head->flags & TORPOR_LAUNCH_USER))
         return;
     if (geteuid() != 0 && head->user == geteuid() && head->group == getegid())
-        return;  // it is us: nothing to change, and no right to set groups
+        return;  // already this user: nothing to change, and no permission for setgroups
     if (setgroups(head->group_count, (const gid_t *)plan->groups) < 0)
         fail(report, TORPOR_STAGE_GROUPS, errno);
     if (setresgid(head->group, head->group, head->group) < 0)
@@ -158,21 +159,22 @@ static void open_file(const char **path, int target, int flags, uint32_t stage, 
     bool may = true;
     int fd = is_app ? files_open(*path, flags) : files_open_trusted(*path, flags, &may);
     if (!may)
-        return;  // as the app's user, later
+        return;  // open it later, as the app's user
     int error = fd < 0 ? errno : files_place(fd, target);
     if (error != 0)
         fail(report, stage, error);
     *path = NULL;
 }
 
-// Once with the keeper's rights, for what only root can have put there, once as the app.
+// Called twice: with the keeper's rights for trusted paths, then as the app's user.
 static void open_files(struct keeper_plan *plan, bool is_app, int report)
 {
     open_file(&plan->input_file, 0, O_RDONLY, TORPOR_STAGE_INPUT, is_app, report);
     open_file(&plan->error_file, 2, O_WRONLY | O_CREAT | O_APPEND, TORPOR_STAGE_ERROR, is_app, report);
 }
 
-// Until exec nothing tells whose it is: without its keeper it goes, so that whoever comes next may launch it again.
+// Dies with the keeper: until exec, nothing shows which app this process belongs to, so the next keeper could launch
+// it twice.
 static void tie_to_keeper(pid_t keeper)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -180,7 +182,7 @@ static void tie_to_keeper(pid_t keeper)
         _exit(255);
 }
 
-// The keeper's table of descriptors becomes its own, and what it was lent is no longer needed there.
+// Unshares the descriptor table, and reports it, so that the keeper can close the lent descriptors.
 static void unshare_descriptors(int report)
 {
     struct report message = {TORPOR_STAGE_NONE, 0};
@@ -211,7 +213,7 @@ _Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *sp
     set_limits(plan, report);
     set_priority(head, report);
     set_user(plan, report);
-    tie_to_keeper(keeper);  // another user's process has lost it
+    tie_to_keeper(keeper);  // changing the user has reset PR_SET_PDEATHSIG
     if (head->flags & TORPOR_LAUNCH_UMASK)
         umask(head->umask & 0777);
     if ((head->flags & TORPOR_LAUNCH_DIRECTORY) && chdir(plan->directory) < 0)

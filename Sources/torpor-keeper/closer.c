@@ -11,21 +11,22 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-// Whoever is the last to close what an app has stored may wait for it: a TCP socket that lingers, a file that was the last
-// of a file system of the app's, and a Unix socket that has such things under way. So neither the keeper nor the service
-// manager is the last. A process is forked, which has a copy of all that is let go of in a turn of the loop; it closes
-// when the keeper has closed, and the manager has done what it was told of them: the gate, a pipe, is closed then. A
-// manager closes the descriptor of a message that it stores none of (BARRIER=1 of sd_notify(3)), once it has come to it.
+// The last close of a descriptor that an app has stored may block: a lingering TCP socket, a file that keeps an
+// unmounted filesystem of the app's alive, or a Unix socket with such descriptors in its queue. So neither the keeper
+// nor the service manager may close it last. A forked child gets a copy of all descriptors released in a turn of the
+// loop. It closes them after the keeper has closed its own and the manager has handled its messages; then the keeper
+// closes the gate, a pipe. A manager that stores none of a message's descriptors closes the message's pipe (BARRIER=1
+// of sd_notify(3)) when it has read that far.
 
-enum { CLOSERS = 64, OFTEN = 5000 };  // at a time; microseconds
+enum { CLOSERS = 64, OFTEN = 5000 };  // maximum at a time; microseconds
 
 static KEEPER_TABLE int graves[TORPOR_KEEPER_HELD_COUNT];
 static uint32_t grave_count;
 
 static struct closer {
     pid_t pid;        // 0: free
-    int gate;         // the end that is to be closed; -1: it was
-    uint32_t ticket;  // of what the manager is to be told before
+    int gate;         // the end to close; -1: closed
+    uint32_t ticket;  // the messages that the manager must get first
 } closers[CLOSERS];
 
 void closer_take(int fd)
@@ -36,7 +37,7 @@ void closer_take(int fd)
         close(fd);
 }
 
-// A TCP socket lingers as long as its maker said; a signal ends that.
+// A TCP socket lingers as long as its creator set; a signal interrupts that.
 static void close_graves(bool promptly)
 {
     struct itimerval often = {{0, OFTEN}, {0, OFTEN}}, never = {{0, 0}, {0, 0}};
@@ -60,7 +61,7 @@ static _Noreturn void run(int gate)
     char none;
     prctl(PR_SET_NAME, "torpor-closer");
     setsid();
-    // Of all else it must not be the last, whatever becomes of it here.
+    // Close everything else, so that this process, if it hangs, is the last owner of nothing else.
     qsort(graves, grave_count, sizeof *graves, by_value);
     unsigned next = 0;
     bool is_past_gate = false;
@@ -91,8 +92,8 @@ static void start(void)
     while (closer < closers + CLOSERS && closer->pid != 0)
         closer++;
     if (closer == closers + CLOSERS)
-        return;  // when one of them has ended
-    // Without a process for it they are closed here: kept, they would be what there are too many of.
+        return;  // retried when one of them has ended
+    // If no process can be created, close them here: kept descriptors would use up the limit that prevents it.
     if (pipe2(gate, O_CLOEXEC) < 0) {
         close_graves(true);
         return;
@@ -144,5 +145,5 @@ void closer_leave(void)
 {
     if (grave_count > 0)
         start();
-    close_graves(true);  // what no process could be had for
+    close_graves(true);  // those that no process could be created for
 }

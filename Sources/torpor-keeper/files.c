@@ -12,21 +12,21 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-// Files that a launch names. The child opens them itself: what hangs there holds up nobody else, and nobody here ever
-// closes them.
+// Files that a launch names. The child opens them itself: a hanging filesystem then blocks nothing else, and the
+// keeper never closes them.
 //
-// With whose rights? Where nobody but root and the keeper's user can have led the path anywhere, with the keeper's: such
-// files are often root's. Anywhere else as the app's user, so that whoever may write to a folder on the way, and puts a
-// link there, gets nothing by it that the app could not have had by itself.
+// If only root and the keeper's user can have created the path's components, they are opened with the keeper's
+// rights, since such files are often root's. Otherwise they are opened as the app's user: a user who can write to a
+// directory on the path, and puts a symlink there, gains nothing that the app could not do itself.
 
 #define MOST_LINKS 40
 #define OPEN_ALWAYS (O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 struct place {
-    bool is_trusted;  // only root and the keeper's user can change it, or have another in its place
+    bool is_trusted;  // only root and the keeper's user can change or replace it
     bool is_link;
     bool is_folder;
-    bool is_sticky;   // anybody may add to it, and has what is their own there
+    bool is_sticky;   // every user may add files, and owns them
 };
 
 static struct place look(int fd)
@@ -38,22 +38,22 @@ static struct place look(int fd)
     place.is_link = S_ISLNK(status.st_mode);
     place.is_folder = S_ISDIR(status.st_mode);
     place.is_sticky = place.is_folder && (status.st_mode & S_ISVTX) && (status.st_mode & (S_IWGRP | S_IWOTH));
-    // Anybody may write to a link: only its owner, or that of its folder, can have another in its place. A file of more
-    // than one name may be anybody's doing.
+    // A symlink has mode 0777, but only its owner or its folder's owner can replace it. A file with several hard
+    // links could have been linked here by any user.
     place.is_trusted = (status.st_uid == 0 || status.st_uid == geteuid())
                        && (place.is_link || place.is_sticky || !(status.st_mode & (S_IWGRP | S_IWOTH)))
                        && (S_ISDIR(status.st_mode) || status.st_nlink == 1);
     return place;
 }
 
-// The links of procfs are no paths, and of FUSE whoever has mounted it says whose what is.
+// Links of procfs are not paths, and on FUSE the mounting user decides who owns what.
 static bool has_paths(int folder)
 {
     struct statfs status;
     return fstatfs(folder, &status) == 0 && status.f_type != PROC_SUPER_MAGIC && status.f_type != FUSE_SUPER_MAGIC;
 }
 
-// What stands behind a link's name comes after what the link stands for.
+// Prepends a symlink's target to the rest of the path.
 static bool follow(int link, char *rest, size_t room, char **next)
 {
     char target[PATH_MAX];
@@ -67,8 +67,8 @@ static bool follow(int link, char *rest, size_t room, char **next)
     return true;
 }
 
-// The folder that a path leads to and the name in it, each step of which only root and the keeper's user can have made;
-// -1 where that is not so. Between a look at a folder and the next step from it nothing can change: it is open.
+// The last folder of a path and the name in it, if only root and the keeper's user can have created each component;
+// else -1. Each folder stays open between its check and the next step, so it cannot be replaced.
 static int trusted_folder(const char *path, char name[NAME_MAX + 1], bool *is_there)
 {
     static char rest[2 * PATH_MAX];
@@ -94,7 +94,7 @@ static int trusted_folder(const char *path, char name[NAME_MAX + 1], bool *is_th
         if (found < 0)
             return is_last && errno == ENOENT && !here.is_sticky ? folder : -1;
         there = look(found);
-        // Whoever has a file or a link of root's in a folder of their own can move it to a sticky one; a folder they cannot
+        // Users can move root's files and symlinks from their own folder into a sticky one, but not folders
         // (rename(2)).
         if (here.is_sticky && !there.is_folder)
             return -1;
@@ -104,7 +104,7 @@ static int trusted_folder(const char *path, char name[NAME_MAX + 1], bool *is_th
             close(found);
             found = rest[0] == '/' ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : folder;
         } else if (is_last) {
-            // Whoever's it is: nobody else can have put it there.
+            // Its owner does not matter: no other user can have put it there.
             return folder;
         }
         if (found != folder)
@@ -123,14 +123,14 @@ int files_open_trusted(const char *path, int flags, bool *trusted)
         *trusted = folder >= 0;
         if (folder < 0)
             return -1;
-        // What was not there is made: nobody else's may come there first.
+        // A missing file is created with O_EXCL: another user's file must not get there first.
         if (is_there || (flags & O_CREAT))
             fd = openat(folder, name, flags | (is_there ? 0 : O_EXCL) | O_NOFOLLOW | OPEN_ALWAYS, 0640);
         else
             errno = ENOENT;
         int error = errno;
         close(folder);
-        // Another app that writes to it too has made it meanwhile: looked at again.
+        // Another app that writes to it has created it at the same time: check again.
         if (fd >= 0 || error != EEXIST || tries == MOST_LINKS) {
             errno = error;
             return fd;
@@ -145,7 +145,7 @@ int files_open(const char *path, int flags)
 
 int files_place(int fd, int target)
 {
-    // Non-blocking was the open alone: of a FIFO without a writer.
+    // O_NONBLOCK was only for the open, in case of a FIFO without a writer.
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0 || dup2(fd, target) < 0)
         return errno;

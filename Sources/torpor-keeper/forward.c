@@ -6,16 +6,16 @@
 #include <string.h>
 #include <sys/wait.h>
 
-// Signals that the keeper gets are meant for torpord. One that comes while torpord is being replaced waits for the next
-// one to say SETTLED; so does a SIGTERM or SIGINT whose torpord died of something else before it had finished. With no
-// torpord at all, and none that is started at once, the keeper itself ends the apps.
+// The keeper forwards its signals to torpord. A signal that arrives while torpord is being replaced waits until the
+// next one sends SETTLED; so does a SIGTERM or SIGINT if torpord died of something else before it had finished. If
+// torpord is not running and will not be started at once, the keeper itself terminates the apps.
 //
-// Containers are ended by other signals too: by the STOPSIGNAL of the image that theirs was made from (SIGQUIT), by
-// those that LXC (SIGPWR) and managers of systemd's containers send. To torpord all of them are SIGTERM.
+// Container managers stop a container with other signals too: the STOPSIGNAL of its image (SIGQUIT), LXC's SIGPWR, or
+// those of managers for systemd containers. torpord gets all of them as SIGTERM.
 
 static uint64_t pending;      // 1 << number
-static uint64_t passed_on;    // to the torpord that lives
-static int shutdown_signal;   // not 0: every child was told to end
+static uint64_t passed_on;    // to the running torpord
+static int shutdown_signal;   // not 0: every child was told to terminate
 
 enum { SHUTDOWN_GRACE = 5000 };
 
@@ -50,7 +50,7 @@ static void signal_children(int signo)
         } else if (table_slots[slot].pid > 0
                    && (table_slots[slot].state == TORPOR_SLOT_LAUNCHING
                        || table_slots[slot].state == TORPOR_SLOT_RUNNING)) {
-            kill(-table_slots[slot].pid, signo);  // each leads a session; it is not reaped, so its number is its own
+            kill(-table_slots[slot].pid, signo);  // leads a session; not reaped, so its pid is its own
             kill(-table_slots[slot].pid, SIGCONT);
         }
 }
@@ -71,7 +71,7 @@ static void shut_down(int signo)
     forward_child_ended();
 }
 
-/// What torpord was asked and has not done, when torpords die one after the other.
+/// Carries out a stop that torpord was asked for but did not finish, if torpord keeps dying.
 bool forward_end_without_torpord(void)
 {
     if ((pending & stops) == 0)
@@ -96,7 +96,7 @@ void forward_signal(int signo)
         }
         passed_on |= UINT64_C(1) << signo;
         if (signo != SIGWINCH)
-            watch_arm();  // it wakes for all others
+            watch_arm();  // it wakes for every other signal
         kill(torpord_pid, signo);
         return;
     }
@@ -105,7 +105,7 @@ void forward_signal(int signo)
     shut_down(signo);
 }
 
-/// SETTLED: it listens now.
+/// After SETTLED torpord handles signals.
 void forward_settled(void)
 {
     for (int signo = 1; signo < 64; signo++)
@@ -116,7 +116,7 @@ void forward_settled(void)
     pending = 0;
 }
 
-/// torpord is dead: what it was asked and has not done is asked of the next one.
+/// A stop that the dead torpord did not finish is forwarded to the next one.
 void forward_torpord_ended(void)
 {
     pending |= passed_on & stops;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Reading what is held, and what the service manager kept over a restart.
+// Reading held descriptors, and those that the service manager stored during a restart.
 
 int hold_take(const char *text, uint32_t offset, int *fds, unsigned limit, uint32_t *total, unsigned *count)
 {
@@ -46,7 +46,7 @@ size_t hold_list(uint32_t *cursor, char *text, size_t size, uint32_t *count)
     return used;
 }
 
-/// As many as go into one message, from the cursor in `held` on, which is moved.
+/// As many as fit into one message, starting at the cursor in `held`, which is advanced.
 size_t hold_take_all(struct torpor_keeper_held *held, char *text, size_t size, int *fds, unsigned *fd_count)
 {
     size_t used = 0;
@@ -94,7 +94,7 @@ int hold_offered(void)
 
 struct inherited {
     int fd;
-    int32_t number;  // -1: it was not parked, the manager listens on it for us
+    int32_t number;  // -1: not parked, but a socket that the manager listens on
     char name[TORPOR_KEEPER_NAME_BYTES];
 };
 
@@ -104,7 +104,7 @@ static int by_number(const void *one, const void *other)
     return a->number != b->number ? (a->number < b->number ? -1 : 1) : a->fd - b->fd;
 }
 
-// What was parked has its place in the order of its name behind it: "name#0".
+// A parked descriptor's name ends with its index: "name#0".
 static void take_number(struct inherited *one)
 {
     char *mark = strrchr(one->name, '#'), *end;

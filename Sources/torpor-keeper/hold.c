@@ -7,23 +7,23 @@
 #include <string.h>
 #include <unistd.h>
 
-// Names in a hash of static entries; the descriptors of a name form a list in the order in which they came. Where there
-// is a service manager it is given a copy of everything: a name that is let go of stays until the manager was told.
+// Names are in a hash table of static entries; the descriptors of a name form a list in order of arrival. A service
+// manager gets a copy of everything, so a released name is kept until the manager was notified.
 
 KEEPER_TABLE struct hold_name hold_names[TORPOR_KEEPER_NAME_COUNT];
 KEEPER_TABLE struct hold_entry hold_entries[TORPOR_KEEPER_HELD_COUNT];
 uint32_t hold_names_used;
 
-// Most names are short; a page of these is touched only when there are that many long ones.
+// Most names are short: pages of this table are touched only if there are many long names.
 static KEEPER_TABLE union long_text {
     char text[TORPOR_KEEPER_NAME_BYTES];
-    uint32_t next;  // of the freed ones
+    uint32_t next;  // in the free list
 } long_texts[TORPOR_KEEPER_NAME_COUNT];
 static uint32_t long_texts_used, long_texts_free;
 
 static KEEPER_TABLE uint32_t buckets[8192];
 static uint32_t entries_used;
-static uint32_t names_free, entries_free;  // lists of freed ones
+static uint32_t names_free, entries_free;  // free lists
 
 void hold_setup(void)
 {
@@ -54,7 +54,7 @@ struct hold_name *hold_find(const char *text)
     return NULL;
 }
 
-// There is one for each name.
+// There is one per name, so it cannot run out.
 static char *take_long_text(void)
 {
     uint32_t link = long_texts_free;
@@ -87,9 +87,9 @@ struct hold_name *hold_name_for(const char *text)
     else
         return NULL;
     name = &hold_names[link - 1];
-    bool queued = name->queued;  // an entry of the queue with nothing to tell is passed over
+    bool queued = name->queued;  // the queue skips entries without work
     memset(name, 0, sizeof *name);
-    size_t size = strlen(text) + 1;  // was checked
+    size_t size = strlen(text) + 1;  // its length was checked
     name->text = size <= sizeof name->brief ? name->brief : take_long_text();
     memcpy(name->text, text, size);
     name->used = true;
@@ -125,7 +125,7 @@ static uint32_t room(void)
     return freed + (TORPOR_KEEPER_HELD_COUNT - entries_used);
 }
 
-// Lets go of what is held under the name; what the manager has of it is to be removed.
+// Releases the descriptors of a name; the manager will be told to remove its copies.
 static void empty(struct hold_name *name)
 {
     bool is_foreign = hold_is_foreign(name->text);

@@ -8,10 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
-// The first process of a container. What the keeper does anywhere is most of what it takes: it reaps whoever comes to
-// it, and has its signals blocked and reads them, so that it misses no default actions, which the kernel does not give
-// to a first process. What is left is the end: with the first process the kernel kills all others. Those that no app
-// answers for (daemons that left their session, whatever somebody runs by the container's manager) are told before.
+// The first process of a container (PID 1). Most of its duties the keeper always fulfils: it reaps every process that
+// is reparented to it, and reads its signals, so it does not rely on default actions, which PID 1 does not have. What
+// remains is the end: when PID 1 ends, the kernel kills all other processes. So those that belong to no app (daemons
+// in their own session, processes started through the container manager) are asked to terminate first.
 
 enum { STRAYS_GRACE = 2000, LOOK_AGAIN = 20 };
 
@@ -28,13 +28,13 @@ static void end_strays(void)
         return;
     kill(-1, SIGTERM);
     kill(-1, SIGCONT);
-    // All of these are blocked. Who asks again to stop does not want to wait.
+    // All of these are blocked. A second request to stop ends the wait.
     sigset_t wanted;
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGCHLD);
     sigaddset(&wanted, SIGTERM);
     sigaddset(&wanted, SIGINT);
-    // Some have their parent outside, and nothing tells of their end.
+    // Processes whose parent is outside the container end without a SIGCHLD, so look repeatedly.
     const struct timespec pause = {0, LOOK_AGAIN * 1000000L};
     uint64_t end = keeper_now_milliseconds() + STRAYS_GRACE;
     while (!is_alone() && keeper_now_milliseconds() < end) {

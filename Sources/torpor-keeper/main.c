@@ -29,7 +29,7 @@ static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGQU
 
 static void interrupt(int signo) { (void)signo; }
 
-// Blocked and read from a descriptor: as PID 1, which has no default actions, this works as anywhere else.
+// Signals are blocked and read from a descriptor, which works the same as PID 1, where default actions do not apply.
 static bool take_signals(void)
 {
     sigset_t wanted;
@@ -46,14 +46,14 @@ static bool take_signals(void)
     sigaction(SIGTTOU, &action, NULL);  // writing to the terminal from the background must not stop the keeper
     action.sa_handler = SIG_DFL;
     for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
-        sigaction(forwarded[i], &action, NULL);  // a blocked signal that is ignored would be dropped
+        sigaction(forwarded[i], &action, NULL);  // a blocked signal that is ignored would be lost
     sigaction(FORWARD_HALT, &action, NULL);
     sigaction(FORWARD_POWER_OFF, &action, NULL);
     action.sa_flags = SA_NOCLDSTOP;
     sigaction(SIGCHLD, &action, NULL);
     action.sa_flags = 0;
     action.sa_handler = interrupt;
-    sigaction(SIGALRM, &action, NULL);  // it ends a wait of the kernel's, no more
+    sigaction(SIGALRM, &action, NULL);  // it only interrupts blocking system calls
     keeper_note_ignored();
     if (sigprocmask(SIG_SETMASK, &wanted, NULL) < 0)
         return false;
@@ -88,7 +88,7 @@ static void raise_descriptor_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// The table of descriptors grows by itself, but while a child shares it each time waits for all processors.
+// Enlarges the descriptor table in advance: while a child shares it, each growth waits for all processors.
 static void reserve_descriptors(void)
 {
     struct rlimit limit;
@@ -148,7 +148,8 @@ static void open_standard_descriptors(void)
         close(fd);
 }
 
-/// Does nothing, so that the scope of the apps has a process (Sources/Supervisor/Session/AppsScope.swift). It holds nothing either.
+/// Does nothing: it only keeps the apps' scope alive (Sources/Supervisor/Session/AppsScope.swift), and holds no
+/// resources.
 static int placeholder(void)
 {
     prctl(PR_SET_NAME, "torpor-scope");

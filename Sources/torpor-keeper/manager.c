@@ -13,8 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-// Only the keeper speaks to the service manager: with NotifyAccess=main a child's READY=1 would be ignored, and it is
-// the keeper that the manager's watchdog would abort.
+// Only the keeper talks to the service manager: with NotifyAccess=main a child's READY=1 would be ignored, and the
+// manager's watchdog would abort the keeper.
 
 bool manager_present;
 
@@ -23,9 +23,9 @@ static socklen_t address_size;
 static int manager_fd = -1;
 static int watchdog_fd = -1;
 
-// What could not be said at once, since the manager's socket was full. Parking has no texts here (park.c).
+// Messages that wait since the manager's socket was full. Parking needs none (park.c).
 enum { TEXTS = 16 };
-enum { PAUSE_FIRST = 1, PAUSE_LAST = 500 };  // milliseconds until it is tried again
+enum { PAUSE_FIRST = 1, PAUSE_LAST = 500 };  // milliseconds between retries
 
 static struct text {
     size_t size;
@@ -112,7 +112,7 @@ bool manager_send(const char *text, size_t size, int fd)
             if (!is_deaf)
                 keeper_log("cannot notify the service manager: %s", strerror(errno));
             is_deaf = true;
-            return true;  // it will not be better the next time
+            return true;  // a retry would not help
         }
     }
 }
@@ -159,7 +159,7 @@ void manager_retry(void)
 {
     uint64_t count;
     if (read(retry_fd, &count, sizeof count) == sizeof count)
-        retry_armed = false;  // the end of this turn of the loop does the rest
+        retry_armed = false;  // the end of this turn of the loop retries
 }
 
 void manager_watchdog(void)
@@ -168,7 +168,7 @@ void manager_watchdog(void)
     if (read(watchdog_fd, &count, sizeof count) != sizeof count)
         return;
     manager_tell("WATCHDOG=1", 10);
-    watch_look();  // not more often than the keeper wakes anyway
+    watch_look();  // here, so that it causes no extra wake-up
 }
 
 uint32_t manager_text_count(void)

@@ -13,8 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// The keeper is a subreaper: what an app's process leaves behind comes here too. A zombie has no environment any more,
-// so an orphan is attributed by its session, which every app leads; its cgroup is noted for torpord to know more.
+// The keeper is a subreaper, so descendants that an app leaves behind are reparented to it. A zombie has no
+// environment any more, so an orphan is attributed by its session, which every app leads; its cgroup is recorded to
+// help torpord.
 
 static ssize_t read_proc(pid_t pid, const char *file, char *text, size_t size)
 {
@@ -128,7 +129,7 @@ static void note_exit(uint32_t slot, const siginfo_t *info)
     }
 }
 
-// Asks for one that has ended and takes in how; false: there is none.
+// Reaps one process that has ended and records its status; false: there is none.
 static bool reap(idtype_t kind, pid_t pid)
 {
     siginfo_t info;
@@ -154,9 +155,9 @@ static bool reap(idtype_t kind, pid_t pid)
     return true;
 }
 
-// Looking for whoever has ended passes by every child that lives: 12 us with a thousand, 0.2 ms with five thousand. So
-// the one that a SIGCHLD names is taken first, and the others, whose signals may have become one with it, are looked
-// for after torpord was told, with many children not more often than every few milliseconds.
+// waitid(P_ALL) visits every living child: 12 us with a thousand, 0.2 ms with five thousand. So the one that SIGCHLD
+// names is reaped first. The others, whose signals may have been coalesced, are reaped after torpord was notified,
+// and with many children at most every few milliseconds.
 enum { FEW_CHILDREN = 256, LOOK_EVERY_MILLISECONDS = 10 };
 
 static bool look_is_due;

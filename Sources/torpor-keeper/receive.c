@@ -13,16 +13,16 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-// `torpor-keeper --receive`: opens what apps send to be stored, for torpord, which started it. A file can make whoever
-// closes it wait for its maker, and SIGKILL does not help (the FLUSH of FUSE): so what is not known to be harmless never
-// gets into torpord or the keeper, and is closed here, where nobody waits for it.
+// `torpor-keeper --receive`: receives descriptors that apps want to store, on behalf of torpord, which started it.
+// Closing a file can block on whoever provides it, even against SIGKILL (FLUSH of FUSE). So descriptors not known to
+// be harmless never reach torpord or the keeper; this process closes them, and no other process waits for it.
 
 enum {
     DATAGRAMS = 3,  // the app's socket
-    REQUESTS = 4,   // a sequenced socket; each message asks for the descriptors of the datagram that is next
+    REQUESTS = 4,   // a SOCK_SEQPACKET socket; each message requests the next datagram's descriptors
 };
 
-// File systems whose files close without asking anybody: those of disks, and of memory.
+// Filesystems that close a file without asking another process: those on disks and in memory.
 static bool is_local(long type)
 {
     static const unsigned local[] = {
@@ -44,7 +44,7 @@ static bool is_local(long type)
     return false;
 }
 
-// Sockets that close at once, but for the time to linger, which a signal ends.
+// Sockets whose close blocks for SO_LINGER at most, which a signal interrupts.
 static bool is_known_socket(int fd)
 {
     static const int known[] = {AF_UNIX,   AF_INET, AF_INET6, AF_NETLINK,
@@ -61,7 +61,7 @@ static bool is_known_socket(int fd)
 
 static bool is_harmless(int fd)
 {
-    // What has no place in any file system: the kernel's own name for it does not begin with a slash.
+    // Objects outside any filesystem: the name in /proc/self/fd does not start with a slash.
     static const char *const kinds[] = {
         "pipe:[", "pidfd:[", "mnt:[", "net:[", "pid:[", "user:[", "uts:[", "ipc:[", "time:[", "cgroup:[",
         "anon_inode:[eventfd]", "anon_inode:[timerfd]", "anon_inode:[signalfd]", "anon_inode:[eventpoll]",
@@ -79,8 +79,8 @@ static bool is_harmless(int fd)
         if (strncmp(name, kinds[i], strlen(kinds[i])) == 0)
             return true;
     if (fcntl(fd, F_GET_SEALS) >= 0)
-        return true;  // memory
-    // FUSE asks its maker this, and may wait for the answer: here nobody waits.
+        return true;  // a memfd
+    // FUSE forwards statfs to its server and may block; in this process that is acceptable.
     struct statfs status;
     return fstatfs(fd, &status) == 0 && is_local((long)status.f_type);
 }
@@ -95,7 +95,7 @@ static void close_opened(void)
     opened_count = 0;
 }
 
-/// Opens those of the next datagram, which stays where it is.
+/// Receives the next datagram's descriptors, but leaves it in the queue (MSG_PEEK).
 static void open_next(struct torpor_keeper_received *answer)
 {
     union {
@@ -148,7 +148,7 @@ static bool answer_next(void)
         memcpy(CMSG_DATA(head), good, count * sizeof(int));
     }
     bool sent = sendmsg(REQUESTS, &message, MSG_NOSIGNAL) >= 0;
-    // Only now: this may take for ever.
+    // After the answer, since this may block forever.
     close_opened();
     return sent;
 }

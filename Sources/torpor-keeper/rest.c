@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-// A start runs through most of the program; waiting needs little of it. What is used again is mapped again from the page
-// cache. What is left stays in memory: when memory is short, apps are still launched, reaped and ended. Children inherit
-// none of that (mlockall(2)), and what the tables have room for takes no memory until it is touched.
+// A start touches most of the program, waiting only little of it. Dropped pages page in again from the page cache
+// when used. The rest is locked, so that apps can be launched, reaped and terminated even when memory is short.
+// Children do not inherit the locks (mlockall(2)), and unused table entries take no memory until they are touched.
 
 static int release(struct dl_phdr_info *object, size_t size, void *context)
 {
@@ -35,7 +35,8 @@ static void lock(void)
     struct rlimit limit, none;
     if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
         return;
-    // With a bound, mappings beyond it would be refused; with one of nothing, only those may who have none.
+    // With a limit, mappings beyond it would fail. With a limit of 0, mlockall succeeds only if no limit applies to
+    // the process.
     none = limit;
     none.rlim_cur = 0;
     if (limit.rlim_cur != RLIM_INFINITY && setrlimit(RLIMIT_MEMLOCK, &none) < 0)

@@ -15,14 +15,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// The keeper replaces itself: same process, same children, same descriptors, another program. Its own half of what it
-// knows goes into a memfd (torpor_keeper_resume.h); the slots lie in one already. Signals stay blocked, and so pending,
-// over exec; SIGCHLD may be dropped, so everything that ended is reaped right after the start.
+// The keeper replaces its program: process, children and descriptors stay. Its private state goes into a memfd
+// (torpor_keeper_resume.h); the slots are in one already. Signals stay blocked, and so pending, across exec; SIGCHLD
+// may be lost, so the new program first reaps everything that has ended.
 
 static char program[PATH_MAX];
 
-// What the keeper was started with beside standard input, output and error is nothing to it, but its starter may take
-// their end for the keeper's.
+// Other descriptors that the keeper inherited are kept open: whoever started it may take their end-of-file for its
+// exit.
 static int inherited[TORPOR_KEEPER_RESUME_INHERITED];
 
 void resume_remember_inherited(void)
@@ -37,7 +37,7 @@ void resume_remember_inherited(void)
 
 bool resume_remember_program(void)
 {
-    // The file may have been replaced since: the new one is at the path.
+    // The file may have been replaced: use the new one at the path.
     static const char deleted[] = " (deleted)";
     ssize_t size = readlink("/proc/self/exe", program, sizeof program - 1);
     if (size <= 0)
@@ -187,7 +187,7 @@ static void set_passing_name(struct hold_name *name)
         set_passing(hold_entries[link - 1].fd);
 }
 
-// What stays open over exec; or not, when the exec has failed.
+// Makes the state's descriptors survive exec, or undoes that when exec has failed.
 static void pass(int state_fd, bool on)
 {
     struct torpor_keeper_resume state;

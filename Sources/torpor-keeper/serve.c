@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// Nothing that torpord sends may hurt the keeper: sizes and counts are checked, what is not understood is refused.
+// No message from torpord may harm the keeper: sizes and counts are checked, and unknown messages are refused.
 
 enum { MESSAGES_A_TURN = 64 };
 
@@ -28,7 +28,7 @@ static unsigned received_count;
 
 static void close_received(void)
 {
-    // Refused: whose they are, nobody can tell here.
+    // The message was refused, so the owner of its descriptors is unknown; those sent to be held may be an app's.
     bool is_foreign = received.header.type == TORPOR_KEEPER_HOLD;
     for (unsigned i = 0; i < received_count; i++)
         if (is_foreign)
@@ -38,7 +38,7 @@ static void close_received(void)
     received_count = 0;
 }
 
-// The name at `offset`: it ends the message, is not empty and has only the one NUL.
+// The name at `offset`, if it fills the rest of the message, is not empty and ends with its only NUL.
 static const char *name_at(size_t offset, size_t size)
 {
     if (size <= offset + 1 || size - offset > TORPOR_KEEPER_NAME_BYTES)
@@ -99,7 +99,7 @@ static void serve_hold(size_t size, bool truncated)
         error = hold_add(name, received_fds, received_count, received.number.value & TORPOR_HOLD_REPLACE);
     }
     if (error == 0)
-        received_count = 0;  // they are the table's now
+        received_count = 0;  // the table owns them now
     if (error == 0 && (received.number.value & TORPOR_HOLD_QUIET))
         return;
     wire_answer_number(TORPOR_KEEPER_DONE, received.header.id, (uint32_t)error);
@@ -234,7 +234,7 @@ static void serve_message(size_t size, bool truncated)
     }
 }
 
-// False: nothing more to read.
+// Returns false if there is nothing more to read.
 static bool read_message(void)
 {
     union {
@@ -249,7 +249,7 @@ static bool read_message(void)
         size = recvmsg(torpord_socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     while (size < 0 && errno == EINTR);
     if (size < 0 || (size == 0 && message.msg_controllen == 0))
-        return false;  // an empty datagram reads like an end; torpord sends none
+        return false;  // an empty datagram looks like the end; torpord sends none
     received_count = 0;
     for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head != NULL; head = CMSG_NXTHDR(&message, head)) {
         if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
@@ -273,7 +273,7 @@ void serve_socket(uint32_t events)
     for (int i = 0; i < MESSAGES_A_TURN && wire_can_answer(); i++)
         if (!read_message()) {
             if (events & (EPOLLHUP | EPOLLERR)) {
-                // torpord closed its end: its exit says the rest. Asked again, epoll would report it for ever.
+                // torpord closed its end; its exit will follow. Unwatch the socket, or epoll would report it forever.
                 struct epoll_event none = {.events = 0};
                 epoll_ctl(keeper_epoll, EPOLL_CTL_DEL, torpord_socket, &none);
             }

@@ -12,20 +12,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// How a child comes to be. A fork copies every descriptor and the child closes them again: with thousands held that is
-// most of what a launch costs. So what is held lies above SPAWN_LOW, the child begins with the keeper's own table and
-// makes itself one of what lies below. What it is lent stays open here until it has said so.
+// A fork copies every descriptor and the child closes them again: with thousands held, that is most of a launch's
+// cost. So held descriptors are numbered above SPAWN_LOW; the child starts with the keeper's own table and then
+// copies only the part below. Descriptors lent to it stay open here until it reports that.
 //
-// The child is born in its cgroup: writing to cgroup.procs instead makes every fork and exec of the machine wait.
+// The child is created in its cgroup: a write to cgroup.procs makes every fork and exec of the machine wait.
 
-static bool cannot_clone;  // clone3 is missing or forbidden here
-static bool cannot_share;  // the child could not make itself a table of its own (before Linux 5.9)
+static bool cannot_clone;  // clone3 is missing or forbidden
+static bool cannot_share;  // the child could not copy the table (before Linux 5.9)
 
 void spawn_setup(void)
 {
-    // What older kernels would have.
+    // Tests simulate older kernels.
     cannot_clone = getenv("TORPOR_KEEPER_TEST_FORK") != NULL;
-    // Beyond the highest number there is nothing to close, and the table is nobody else's: this only asks.
+    // An empty range closes nothing, and the table is not shared here, so this only tests support.
     cannot_share = getenv("TORPOR_KEEPER_TEST_NO_UNSHARE") != NULL
                    || syscall(SYS_close_range, ~0u, ~0u, CLOSE_RANGE_UNSHARE) < 0;
 }
@@ -36,7 +36,7 @@ int spawn_raise(int fd)
         return fd;
     int raised = fcntl(fd, F_DUPFD_CLOEXEC, SPAWN_LOW);
     if (raised < 0)
-        return fd;  // it costs time, no more
+        return fd;  // merely slower
     close(fd);
     return raised;
 }
@@ -68,13 +68,13 @@ pid_t spawn_child(struct keeper_spawn *spawn, const int *fds, unsigned count)
     pid_t pid;
     spawn->pidfd = -1;
     if (!cannot_clone) {
-        // What the child must know is set before: it has a copy.
+        // Set before the clone, since the child gets a copy.
         spawn->shares = !cannot_share && is_low(spawn->report, fds, count);
         uint64_t files = spawn->shares ? CLONE_FILES : 0;
         spawn->in_cgroup = spawn->cgroup >= 0;
         if (spawn->in_cgroup && (pid = clone_child(files | CLONE_INTO_CGROUP, spawn->cgroup, &spawn->pidfd)) >= 0)
             return pid;
-        spawn->in_cgroup = false;  // it tries by itself, and tells what is wrong
+        spawn->in_cgroup = false;  // the child then tries it itself, and reports the error
         if ((pid = clone_child(files, -1, &spawn->pidfd)) >= 0)
             return pid;
         cannot_clone = errno == ENOSYS || errno == EPERM || errno == EINVAL;

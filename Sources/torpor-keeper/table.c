@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// The slots lie in a memfd: whoever finds it can still read how an app ended when the keeper is lost. It is sealed
-// against everybody else's writes, and only pages that were used cost memory.
+// The slots are in a memfd: if the keeper is lost, its finder can still read how an app ended. It is sealed against
+// writes by other processes, and only touched pages take memory.
 
 struct torpor_keeper_table *table;
 struct torpor_keeper_slot *table_slots;
@@ -74,7 +74,7 @@ int table_take_slot(void)
     else
         return -1;
     uint32_t generation = table_slots[slot].generation + 1;
-    bool queued = processes[slot].queued;  // an entry of the queue with nothing to tell is passed over
+    bool queued = processes[slot].queued;  // the queue skips entries without work
     memset(&table_slots[slot], 0, sizeof *table_slots);
     table_slots[slot].generation = generation;
     table_slots[slot].sequence = ++table->launches;
@@ -82,7 +82,7 @@ int table_take_slot(void)
     return (int)slot;
 }
 
-/// The record stays readable until the slot is used again: orphans that come later are attributed by it.
+/// The record stays readable until the slot is reused, since later orphans are attributed by it.
 void table_free_slot(uint32_t slot)
 {
     table_slots[slot].state = TORPOR_SLOT_FREE;
@@ -124,7 +124,7 @@ int table_find_pid(pid_t pid)
     return -1;
 }
 
-/// While a session has a member its number is given to no other process: the latest launch with that pid is the one.
+/// A session's id is not reused while the session has members, so the latest launch with that pid is the right one.
 int table_find_session(pid_t session)
 {
     int found = -1;
@@ -135,7 +135,7 @@ int table_find_session(pid_t session)
     return found;
 }
 
-/// What an earlier program of this process knew; the slot's record is there already.
+/// Restores the private part of a slot from the previous program; the slot itself is already there.
 void table_restore_slot(uint32_t slot, const struct torpor_keeper_resume_process *from)
 {
     struct keeper_process *process = &processes[slot];

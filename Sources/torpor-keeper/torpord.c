@@ -14,13 +14,13 @@
 #include <unistd.h>
 #include <fcntl.h>
 
-// torpord may die or be replaced at any instant. What its end means:
-//   it said BYE                             the end was meant: the keeper exits with the status that it said
-//   no torpord has ever said HELLO          it could not start (configuration): the keeper exits with its status
-//   it said HANDOVER, after SETTLED         the next one is started at once; the keeper executes itself before, if asked
-//   else                                    it is started again: at once, then after 100 ms, doubling up to 10 s
-// One that ends before it said SETTLED, while another program worked before, has failed: that other one is started
-// again (image.c), also when it said BYE without being asked to stop.
+// torpord may die or be replaced at any time. What its end means:
+//   it sent BYE                             intended: the keeper exits with the status that it sent
+//   no torpord has ever sent HELLO          it could not start (configuration): the keeper exits with its status
+//   it sent HANDOVER, after SETTLED         if asked, the keeper executes itself; the next torpord is started at once
+//   otherwise                               it is restarted: at once, then after 100 ms, doubling up to 10 s
+// If it ends before SETTLED, and another program worked before, it has failed: then that other one is started again
+// (image.c), even if this one sent BYE without having been asked to stop.
 
 enum { ENVIRONMENT_LIMIT = 4096, SOCKET_BUFFER = 1 << 20 };
 enum { DELAY_FIRST = 100, STABLE_AFTER = 10000, ABORT_GRACE = 2000 };
@@ -108,7 +108,7 @@ void torpord_start(void)
         goto failed;
     for (int i = 0; i < 2; i++) {
         setsockopt(pair[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-        setsockopt(pair[i], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size);  // beyond wmem_max, where allowed
+        setsockopt(pair[i], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size);  // beyond wmem_max, if permitted
         setsockopt(pair[i], SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
     }
     if (!watch_start())
@@ -177,13 +177,13 @@ void torpord_said_settled(void)
 void torpord_said_handover(bool keeper_too)
 {
     if (!settled)
-        return;  // else one that hands over as soon as it starts would never be damped
+        return;  // else one that hands over at each start would be restarted without delay
     handing_over = true;
     replacing_keeper = keeper_too;
 }
 
-/// A signal would end one that does not listen yet. Before its HELLO it has done nothing, and may hang in reading its
-/// configuration: it can be stopped then.
+/// A signal would kill a torpord that does not handle it yet. But before the first HELLO it has done nothing, and may
+/// hang reading its configuration: then it may be stopped.
 bool torpord_takes_signals(int signo)
 {
     return !handing_over && (settled || (!greeted_ever && (signo == SIGTERM || signo == SIGINT)));
@@ -227,14 +227,14 @@ void torpord_delay_fired(void)
     }
 }
 
-// Its helpers end with it, and its launches have nobody any more who waits for an answer.
+// Kills its helpers, and forgets which launches an answer is expected for.
 static void disown(void)
 {
     for (uint32_t slot = 0; slot < table_used; slot++) {
         struct torpor_keeper_slot *record = &table_slots[slot];
         table_processes[slot].launch_id = 0;
         if (record->state == TORPOR_SLOT_FAILED && table_processes[slot].reaped)
-            record->state = TORPOR_SLOT_EXITED;  // its torpord was not told: the next one is
+            record->state = TORPOR_SLOT_EXITED;  // the dead torpord was not notified: the next one is
         if (!(record->flags & TORPOR_LAUNCH_HELPER) || record->state == TORPOR_SLOT_FREE)
             continue;
         if (record->state == TORPOR_SLOT_EXITED) {
@@ -243,14 +243,14 @@ static void disown(void)
         }
         table_processes[slot].abandoned = true;
         kill(-record->pid, SIGKILL);
-        kill(record->pid, SIGKILL);  // it may not have made its session yet
+        kill(record->pid, SIGKILL);  // it may not have called setsid() yet
     }
 }
 
 void torpord_ended(int code, int status)
 {
     torpord_pid = 0;
-    serve_rest();  // a BYE, or descriptors to be held, may still wait in the socket
+    serve_rest();  // a BYE, or descriptors to hold, may still be in the socket
     close_instance();
     torpord_set_delay(0);
     disown();
@@ -271,7 +271,7 @@ void torpord_ended(int code, int status)
         next_delay = 0;
         image_try_again();
         if (replacing_keeper)
-            resume_execute();  // comes back only when it failed
+            resume_execute();  // returns only if it failed
         torpord_start();
         return;
     }

@@ -10,8 +10,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-// The watch over torpord's loop: a timer that both have. torpord arms it when its loop begins to work and disarms it
-// before it sleeps; the keeper arms it when it wakes torpord by a message.
+// Watchdog of torpord's event loop: a timerfd shared with torpord. torpord arms it when its loop starts to work and
+// disarms it before it sleeps; the keeper arms it when it wakes torpord by a message.
 
 uint32_t watch_milliseconds = 10000;
 int watch_fd = -1;
@@ -26,7 +26,7 @@ void watch_stop(void)
 {
     if (watch_fd < 0)
         return;
-    // The timer's other descriptors may outlive torpord: it must not fire, nor stay in the epoll.
+    // torpord's duplicates may outlive it, so the timer must be disarmed and removed from the epoll.
     struct itimerspec none;
     memset(&none, 0, sizeof none);
     timerfd_settime(watch_fd, 0, &none, NULL);
@@ -36,7 +36,7 @@ void watch_stop(void)
 
 void watch_arm(void)
 {
-    // Before a message is sent, never after: torpord disarms before it sleeps, and the message wakes it.
+    // Arm it before a message is sent, never after: torpord disarms it before it sleeps, and the message wakes it.
     struct itimerspec when;
     if (!torpord_greeted || watch_milliseconds == 0 || watch_fd < 0)
         return;
@@ -48,7 +48,7 @@ void watch_arm(void)
     timerfd_settime(watch_fd, 0, &when, NULL);
 }
 
-/// The first character of a field of /proc/PID/status, 0 when it cannot be read.
+/// The first character of a field of /proc/PID/status; 0 if it cannot be read.
 static char status_of(pid_t pid, const char *name)
 {
     char path[64], text[4096], start[32];
@@ -72,7 +72,8 @@ static bool is_traced(pid_t pid)
     return tracer != 0 && tracer != '0';
 }
 
-/// A loop that is stuck has armed the timer itself. One that was stopped while it slept has not, and shows so.
+/// A loop that hangs has armed the timer itself. A torpord that was stopped while asleep has not, but its state shows
+/// it.
 void watch_look(void)
 {
     if (torpord_pid > 0 && status_of(torpord_pid, "State") == 'T')
@@ -83,7 +84,7 @@ void watch_fired(void)
 {
     uint64_t count;
     if (watch_fd < 0 || read(watch_fd, &count, sizeof count) != sizeof count)
-        return;  // torpord was quicker
+        return;  // torpord disarmed it in time
     if (torpord_pid == 0)
         return;
     if (is_traced(torpord_pid)) {

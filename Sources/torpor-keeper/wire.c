@@ -8,13 +8,13 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-// The keeper never waits for torpord. What it has to say is either the answer to the request just read (one buffer;
-// while it waits for room, no further request is read) or a change of a slot, which stands in the slot and is told
-// when there is room.
+// The keeper never waits for torpord. A message is either the answer to the request just read (one buffer; while it
+// waits for room, no further request is read) or a change of a slot, which is stored in the slot and sent when there
+// is room.
 
 static struct {
     _Alignas(8) char bytes[TORPOR_KEEPER_REPLY_LIMIT];
-    size_t size;  // 0: nothing waits
+    size_t size;  // 0: empty
     int fds[TORPOR_KEEPER_DESCRIPTORS];
     unsigned count;
 } answer;
@@ -54,7 +54,7 @@ void wire_reset(void)
     interest = EPOLLIN;
 }
 
-// False: there is no room now. A torpord that is gone takes everything.
+// Returns false if there is no room now. If torpord is gone, messages are dropped.
 static bool send_message(const void *bytes, size_t size, const int *fds, unsigned count)
 {
     if (torpord_socket < 0 || torpord_pid == 0)
@@ -81,7 +81,7 @@ static bool send_message(const void *bytes, size_t size, const int *fds, unsigne
             return true;
         if (errno == EINTR)
             continue;
-        // ETOOMANYREFS: too many descriptors are under way already.
+        // ETOOMANYREFS: too many descriptors are in flight.
         return errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM && errno != ETOOMANYREFS;
     }
 }
@@ -112,7 +112,7 @@ void wire_tell(uint32_t slot, unsigned what)
 {
     struct keeper_process *process = &table_processes[slot];
     if (!torpord_greeted)
-        return;  // the next one is told everything when it says HELLO
+        return;  // the next torpord is sent everything after its HELLO
     process->tell |= (uint8_t)what;
     if (process->queued)
         return;
@@ -127,7 +127,7 @@ void wire_tell_everything(void)
         if (table_processes[slot].abandoned)
             continue;
         if (record->state == TORPOR_SLOT_LAUNCHING || record->state == TORPOR_SLOT_RUNNING
-            || record->state == TORPOR_SLOT_FAILED)  // not reaped yet: its end is told when it is
+            || record->state == TORPOR_SLOT_FAILED)  // not reaped yet: its end is sent then
             wire_tell(slot, TELL_TABLE);
         else if (record->state == TORPOR_SLOT_EXITED)
             wire_tell(slot, TELL_EXITED);
@@ -149,7 +149,7 @@ static bool tell_slot(uint32_t slot)
     struct keeper_process *process = &table_processes[slot];
     struct torpor_keeper_slot *record = &table_slots[slot];
     if (process->tell & TELL_TABLE) {
-        // What is told is the state of now.
+        // The record shows the current state.
         process->tell &= (uint8_t)~(process->launch_id == 0 ? TELL_LAUNCHED : 0);
         if (!tell_record(slot, TORPOR_KEEPER_TABLE, 0, true))
             return false;
@@ -167,7 +167,7 @@ static bool tell_slot(uint32_t slot)
         if (!send_message(&message, sizeof message, NULL, 0))
             return false;
         process->tell &= (uint8_t)~TELL_FAILED;
-        if (record->state == TORPOR_SLOT_FAILED)  // the child is reaped: nobody needs the slot any more
+        if (record->state == TORPOR_SLOT_FAILED)  // the child is reaped: the slot is no longer needed
             table_free_slot(slot);
     }
     if (process->tell & TELL_EXITED) {
@@ -178,7 +178,7 @@ static bool tell_slot(uint32_t slot)
     return true;
 }
 
-// False: no room.
+// Returns false if there is no room.
 static bool flush(void)
 {
     if (answer.size != 0) {

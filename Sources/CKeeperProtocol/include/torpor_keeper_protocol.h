@@ -7,9 +7,9 @@
 
 #include "torpor_keeper_resume.h"
 
-// What torpor-keeper and torpord say to each other over a SOCK_SEQPACKET socketpair: one message a datagram, each
-// beginning with a torpor_keeper_header, in the machine's own byte order, descriptors beside it by SCM_RIGHTS.
-// The keeper creates the pair; torpord finds its end in TORPOR_KEEPER_FD.
+// The protocol between torpor-keeper and torpord over a SOCK_SEQPACKET socketpair: one message per datagram, each
+// starting with a torpor_keeper_header, in native byte order, with descriptors as SCM_RIGHTS. The keeper creates the
+// pair; torpord finds its end in TORPOR_KEEPER_FD.
 //
 // History
 //   1  first version: HELLO, LAUNCH, SLOT_FREE, ORPHAN_FREE, HOLD, RELEASE, TAKE, LIST, MANAGER, BYE
@@ -22,7 +22,7 @@
 
 #define TORPOR_KEEPER_SLOTS 16384u
 #define TORPOR_KEEPER_ORPHANS 1024u
-#define TORPOR_KEEPER_IN_FLIGHT 256u        // launches whose exec has not been heard of yet
+#define TORPOR_KEEPER_IN_FLIGHT 256u        // launches whose exec is not reported yet
 #define TORPOR_KEEPER_NAME_COUNT 32768u     // names under which descriptors are held
 #define TORPOR_KEEPER_HELD_COUNT 131072u    // descriptors held
 #define TORPOR_KEEPER_DESCRIPTORS 253u      // SCM_MAX_FD of Linux
@@ -31,8 +31,8 @@
 #define TORPOR_KEEPER_MANAGER_LIMIT 8192u
 #define TORPOR_KEEPER_REPLY_LIMIT (32u * 1024u)
 #define TORPOR_KEEPER_APP_BYTES 64u         // with the NUL
-#define TORPOR_KEEPER_NAME_BYTES 384u       // with the NUL; FDNAME= allows 255, and the app stands before it
-#define TORPOR_KEEPER_FOREIGN "store/"     // what is held under names that begin so was made by apps
+#define TORPOR_KEEPER_NAME_BYTES 384u       // with the NUL; FDNAME= allows 255, and the app's name precedes it
+#define TORPOR_KEEPER_FOREIGN "store/"     // prefix of names whose descriptors apps created
 #define TORPOR_KEEPER_GROUP_LIMIT 1024u
 #define TORPOR_KEEPER_LIMIT_LIMIT 32u
 #define TORPOR_KEEPER_MAGIC 0x70726f54u     // "Torp"
@@ -48,24 +48,24 @@ enum torpor_keeper_type {
     TORPOR_KEEPER_TAKE = 7,         // torpor_keeper_number (offset), name, NUL; answered by TAKEN
     TORPOR_KEEPER_LIST = 8,         // torpor_keeper_number (cursor, 0 first); answered by NAMES
     TORPOR_KEEPER_MANAGER = 9,      // text for NOTIFY_SOCKET; no answer
-    TORPOR_KEEPER_BYE = 10,         // torpor_keeper_pair (bye flags, status): the end that follows is meant: the keeper
-                                    // exits with the status, also when torpord is killed on the way; no answer
+    TORPOR_KEEPER_BYE = 10,         // torpor_keeper_pair (bye flags, status): the next exit is intended; the keeper
+                                    // exits with the status, even if torpord is killed before; no answer
     TORPOR_KEEPER_ADOPT = 11,       // torpor_keeper_adopt, app, NUL; pidfd; answered by DONE
     TORPOR_KEEPER_TAKE_ALL = 12,    // torpor_keeper_pair (cursor, 0 and 0 first); answered by HELD
-    TORPOR_KEEPER_HANDOVER = 13,    // torpor_keeper_number (hand-over flags); the exit that follows makes room for the
-                                    // next torpord, which is started at once; no answer; ignored before SETTLED
+    TORPOR_KEEPER_HANDOVER = 13,    // torpor_keeper_number (hand-over flags); when this torpord exits, the next
+                                    // one is started at once; no answer; ignored before SETTLED
     TORPOR_KEEPER_SETTLED = 14,     // header: torpord has recovered and is in charge; no answer
-    TORPOR_KEEPER_REST = 15,        // header: there is nothing to do for now, memory can be given back; no answer
+    TORPOR_KEEPER_REST = 15,        // header: idle, so free memory; no answer
 
     // from the keeper
-    TORPOR_KEEPER_WELCOME = 101,        // torpor_keeper_welcome, memfd of the table, timerfd of the loop's watch
-    TORPOR_KEEPER_TABLE = 102,          // torpor_keeper_record, pidfd: one for each process that lives
+    TORPOR_KEEPER_WELCOME = 101,        // torpor_keeper_welcome, memfd of the table, timerfd of the watchdog
+    TORPOR_KEEPER_TABLE = 102,          // torpor_keeper_record, pidfd: one for each living process
     TORPOR_KEEPER_TABLE_END = 103,      // torpor_keeper_number: count of TABLE messages
-    TORPOR_KEEPER_LAUNCHED = 104,       // torpor_keeper_record, pidfd; id 0: TABLE told of it as LAUNCHING
+    TORPOR_KEEPER_LAUNCHED = 104,       // torpor_keeper_record, pidfd; id 0: TABLE reported it as LAUNCHING
     TORPOR_KEEPER_LAUNCH_FAILED = 105,  // torpor_keeper_failure
     TORPOR_KEEPER_EXITED = 106,         // torpor_keeper_record
     TORPOR_KEEPER_ORPHAN = 107,         // torpor_keeper_orphan_message
-    TORPOR_KEEPER_DONE = 108,           // torpor_keeper_number: errno, 0 when done
+    TORPOR_KEEPER_DONE = 108,           // torpor_keeper_number: errno, 0 for success
     TORPOR_KEEPER_TAKEN = 109,          // torpor_keeper_pair: errno, count of all under that name; descriptors
     TORPOR_KEEPER_NAMES = 110,          // torpor_keeper_pair: next cursor (0 at the end), count; names, each with NUL
     TORPOR_KEEPER_REFUSED = 111,        // torpor_keeper_number: errno; the message with that id was not understood
@@ -74,20 +74,20 @@ enum torpor_keeper_type {
 };
 
 enum torpor_keeper_hold_flags {
-    TORPOR_HOLD_REPLACE = 1 << 0,  // what is under the name is let go of, once the new ones are held
-    TORPOR_HOLD_QUIET = 1 << 1,    // answered only when it fails; a keeper that does not know it answers always
+    TORPOR_HOLD_REPLACE = 1 << 0,  // release what the name holds, once the new ones are held
+    TORPOR_HOLD_QUIET = 1 << 1,    // answer only on failure; a keeper that does not know this flag always answers
 };
 
 enum torpor_keeper_bye_flags {
-    TORPOR_BYE_KEEP_PARKED = 1 << 0,  // what the service manager keeps for the keeper stays there for the next start
-    TORPOR_BYE_STATUS = 1 << 1,       // a status follows; else it is that of the exit
+    TORPOR_BYE_KEEP_PARKED = 1 << 0,  // keep the service manager's copies of descriptors for the next start
+    TORPOR_BYE_STATUS = 1 << 1,       // a status follows; else that of the exit applies
 };
 
 enum torpor_keeper_handover_flags {
-    TORPOR_HANDOVER_KEEPER = 1 << 0,  // the keeper executes its own program again before it starts torpord
+    TORPOR_HANDOVER_KEEPER = 1 << 0,  // the keeper executes its program again before it starts torpord
 };
 
-// Every message begins so. `id` is chosen by who asks; the answer repeats it. Messages nobody asked for have id 0.
+// The start of every message. The requester chooses `id`, and the answer repeats it. Unrequested messages have id 0.
 struct torpor_keeper_header {
     uint32_t type;
     uint32_t id;
@@ -104,7 +104,7 @@ struct torpor_keeper_pair {
     uint32_t second;
 };
 
-// Where a launch can fail, in the order in which it happens.
+// The stages at which a launch can fail, in order.
 enum torpor_keeper_stage {
     TORPOR_STAGE_NONE = 0,
     TORPOR_STAGE_PLAN = 1,          // the plan could not be read
@@ -122,13 +122,13 @@ enum torpor_keeper_stage {
     TORPOR_STAGE_USER = 13,
     TORPOR_STAGE_DIRECTORY = 14,
     TORPOR_STAGE_EXEC = 15,
-    TORPOR_STAGE_INPUT = 16,        // the file that is standard input; before LIMITS, or after DIRECTORY
-    TORPOR_STAGE_ERROR = 17,        // the file that is standard error; likewise
+    TORPOR_STAGE_INPUT = 16,        // opening standard input's file; before LIMITS, or after DIRECTORY
+    TORPOR_STAGE_ERROR = 17,        // opening standard error's file; likewise
 };
 
 enum torpor_keeper_launch_flags {
-    TORPOR_LAUNCH_HELPER = 1 << 0,       // ended by the keeper when torpord dies
-    TORPOR_LAUNCH_STDIN = 1 << 1,        // the first descriptor is standard input, else /dev/null; so on
+    TORPOR_LAUNCH_HELPER = 1 << 0,       // the keeper kills it when torpord dies
+    TORPOR_LAUNCH_STDIN = 1 << 1,        // the first descriptor is standard input, else /dev/null; etc.
     TORPOR_LAUNCH_STDOUT = 1 << 2,
     TORPOR_LAUNCH_STDERR = 1 << 3,
     TORPOR_LAUNCH_CGROUP = 1 << 4,       // the last descriptor is the cgroup's directory
@@ -139,13 +139,13 @@ enum torpor_keeper_launch_flags {
     TORPOR_LAUNCH_OOM = 1 << 9,
     TORPOR_LAUNCH_LISTEN_PID = 1 << 10,  // the child writes its pid over the value of LISTEN_PID= (room for 10 digits)
     TORPOR_LAUNCH_WATCHDOG_PID = 1 << 11,
-    TORPOR_LAUNCH_ADOPTED = 1 << 12,     // in slots only: somebody else launched it, the keeper watches its pidfd
+    TORPOR_LAUNCH_ADOPTED = 1 << 12,     // in slots only: another program launched it; the keeper watches its pidfd
     TORPOR_LAUNCH_INPUT_FILE = 1 << 13,  // the child opens standard input itself; not with STDIN
-    TORPOR_LAUNCH_ERROR_FILE = 1 << 14,  // the child opens standard error itself, to write at its end; not with STDERR
+    TORPOR_LAUNCH_ERROR_FILE = 1 << 14,  // the child opens standard error itself, to append to it; not with STDERR
 };
 
 enum torpor_keeper_features {
-    TORPOR_KEEPER_FILES = 1 << 0,  // knows INPUT_FILE and ERROR_FILE
+    TORPOR_KEEPER_FILES = 1 << 0,  // supports INPUT_FILE and ERROR_FILE
 };
 
 struct torpor_keeper_limit {
@@ -156,9 +156,9 @@ struct torpor_keeper_limit {
 };
 
 // Followed by: limits, groups (uint32_t each), then strings, each with its NUL: app, executable, directory (empty if
-// there is none), the input's and the error's file as far as the flags say (absolute), the arguments, the environment.
-// Descriptors: standard input, output and error as far as the flags
-// say, those that become 3, 4, …, the cgroup's directory.
+// none), the files of standard input and error if the flags say so (absolute paths), arguments, environment.
+// Descriptors: standard input, output and error if the flags say so, those that become 3, 4, …, the cgroup's
+// directory.
 struct torpor_keeper_launch {
     struct torpor_keeper_header header;
     uint32_t incarnation;
@@ -175,7 +175,7 @@ struct torpor_keeper_launch {
     uint32_t environment_count;
 };
 
-// A process that lives and that the keeper did not launch takes a slot. A helper cannot be adopted.
+// Assigns a slot to a living process that this keeper did not launch. A helper cannot be adopted.
 struct torpor_keeper_adopt {
     struct torpor_keeper_header header;
     uint32_t incarnation;
@@ -183,34 +183,35 @@ struct torpor_keeper_adopt {
     uint64_t start_time;
 };
 
-// Which name comes next, and how many of its descriptors were told already; both 0 at the end.
+// The cursor: the next name, and how many of its descriptors were already sent; both 0 at the end.
 struct torpor_keeper_held {
     struct torpor_keeper_header header;
     uint32_t next_name;
     uint32_t next_offset;
-    uint32_t count;   // of names in this message
+    uint32_t count;   // number of names in this message
 };
 
 enum torpor_keeper_state {
     TORPOR_SLOT_FREE = 0,
-    TORPOR_SLOT_LAUNCHING = 1,  // it has a process, exec has not been heard of
+    TORPOR_SLOT_LAUNCHING = 1,  // the process exists, exec is not reported yet
     TORPOR_SLOT_RUNNING = 2,
-    TORPOR_SLOT_EXITED = 3,     // reaped; waits for SLOT_FREE
-    TORPOR_SLOT_FAILED = 4,     // exec failed, the child is not reaped yet, or torpord not told yet
+    TORPOR_SLOT_EXITED = 3,     // reaped; until SLOT_FREE
+    TORPOR_SLOT_FAILED = 4,     // exec failed; the child is not reaped yet, or torpord is not notified yet
 };
 
-// One process that the keeper launched or adopted. In the table (a memfd which only the keeper can write) and in messages.
+// A process that the keeper launched or adopted. Used in the table (a memfd that only the keeper can write) and in
+// messages.
 struct torpor_keeper_slot {
     uint32_t state;
-    uint32_t generation;      // counts the uses of this slot
+    uint32_t generation;      // how often this slot was used
     int32_t pid;
     uint32_t incarnation;
-    uint64_t sequence;        // counts launches
+    uint64_t sequence;        // number of the launch
     uint64_t start_time;      // clock ticks after boot, field 22 of /proc/PID/stat
     uint32_t flags;           // torpor_keeper_launch_flags
-    int32_t code;             // CLD_EXITED, CLD_KILLED, CLD_DUMPED; 0: it ended, nobody can tell how
+    int32_t code;             // CLD_EXITED, CLD_KILLED, CLD_DUMPED; 0: ended, but unknown how
     int32_t status;           // exit status, or signal
-    uint32_t stage;           // where its launch failed, for one that failed while torpord was away
+    uint32_t stage;           // where the launch failed, if it failed while torpord was not running
     uint32_t error;
     uint32_t reserved;
     uint64_t user_microseconds;
@@ -220,9 +221,9 @@ struct torpor_keeper_slot {
     char app[TORPOR_KEEPER_APP_BYTES];
 };
 
-// A process that nobody launched here: a descendant of an app whose parent died, so that the keeper inherited it.
+// A process that the keeper did not launch: a descendant of an app, reparented to the keeper when its parent died.
 struct torpor_keeper_orphan {
-    uint64_t sequence;        // from 1
+    uint64_t sequence;        // starts at 1
     int32_t pid;
     int32_t session;
     uint64_t start_time;
@@ -231,14 +232,14 @@ struct torpor_keeper_orphan {
     uint64_t user_microseconds;
     uint64_t system_microseconds;
     uint64_t max_resident_bytes;
-    uint32_t attributed;      // 1: app and incarnation are known, by its session
+    uint32_t attributed;      // 1: app and incarnation are known, from its session
     uint32_t incarnation;
     char app[TORPOR_KEEPER_APP_BYTES];
     char comm[16];
     char cgroup[128];         // the end of its cgroup v2 path, empty if there is none
 };
 
-// What the memfd begins with; slots and orphans follow at these offsets.
+// The start of the memfd; slots and orphans follow at the given offsets.
 struct torpor_keeper_table {
     uint32_t magic;
     uint32_t version;
@@ -249,8 +250,8 @@ struct torpor_keeper_table {
     uint64_t slot_offset;
     uint64_t orphan_offset;
     uint64_t orphan_next;     // sequence of the next orphan
-    uint64_t orphan_freed;    // torpord has committed all up to this one
-    uint64_t orphan_lost;     // overwritten before torpord saw them
+    uint64_t orphan_freed;    // torpord has persisted all up to this one
+    uint64_t orphan_lost;     // overwritten before torpord read them
     uint64_t launches;
 };
 
@@ -286,21 +287,21 @@ struct torpor_keeper_orphan_free {
 struct torpor_keeper_welcome {
     struct torpor_keeper_header header;
     uint32_t version;
-    uint32_t instance;            // how many torpords this keeper has started, this one included
-    uint32_t watch_milliseconds;  // what to arm the timerfd with; 0: no watch
+    uint32_t instance;            // how many torpords this keeper has started, including this one
+    uint32_t watch_milliseconds;  // the timeout to arm the timerfd with; 0: no watchdog
     uint32_t under_manager;       // 1: there is a NOTIFY_SOCKET
-    uint64_t app_nofile_soft;     // what apps get as RLIMIT_NOFILE unless their plan says otherwise
+    uint64_t app_nofile_soft;     // RLIMIT_NOFILE of apps, unless their plan sets it
     int32_t keeper_pid;
-    uint32_t started_from_image;  // 1: the program on disk failed, this torpord is the one that worked before
-    uint32_t resume_version;      // of the state that this keeper writes when it executes itself
-    uint32_t features;            // torpor_keeper_features; 0 before there were any
+    uint32_t started_from_image;  // 1: the program on disk failed, so this is the one that worked before
+    uint32_t resume_version;      // version of the state that this keeper writes before it executes itself
+    uint32_t features;            // torpor_keeper_features; 0 from older keepers
 };
 
-// What `torpor-keeper --receive` answers to each message, whatever that says, beside the descriptors that are good.
+// The answer of `torpor-keeper --receive` to each message, whatever its content, with the harmless descriptors.
 struct torpor_keeper_received {
-    uint32_t error;    // errno: no datagram could be read
-    uint32_t refused;  // descriptors whose close could wait for whoever made them
-    uint32_t lost;     // 1: some could not be opened, and which is not known
+    uint32_t error;    // errno if no datagram could be read, else 0
+    uint32_t refused;  // how many descriptors were dropped, since closing them may block
+    uint32_t lost;     // 1: some could not be received; unknown which
 };
 
 #endif

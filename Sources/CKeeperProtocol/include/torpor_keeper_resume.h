@@ -5,11 +5,11 @@
 
 #include <stdint.h>
 
-// What a keeper hands to the program that takes its place by exec (`torpor-keeper --resume FD …`), in a memfd: this
-// head, a torpor_keeper_resume_process for each slot, then for each name a torpor_keeper_resume_name, the name without
-// NUL, its descriptors (int32_t), then for each text that waits for the service manager its size (uint32_t) and it.
-// Descriptors are numbers that stay open across the exec. A torpord that lost its keeper writes the same with no slots
-// and becomes a keeper by it.
+// The state that a keeper passes across exec to its next program (`torpor-keeper --resume FD …`), in a memfd: this
+// header; a torpor_keeper_resume_process for each slot; for each name a torpor_keeper_resume_name, the name without
+// NUL and its descriptors (int32_t); for each queued message to the service manager its size (uint32_t) and text.
+// Descriptors keep their numbers across the exec. A torpord that lost its keeper writes the same without slots, and
+// becomes a keeper by executing it.
 //
 // History
 //   1  first version
@@ -23,13 +23,13 @@ struct torpor_keeper_file {
     uint64_t device;
     uint64_t inode;
     uint64_t size;
-    int64_t changed_seconds;      // of the last change of its contents
+    int64_t changed_seconds;      // last change of its content
     int64_t changed_nanoseconds;
 };
 
 enum torpor_keeper_resume_flags {
-    TORPOR_RESUME_IMAGE = 1 << 0,   // there is a good image
-    TORPOR_RESUME_FAILED = 1 << 1,  // `failed` is a program that did not come up
+    TORPOR_RESUME_IMAGE = 1 << 0,   // `good` and `image` are valid
+    TORPOR_RESUME_FAILED = 1 << 1,  // `failed` is valid: a program that did not come up
 };
 
 struct torpor_keeper_resume {
@@ -37,33 +37,33 @@ struct torpor_keeper_resume {
     uint32_t magic;
     uint32_t version;
     uint32_t head_bytes;     // of this structure
-    int32_t writer;          // the program that wrote this: it goes on when the new one cannot read it; -1: none
+    int32_t writer;          // the writing program, executed again if the new one cannot read this; -1: none
 
-    uint32_t instance;       // of the last torpord
+    uint32_t instance;       // number of the last torpord
     uint32_t flags;
     int32_t table;           // the memfd of the slots; -1: none
-    int32_t image;           // torpord's program that worked last
-    uint32_t slot_count;     // slots that were used at least once
+    int32_t image;           // descriptor of the torpord executable that last worked
+    uint32_t slot_count;     // slots that were ever used
     uint32_t slot_bytes;
     uint32_t orphan_count;
     uint32_t orphan_bytes;
-    uint32_t process_bytes;  // of a torpor_keeper_resume_process
+    uint32_t process_bytes;  // size of a torpor_keeper_resume_process
     uint32_t name_count;
-    uint32_t text_count;     // for the service manager
+    uint32_t text_count;     // messages for the service manager
     uint32_t reserved;
     uint64_t total_bytes;    // of the whole state
-    uint64_t app_nofile_soft;  // 0: what this process has
+    uint64_t app_nofile_soft;  // 0: this process's limit
     uint64_t app_nofile_hard;
-    uint64_t next_delay;     // milliseconds before torpord is started again after its next death
-    uint64_t pending_signals;  // 1 << number: to be passed on to the next torpord
-    int32_t inherited[TORPOR_KEEPER_RESUME_INHERITED];  // -1: none; whoever started the keeper may wait for their end
+    uint64_t next_delay;     // milliseconds before torpord is restarted after its next death
+    uint64_t pending_signals;  // 1 << number: to forward to the next torpord
+    int32_t inherited[TORPOR_KEEPER_RESUME_INHERITED];  // -1: none; kept open, since the starter may wait for their end
     struct torpor_keeper_file good;
     struct torpor_keeper_file failed;
 };
 
 struct torpor_keeper_resume_process {
     int32_t pidfd;      // -1: none
-    int32_t exec_pipe;  // -1: exec was heard of
+    int32_t exec_pipe;  // -1: exec was reported
     uint32_t reaped;
     uint32_t abandoned;
 };
@@ -71,9 +71,9 @@ struct torpor_keeper_resume_process {
 struct torpor_keeper_resume_name {
     uint32_t count;          // of descriptors
     uint32_t length;         // of the name in bytes
-    uint32_t parked_count;   // how many of the descriptors, from the first on, the service manager was given
-    uint32_t parked_number;  // the number that the next one is given under
-    uint32_t remove;         // the manager is to remove what has numbers below this
+    uint32_t parked_count;   // how many of the descriptors, from the first, the service manager was sent
+    uint32_t parked_number;  // the number to send the next one with
+    uint32_t remove;         // the manager must remove those numbered below this
 };
 
 #endif

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the kernel says of disks, and of what is made of them.
+/// Properties of block devices.
 public enum BlockDevice {
-    /// Whether what is read from that device, or file on one, comes from a spinning disk, at a hundred reads a second; nil
-    /// where the kernel does not say.
+    /// Whether the device, or the one below a file, is a spinning disk (about a hundred reads a second); nil if the
+    /// kernel does not say.
     ///
-    /// - Parameter root: what stands before `/sys`.
+    /// - Parameter root: prefix of `/sys`.
     public static func isRotational(_ path: String, root: String = "") -> Bool? {
         for folder in folders(of: path, root: root) {
-            // A partition has what its disk has, in the folder above its own.
+            // A partition has no queue of its own: its disk's is one folder up.
             for file in [folder + "/queue/rotational", folder + "/../queue/rotational"] {
                 if let text = try? File.readString(file) { return text.hasPrefix("1") }
             }
@@ -18,7 +18,7 @@ public enum BlockDevice {
 
     private static func folders(of path: String, root: String) -> [String] {
         if path.hasPrefix("/dev/") {
-            // /dev/mapper/swap is a link to /dev/dm-1.
+            // /dev/mapper/swap is a symlink to /dev/dm-1.
             let real = (try? File.realPath(path)) ?? path
             return [root + "/sys/class/block/" + (real.split(separator: "/").last ?? "")].map(followed)
         }
@@ -28,7 +28,7 @@ public enum BlockDevice {
 
     private static func followed(_ path: String) -> String { (try? File.realPath(path)) ?? path }
 
-    // gnu_dev_major(3): a macro, which Swift does not see.
+    // gnu_dev_major(3) is a macro, which Swift cannot import.
     private static func major(_ device: UInt64) -> UInt64 { device >> 8 & 0xfff | device >> 32 & 0xffff_f000 }
     private static func minor(_ device: UInt64) -> UInt64 { device & 0xff | device >> 12 & 0xffff_ff00 }
 }

@@ -4,10 +4,10 @@ import CLinux
 import Glibc
 
 extension File {
-    /// Removes the files in a folder that is in memory (tmpfs, ramfs) and in the folders below it, if they belong to that
-    /// user; folders stay. Links are not followed. Returns how many bytes they took.
+    /// Removes that user's files in a folder on tmpfs or ramfs and in its subfolders; folders stay. Symlinks are not
+    /// followed. Returns the bytes freed.
     ///
-    /// EACCES when the folder is another's, EOPNOTSUPP when it is not in memory.
+    /// Throws EACCES if the folder belongs to another user, EOPNOTSUPP if it is not in memory.
     public static func purge(_ path: String, ownedBy user: UInt32) throws(Errno) -> UInt64 {
         let folder = try open(path, [.read, .directory, .noFollow])
         return try folder.withRaw { raw throws(Errno) in
@@ -37,8 +37,8 @@ extension File {
         return bytes
     }
 
-    /// Makes all of a file's content zeros that take no memory; returns how many bytes it took. EOPNOTSUPP
-    /// for one that is not in memory, EBADF where it is not open for writing, EPERM where it is sealed.
+    /// Punches out a file's content: it becomes zeros that take no memory. Returns the bytes freed. Throws EOPNOTSUPP
+    /// if it is not in memory, EBADF if not open for writing, EPERM if sealed.
     public static func empty(_ descriptor: Int32) throws(Errno) -> UInt64 {
         guard try isInMemory("/proc/self/fd/\(descriptor)") else { throw .notSupported }
         let before = try status(descriptor: descriptor).allocated

@@ -4,11 +4,11 @@ import CLinux
 import Glibc
 import WireText
 
-/// What stat(2) says about a file.
+/// The result of stat(2).
 public struct FileStatus: Hashable, Sendable {
-    /// What sort of file it is.
+    /// The type of a file.
     public enum Kind: Sendable { case regular, directory, link, fifo, socket, character, block, other }
-    /// What sort of file it is.
+    /// The type of the file.
     public let kind: Kind
     /// Permission bits, 0o7777.
     public let mode: UInt32
@@ -18,19 +18,19 @@ public struct FileStatus: Hashable, Sendable {
     public let gid: UInt32
     /// Bytes.
     public let size: UInt64
-    /// Bytes that it takes.
+    /// Bytes allocated for it.
     public let allocated: UInt64
-    /// The device it is on; with `inode` its identity.
+    /// Its device; with `inode` it identifies the file.
     public let device: UInt64
-    /// The number on that device.
+    /// The inode number on that device.
     public let inode: UInt64
-    /// How many names it has; 0 for one that was removed.
+    /// The number of hard links; 0 once it was removed.
     public let links: UInt64
-    /// Last change of its content, microseconds since 1970.
+    /// Last modification, microseconds since 1970.
     public let modifiedMicroseconds: Int64
-    /// The same in nanoseconds.
+    /// Last modification, nanoseconds since 1970.
     public let modifiedNanoseconds: Int64
-    /// When it was read last, as far as the filesystem notes that (mount(8), relatime), microseconds since 1970.
+    /// Last access, microseconds since 1970, as precise as the mount options allow (mount(8), relatime).
     public let accessedMicroseconds: Int64
 
     init(_ raw: stat) {
@@ -59,37 +59,37 @@ public struct FileStatus: Hashable, Sendable {
     }
 }
 
-/// How to open a file; O_CLOEXEC is always set.
+/// Flags to open a file with; O_CLOEXEC is always set.
 public struct OpenFlags: OptionSet, Sendable {
     /// The flags of open(2).
     public let rawValue: Int32
     /// The flags of open(2).
     public init(rawValue: Int32) { self.rawValue = rawValue }
-    /// Reading only.
+    /// Read only (O_RDONLY).
     public static let read = OpenFlags([])
-    /// Writing only.
+    /// Write only (O_WRONLY).
     public static let write = OpenFlags(rawValue: O_WRONLY)
-    /// Both.
+    /// Read and write (O_RDWR).
     public static let readWrite = OpenFlags(rawValue: O_RDWR)
-    /// Made if it is not there.
+    /// Create it if it does not exist (O_CREAT).
     public static let create = OpenFlags(rawValue: O_CREAT)
-    /// With `create`: an error if it is there.
+    /// With `create`: fail if it exists (O_EXCL).
     public static let exclusive = OpenFlags(rawValue: O_EXCL)
-    /// Emptied.
+    /// Truncate it to zero length (O_TRUNC).
     public static let truncate = OpenFlags(rawValue: O_TRUNC)
-    /// Every write goes to the end.
+    /// Append with every write (O_APPEND).
     public static let append = OpenFlags(rawValue: O_APPEND)
-    /// Never waits.
+    /// Do not block (O_NONBLOCK).
     public static let nonBlocking = OpenFlags(rawValue: O_NONBLOCK)
-    /// A place in the tree, not its content: it is neither read nor written.
+    /// Only a reference to the file, for neither reading nor writing (O_PATH).
     public static let path = OpenFlags(rawValue: tlx_o_path)
-    /// Only a directory.
+    /// Fail unless it is a directory (O_DIRECTORY).
     public static let directory = OpenFlags(rawValue: O_DIRECTORY)
-    /// Not through a symbolic link.
+    /// Fail if it is a symlink (O_NOFOLLOW).
     public static let noFollow = OpenFlags(rawValue: O_NOFOLLOW)
 }
 
-/// Files by path. Paths are bytes to the kernel; a NUL within one ends it.
+/// Files by path. A NUL byte in a path ends it.
 public enum File {
     /// Opens a file, close-on-exec.
     public static func open(
@@ -100,13 +100,13 @@ public enum File {
         Descriptor(owning: try call { Glibc.open(path, flags.rawValue | O_CLOEXEC | O_NOCTTY, mode_t(mode)) })
     }
 
-    /// The whole content of a small file; EFBIG when it is larger than `limit` bytes.
+    /// The whole content of a small file. Throws EFBIG above `limit` bytes.
     public static func read(_ path: String, limit: Int = 1 << 20) throws(Errno) -> [UInt8] {
         try open(path).withRaw { raw throws(Errno) in try read(descriptor: raw, limit: limit) }
     }
 
-    /// The whole content of a file that somebody named, who may have named anything: nil where it is no regular file, and
-    /// no pipe is waited for. EFBIG when it is larger than `limit` bytes.
+    /// The whole content of a file that a user named, so it may be anything: nil unless it is a regular file; does
+    /// not block on a FIFO. Throws EFBIG above `limit` bytes.
     public static func readRegular(_ path: String, limit: Int) throws(Errno) -> [UInt8]? {
         try open(path, [.read, .nonBlocking]).withRaw { raw throws(Errno) in
             guard try status(descriptor: raw).kind == .regular else { return nil }
@@ -114,9 +114,9 @@ public enum File {
         }
     }
 
-    /// What can be read from here to the end; EFBIG when that is more than `limit` bytes.
+    /// Reads from the current position to the end. Throws EFBIG above `limit` bytes.
     public static func read(descriptor: Int32, limit: Int = 1 << 20) throws(Errno) -> [UInt8] {
-        // Most are a few lines of /proc or /sys: those need no memory but their own.
+        // Most are short files of /proc or /sys: a stack buffer avoids a large allocation.
         var content = try withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) {
             buffer throws(Errno) -> [UInt8] in
             var content: [UInt8] = []
@@ -142,19 +142,19 @@ public enum File {
         String(wire: try read(path, limit: limit))
     }
 
-    /// Writes the whole content, making or emptying the file.
+    /// Writes the whole content; creates or truncates the file.
     public static func write(_ path: String, _ bytes: [UInt8], mode: UInt32 = 0o644) throws(Errno) {
         try open(path, [.write, .create, .truncate], mode: mode).withRaw { raw throws(Errno) in
             try Descriptor.writeAll(raw, bytes)
         }
     }
 
-    /// Writes the whole content, making or emptying the file.
+    /// Writes the whole content; creates or truncates the file.
     public static func write(_ path: String, _ text: String, mode: UInt32 = 0o644) throws(Errno) {
         try write(path, Array(text.utf8), mode: mode)
     }
 
-    /// Writes to a file that must exist, in one write(2): for control files in /proc, /sys and cgroups.
+    /// Writes to an existing file with one write(2), as control files in /proc, /sys and cgroups need.
     public static func writeControl(_ path: String, _ text: String) throws(Errno) {
         let bytes = Array(text.utf8)
         try open(path, .write).withRaw { raw throws(Errno) in
@@ -162,15 +162,15 @@ public enum File {
         }
     }
 
-    /// Adds to the end, making the file if needed.
+    /// Appends to the file; creates it if necessary.
     public static func append(_ path: String, _ bytes: [UInt8], mode: UInt32 = 0o644) throws(Errno) {
         try open(path, [.write, .create, .append], mode: mode).withRaw { raw throws(Errno) in
             try Descriptor.writeAll(raw, bytes)
         }
     }
 
-    /// Replaces the content as one step: readers see the old or the new. Durable only with `sync`. A draft is what the new
-    /// one is called until then, on the same file system.
+    /// Replaces the content atomically: readers see the old or the new. Durable only with `sync`. `draft` is the name
+    /// of the temporary file, which must be on the same filesystem.
     public static func replace(
         _ path: String,
         _ bytes: [UInt8],
@@ -196,7 +196,7 @@ public enum File {
         try call { mkdir(path, mode_t(mode)) }
     }
 
-    /// Makes a directory and those above it; not an error when it is there.
+    /// Creates a directory and its parents; no error if it exists.
     public static func makeDirectories(_ path: String, mode: UInt32 = 0o755) throws(Errno) {
         do throws(Errno) {
             try makeDirectory(path, mode: mode)
@@ -212,7 +212,7 @@ public enum File {
         }
     }
 
-    /// The path without its last part; nil for one that has no directory before it.
+    /// The path without its last component; nil if there is no directory in it.
     public static func parent(of path: String) -> String? {
         let parts = path.utf8.reversed().drop { $0 == UInt8(ascii: "/") }.drop { $0 != UInt8(ascii: "/") }
         let rest = parts.drop { $0 == UInt8(ascii: "/") }
@@ -226,7 +226,7 @@ public enum File {
     /// Removes an empty directory.
     public static func removeDirectory(_ path: String) throws(Errno) { try call { rmdir(path) } }
 
-    /// Removes a directory and all in it, not following links. What is gone already is no error.
+    /// Removes a directory and its content, without following symlinks. Missing files are no error.
     public static func removeTree(_ path: String) throws(Errno) {
         do throws(Errno) {
             guard try status(path, followLinks: false).kind == .directory else { return try remove(path) }
@@ -237,32 +237,32 @@ public enum File {
         }
     }
 
-    /// Makes now the time of a file's last change.
+    /// Sets a file's modification time to now.
     public static func markChanged(_ path: String) throws(Errno) { try call { utimensat(AT_FDCWD, path, nil, 0) } }
 
-    /// Renames, replacing what is there.
+    /// Renames; replaces the target if it exists.
     public static func rename(_ from: String, _ to: String) throws(Errno) { try call { Glibc.rename(from, to) } }
 
-    /// Renames; EEXIST when there is something already.
+    /// Renames. Throws EEXIST if the target exists.
     public static func renameExclusively(_ from: String, _ to: String) throws(Errno) {
         try call { tlx_rename_exclusive(from, to) }
     }
 
-    /// What stat(2), or lstat(2), says.
+    /// The result of stat(2), or lstat(2) without `followLinks`.
     public static func status(_ path: String, followLinks: Bool = true) throws(Errno) -> FileStatus {
         var raw = stat()
         try call { followLinks ? stat(path, &raw) : lstat(path, &raw) }
         return FileStatus(raw)
     }
 
-    /// What fstat(2) says.
+    /// The result of fstat(2).
     public static func status(descriptor: Int32) throws(Errno) -> FileStatus {
         var raw = stat()
         try call { fstat(descriptor, &raw) }
         return FileStatus(raw)
     }
 
-    /// What sort of file is at `path` itself, links not followed; nil when there is none.
+    /// The type of the file at `path`, without following symlinks; nil if there is none.
     public static func kind(_ path: String) throws(Errno) -> FileStatus.Kind? {
         do throws(Errno) {
             return try status(path, followLinks: false).kind
@@ -272,32 +272,32 @@ public enum File {
         }
     }
 
-    /// Whether there is a file, links followed.
+    /// Whether the file exists (symlinks are followed).
     public static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// Whether this process may write there.
+    /// Whether this process may write to it.
     public static func isWritable(_ path: String) -> Bool { access(path, W_OK) == 0 }
 
-    /// Whether there is a regular file that this process may run.
+    /// Whether it is a regular file that this process may execute.
     public static func isExecutable(_ path: String) -> Bool {
         access(path, X_OK) == 0 && (try? status(path).kind) == .regular
     }
 
-    /// Where a symbolic link points, at most 4096 bytes of it.
+    /// The target of a symlink, at most 4096 bytes of it.
     public static func readLink(_ path: String) throws(Errno) -> String {
         var buffer = [CChar](repeating: 0, count: 4096)
         let count = try call { readlink(path, &buffer, buffer.count) }
         return String(wire: buffer[..<count].map { UInt8(bitPattern: $0) })
     }
 
-    /// The absolute path without links, `.` and `..`.
+    /// The absolute path without symlinks, `.` and `..`.
     public static func realPath(_ path: String) throws(Errno) -> String {
         guard let resolved = realpath(path, nil) else { throw Errno(rawValue: errno) }
         defer { free(resolved) }
         return String(terminatedWire: resolved)
     }
 
-    /// The names in a directory without `.` and `..`, in no order.
+    /// The names in a directory without `.` and `..`, unordered.
     public static func list(_ path: String) throws(Errno) -> [String] {
         var names: [String] = []
         try eachName(in: path) { name in
@@ -307,8 +307,8 @@ public enum File {
         return names
     }
 
-    /// Goes through the names in a directory, in no order and without `.` and `..`, until `body` returns false. They are
-    /// read piece by piece: however many there are, this takes no memory for them.
+    /// Visits the names in a directory (unordered, without `.` and `..`) until `body` returns false. It reads them in
+    /// steps, so memory use does not depend on their number.
     public static func eachName(
         in path: String,
         _ body: (UnsafePointer<CChar>) -> Bool
@@ -325,66 +325,66 @@ public enum File {
         }
     }
 
-    /// Makes a FIFO.
+    /// Creates a FIFO.
     public static func makeFIFO(_ path: String, mode: UInt32 = 0o600) throws(Errno) {
         try call { mkfifo(path, mode_t(mode)) }
     }
 
-    /// Makes a symbolic link at `path` that points to `target`.
+    /// Creates a symlink at `path` that points to `target`.
     public static func link(_ path: String, to target: String) throws(Errno) { try call { symlink(target, path) } }
 
-    /// Sets the permission bits. ELOOP for a symbolic link that is not to be followed.
+    /// Sets the permission bits. Throws ELOOP for a symlink if `followLinks` is false.
     public static func setMode(_ path: String, _ mode: UInt32, followLinks: Bool = true) throws(Errno) {
         guard !followLinks else {
             try call { chmod(path, mode_t(mode)) }
             return
         }
-        // fchmodat(2) cannot do it before Linux 6.6.
+        // fchmodat(2) cannot do this before Linux 6.6.
         let node = try open(path, [.path, .noFollow])
         guard try status(descriptor: node.raw).kind != .link else { throw .tooManySymbolicLinkLevels }
         _ = try node.withRaw { raw throws(Errno) in try call { chmod("/proc/self/fd/\(raw)", mode_t(mode)) } }
     }
 
-    /// Sets the permission bits of what is open.
+    /// Sets the permission bits of an open file.
     public static func setMode(descriptor: Int32, _ mode: UInt32) throws(Errno) {
         try call { fchmod(descriptor, mode_t(mode)) }
     }
 
-    /// Sets owner and group without following a symbolic link; nil leaves one as it is.
+    /// Sets owner and group without following a symlink; nil leaves a value unchanged.
     public static func setOwner(_ path: String, uid: UInt32?, gid: UInt32?) throws(Errno) {
         try call { lchown(path, uid ?? .max, gid ?? .max) }
     }
 
-    /// Sets the length.
+    /// Sets the size.
     public static func truncate(_ descriptor: Int32, to size: UInt64) throws(Errno) {
         try call { ftruncate(descriptor, off_t(clamping: size)) }
     }
 
-    /// Makes the file at least that long, with room for all of it: ENOSPC comes now, not as SIGBUS when it is mapped.
+    /// Allocates at least that many bytes, so that ENOSPC is thrown now instead of a SIGBUS when a mapping is used.
     public static func allocate(_ descriptor: Int32, size: UInt64) throws(Errno) {
         let error = posix_fallocate(descriptor, 0, off_t(clamping: size))
         if error != 0 { throw Errno(rawValue: error) }
     }
 
-    /// Whether a path is on a filesystem that lives in memory (tmpfs, ramfs): nothing there waits for a disk.
+    /// Whether a path is on tmpfs or ramfs, where nothing waits for a disk.
     public static func isInMemory(_ path: String) throws(Errno) -> Bool { try call { tlx_is_memory(path) } == 1 }
 
-    /// Waits until the content is on the disk. It blocks: not for the loop's thread.
+    /// Blocks until the content is on the disk (fdatasync). Do not call it on the event loop.
     public static func synchronise(_ descriptor: Int32) throws(Errno) { try call { fdatasync(descriptor) } }
 
-    /// Has the kernel begin to write so many bytes from `offset` on to the disk, so that there is less to wait for in
-    /// ``synchronise(_:)``. It promises nothing; where it is not supported, nothing happens.
+    /// Starts writeback of `count` bytes from `offset`, so that ``synchronise(_:)`` waits less. It guarantees
+    /// nothing, and does nothing where unsupported.
     public static func beginWriting(_ descriptor: Int32, from offset: Int64, count: Int64) {
         tlx_begin_writing(descriptor, off_t(offset), off_t(count))
     }
 
-    /// Moves the position: from the start, or from the end; returns the new one.
+    /// Sets the position relative to the start or the end; returns the new position.
     @discardableResult
     public static func seek(_ descriptor: Int32, to offset: Int64, fromEnd: Bool = false) throws(Errno) -> Int64 {
         Int64(try call { lseek(descriptor, off_t(offset), fromEnd ? SEEK_END : SEEK_SET) })
     }
 
-    /// Reads up to `maximum` bytes at `offset` without moving the position; fewer only at the end.
+    /// Reads up to `maximum` bytes at `offset` without moving the position; fewer only at the end of the file.
     public static func read(_ descriptor: Int32, at offset: UInt64, maximum: Int) throws(Errno) -> [UInt8] {
         var failure: Errno?
         let bytes = [UInt8](unsafeUninitializedCapacity: maximum) { buffer, count in
@@ -398,7 +398,8 @@ public enum File {
         return bytes
     }
 
-    /// Reads at `offset`, without moving the position, until the buffer is full or the file ends; how many bytes.
+    /// Reads at `offset` without moving the position until the buffer is full or the file ends; returns the number of
+    /// bytes.
     public static func read(
         _ descriptor: Int32,
         at offset: UInt64,

@@ -3,43 +3,44 @@
 import CLinux
 import Glibc
 
-/// With whose rights files are looked at that a configuration names for somebody else.
+/// The user whose permissions apply when files are read that a configuration names on that user's behalf.
 ///
-/// Root may look anywhere, and whoever may write to a folder on the way of a path can lead it elsewhere at any instant. With
-/// these rights the kernel lets a thread do no more than that user could do by itself, wherever the path leads.
+/// Root may read anything, and whoever can write to a directory of a path can redirect the path at any time. With
+/// these permissions the kernel grants the thread no more than that user has, wherever the path leads.
 public struct FileRights: Hashable, Sendable {
-    /// The user, as a sentence calls it.
+    /// The user's name, for messages.
     public let name: String
-    /// The user.
+    /// The user's uid.
     public let uid: UInt32
-    /// Its group.
+    /// The user's gid.
     public let gid: UInt32
-    /// All its groups.
+    /// All groups of the user.
     public let groups: [UInt32]
 
-    /// Those of a user; nil where they are this process's own, or not less: then there are none to take.
+    /// Permissions of a user; nil if this process is not root or the user is: then there is nothing to give up.
     public init?(name: String, uid: UInt32, gid: UInt32, groups: [UInt32]) {
         guard Users.isRoot, uid != 0 else { return nil }
         (self.name, self.uid, self.gid, self.groups) = (name, uid, gid, groups)
     }
 
-    /// Runs `body` with these rights on this thread (setfsuid(2)), which others do not notice. Not within itself.
+    /// Runs `body` with these permissions on this thread (setfsuid(2)); other threads are not affected. Must not be
+    /// nested.
     ///
-    /// Errors are those of `body`, or EPERM where the rights cannot be had, and nothing is run.
+    /// Throws the errors of `body`, or EPERM if the permissions cannot be assumed; then `body` does not run.
     public func acting<T>(_ body: () throws(Errno) -> T) throws(Errno) -> T {
         try call { tlx_act_as(uid, gid, groups, groups.count) }
         defer { tlx_act_as_before() }
         return try body()
     }
 
-    /// Runs `body` with the process's own rights in the middle of ``acting(_:)``; elsewhere as it is.
+    /// Runs `body` with the process's own permissions inside ``acting(_:)``; outside it just runs `body`.
     public static func pausing<T>(_ body: () throws(Errno) -> T) throws(Errno) -> T {
         tlx_act_as_oneself(1)
         defer { tlx_act_as_oneself(0) }
         return try body()
     }
 
-    /// What is at a path, links followed, as it is seen with these rights; nil: with the process's own.
+    /// stat(2) of a path (symlinks followed) with these permissions; with the process's own if nil.
     public static func status(_ path: String, as rights: FileRights?) throws(Errno) -> FileStatus {
         guard let rights else { return try File.status(path) }
         return try rights.acting { () throws(Errno) in try File.status(path) }

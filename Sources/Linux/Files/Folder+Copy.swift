@@ -4,28 +4,29 @@ import CLinux
 import Glibc
 
 extension Folder {
-    /// What came of copying a folder.
+    /// The result of copying a folder.
     public struct Copied: Hashable, Sendable {
-        /// Files, links and folders that were not there.
+        /// Files, symlinks and folders that were created.
         public var made = 0
-        /// Bytes of files.
+        /// Bytes of file content copied.
         public var bytes: UInt64 = 0
-        /// Of what there was something of that name.
+        /// Entries skipped because the name existed.
         public var present = 0
         /// Devices, FIFOs and sockets, which are not copied.
         public var special = 0
-        /// The first of these.
+        /// The first of these special files.
         public var firstSpecial: String?
     }
 
-    /// The most that is copied, folders included.
+    /// The maximum of entries that are copied, including folders.
     public static let mostEntries = 100_000
 
-    /// Copies files, links (as they are) and folders from another folder to where there is none of that name; nothing is
-    /// overwritten. What is there is whole and on the disk: a file is written into `draft`, a folder of the same filesystem,
-    /// and renamed. Rights are those of the source, less setuid and the like, and the owner's own.
+    /// Copies files, symlinks (as symlinks) and folders from `source` where the name does not exist yet; nothing is
+    /// overwritten. A file that appears is complete and on the disk: it is written in `draft`, a folder on the same
+    /// filesystem, and renamed. It gets the source's permission bits without setuid, setgid and sticky, but with the
+    /// owner's access.
     ///
-    /// - Throws: what cannot be read or written; EFBIG for more than ``mostEntries`` or a folder that is too deep.
+    /// - Throws: errors of reading or writing; EFBIG for more than ``mostEntries`` or too deep a tree.
     public func copyMissing(from source: Folder, draft: Folder, _ work: TreeWork) throws(TreeError) -> Copied {
         var result = Copied()
         try copyMissing(from: source, draft: draft, work, depth: 0, &result)
@@ -79,7 +80,7 @@ extension Folder {
         do throws(Errno) {
             guard try status(name) != nil else { return false }
         } catch {
-            // Something that is mounted there is something.
+            // A mount point counts as existing.
             guard error == .improperLink else { throw error }
         }
         result.present += 1
@@ -105,7 +106,7 @@ extension Folder {
             do throws(Errno) {
                 return (below, try folder(name))
             } catch {
-                // A file, a link or something that is mounted has that name.
+                // The name is a file, a symlink or a mount point.
                 guard error == .notDirectory || error == .tooManySymbolicLinkLevels || error == .improperLink else {
                     throw error
                 }
@@ -150,7 +151,7 @@ extension Folder {
         let status = try Self.at(place) { () throws(Errno) in
             try file.withRaw { raw throws(Errno) in try File.status(descriptor: raw) }
         }
-        // It was one a moment ago.
+        // The file was replaced since it was listed.
         guard status.kind == .regular else { return }
         let copy = try Self.at(place) { () throws(Errno) in
             try? draft.remove(Self.draftName)

@@ -4,32 +4,32 @@ import CLinux
 import Glibc
 
 extension Folder {
-    /// What came of emptying a folder.
+    /// The result of emptying a folder.
     public struct Emptied: Hashable, Sendable {
-        /// How many files and folders are gone.
+        /// Files and folders removed.
         public var removed = 0
-        /// How many could not be removed.
+        /// Files and folders that could not be removed.
         public var left = 0
-        /// The first of these.
+        /// The first error.
         public var first: TreeError?
     }
 
-    /// Folders that are open at once, each with a descriptor.
+    /// The maximum of nested folders that are open at once, each with a descriptor.
     static let deepest = 100
     private static let batch = 1024
 
-    /// Removes all that is in it, whatever rights the folders below have, with the rights of this thread.
+    /// Removes everything in it with this thread's permissions, even below folders whose mode forbids access.
     ///
-    /// - Throws: ECANCELED alone.
+    /// - Throws: only ECANCELED.
     public func empty(_ work: TreeWork) throws(TreeError) -> Emptied {
         var result = Emptied()
         try empty(work, self, depth: 0, &result)
         return result
     }
 
-    /// Empties a folder in it, whatever rights that has.
+    /// Empties a subfolder, even if its mode forbids access.
     ///
-    /// - Throws: ECANCELED, or why it cannot be opened.
+    /// - Throws: ECANCELED, or the error of opening it.
     public func emptyFolder(_ name: FileName, _ work: TreeWork) throws(TreeError) -> Emptied {
         do throws(Errno) {
             return try openAnyhow(name).empty(reporting: work)
@@ -46,9 +46,9 @@ extension Folder {
         }
     }
 
-    /// Removes a file, or a folder with all that is in it.
+    /// Removes a file, or a folder with its content.
     ///
-    /// - Throws: ECANCELED alone.
+    /// - Throws: only ECANCELED.
     public func removeTree(_ name: FileName, _ work: TreeWork) throws(TreeError) -> Emptied {
         var result = Emptied()
         _ = try remove(name, work, self, depth: 0, &result)
@@ -70,7 +70,7 @@ extension Folder {
         }
     }
 
-    /// Whether it is gone from here.
+    /// Returns whether it was removed.
     private func remove(
         _ name: FileName,
         _ work: TreeWork,
@@ -83,7 +83,7 @@ extension Folder {
             do throws(Errno) {
                 try remove(name)
             } catch {
-                // EISDIR on Linux; POSIX has EPERM.
+                // unlink(2) of a directory: EISDIR on Linux, EPERM in POSIX.
                 guard error == .isDirectory || error == .notPermitted else { throw error }
                 return try removeFolder(name, work, root, depth, &result)
             }
@@ -112,7 +112,7 @@ extension Folder {
             guard error == .directoryNotEmpty || error == .fileExists else { throw error }
         }
         if depth >= Self.deepest {
-            // However deep it is, no more descriptors and no more stack than this.
+            // Too deep: move the folder to the top, so that descriptors and stack stay bounded. It is emptied there.
             let hoisted = ".torpor-deep-\(work.entries)"
             try call { renameat(raw, name.bytes, root.raw, hoisted) }
             return true
@@ -124,14 +124,14 @@ extension Folder {
         } catch {
             throw error.errno
         }
-        // What is left in it is why it is left.
+        // It is not empty because something in it could not be removed, which was counted already.
         if result.left > before { return false }
         try removeFolder(name)
         result.removed += 1
         return true
     }
 
-    /// Opens a folder that its owner may have closed to itself.
+    /// Opens a folder even if its owner has removed its own access.
     private func openAnyhow(_ name: FileName) throws(Errno) -> Folder {
         do throws(Errno) {
             return try folder(name)

@@ -4,12 +4,12 @@ import CLinux
 import Glibc
 
 extension Folder {
-    /// Opens a file in it, never through a link, never waiting for a FIFO's other end.
+    /// Opens a file in it; never follows a symlink, never blocks on a FIFO.
     public func openFile(_ name: FileName) throws(Errno) -> Descriptor { try open(name, [.read, .nonBlocking]) }
 
-    /// Opens a file in it for reading and writing, which is made if it is not there; never through a link.
+    /// Opens a file in it for reading and writing, and creates it if necessary; never follows a symlink.
     ///
-    /// - Parameter isNew: whether one that is there already is an error (EEXIST).
+    /// - Parameter isNew: throw EEXIST if it exists.
     public func openOrMakeFile(_ name: FileName, mode: UInt32, isNew: Bool = false) throws(Errno) -> Descriptor {
         let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (isNew ? O_EXCL : 0)
         return try descriptor.withRaw { raw throws(Errno) in
@@ -17,8 +17,7 @@ extension Folder {
         }
     }
 
-    /// Moves what is no folder to a name in another folder of the same filesystem, in place of what has that name and is
-    /// none either. Errors: EISDIR, EXDEV.
+    /// Moves a file to a name in another folder of the same filesystem, replacing a file there. Throws EISDIR, EXDEV.
     public func rename(_ name: FileName, to folder: Folder, _ other: FileName) throws(Errno) {
         _ = try descriptor.withRaw { raw throws(Errno) in
             try folder.descriptor.withRaw { target throws(Errno) in
@@ -27,7 +26,7 @@ extension Folder {
         }
     }
 
-    /// How much room its filesystem has.
+    /// The space on its filesystem.
     public func space() throws(Errno) -> FilesystemSpace {
         try descriptor.withRaw { raw throws(Errno) in try FilesystemSpace(of: raw) }
     }

@@ -4,24 +4,24 @@ import CLinux
 import Glibc
 
 extension Folder {
-    /// What a folder takes.
+    /// The size of a folder's content.
     public struct Size: Hashable, Sendable {
         /// Files and folders in it.
         public var entries = 0
-        /// What they take on the disk; a file with several names counts once for each.
+        /// Bytes allocated; a file with several hard links counts once for each.
         public var bytes: UInt64 = 0
-        /// Whether all of it was looked at: some may be closed to this thread, or there is too much.
+        /// Whether everything was counted: folders may be unreadable, or there may be too many entries.
         public var isWhole = true
 
-        /// Nothing.
+        /// An empty folder.
         public init() {}
     }
 
     private static let mostMeasured = 1_000_000
 
-    /// Adds up what is in it.
+    /// Adds up its content.
     ///
-    /// - Throws: ECANCELED alone.
+    /// - Throws: only ECANCELED.
     public func measure(_ work: TreeWork) throws(TreeError) -> Size {
         var size = Size()
         try each(work, depth: 0) { _, _, status in
@@ -35,7 +35,7 @@ extension Folder {
         return size
     }
 
-    /// Goes through all that is in it; `visit` is false to stop. Returns whether it came to the end.
+    /// Visits everything in it, until `visit` returns false. Returns whether it reached the end.
     @discardableResult
     private func each(
         _ work: TreeWork,
@@ -49,7 +49,7 @@ extension Folder {
         }
         for name in names {
             try work.step(place(name), entries: 1)
-            // What is gone meanwhile is not there.
+            // It was removed since it was listed.
             guard let found = try? status(name) else {
                 failed()
                 continue
@@ -67,11 +67,11 @@ extension Folder {
 
     // MARK: Removing what was used longest ago
 
-    /// What was removed.
+    /// The result of removing old files.
     public struct Freed: Hashable, Sendable {
-        /// How many files.
+        /// Files removed.
         public var files = 0
-        /// What they took on the disk.
+        /// Bytes that they occupied.
         public var bytes: UInt64 = 0
     }
 
@@ -84,10 +84,11 @@ extension Folder {
 
     private static let mostCandidates = 100_000
 
-    /// Removes regular files that were read and changed longest ago until they took so many bytes; folders stay, and files
-    /// with a second name elsewhere, whose removal would free nothing. ``TreeWork/cancel()`` ends it early.
+    /// Removes the regular files that were neither read nor changed for the longest time, until `bytes` are freed.
+    /// Folders stay, and so do files with several hard links, whose removal would free nothing. ``TreeWork/cancel()``
+    /// ends it early.
     public func removeOldest(bytes enough: UInt64, _ work: TreeWork) -> Freed {
-        // Folders by their number, each with the one that it is in: paths would take too much.
+        // Folders by index, each with its parent's: full paths would take too much memory.
         var folders: [(parent: Int, name: FileName)] = [(-1, FileName("."))]
         var candidates: [Candidate] = []
         try? gather(work, 0, 0, &folders, &candidates)
@@ -146,10 +147,11 @@ extension Folder {
 
     // MARK: Another owner
 
-    /// Gives what belongs to one user, here and below, to another; the folder itself comes last, so that a kill in between is
-    /// repeated. Files with a second name stay whose they are: that may be elsewhere.
+    /// Changes the owner of what belongs to one user, here and below. The folder itself comes last, so that an
+    /// interrupted run is repeated. Files with several hard links keep their owner, since another name may be
+    /// elsewhere.
     ///
-    /// - Throws: ECANCELED, or what the folder itself refuses.
+    /// - Throws: ECANCELED, or the error for the folder itself.
     public func give(
         from old: UInt32,
         to user: (uid: UInt32, gid: UInt32),
@@ -211,14 +213,14 @@ extension Folder {
     }
 }
 
-/// Room on a filesystem.
+/// The space on a filesystem.
 public struct FilesystemSpace: Hashable, Sendable {
-    /// All of it.
+    /// Capacity, bytes.
     public let total: UInt64
-    /// What users without rights may still take.
+    /// Bytes available to users without privileges.
     public let free: UInt64
 
-    /// Of the filesystem that an open file is on. It may wait for a disk.
+    /// The space of an open file's filesystem. It may wait for a disk.
     public init(of descriptor: Int32) throws(Errno) {
         var raw = statvfs()
         try call { fstatvfs(descriptor, &raw) }
@@ -226,7 +228,7 @@ public struct FilesystemSpace: Hashable, Sendable {
         free = UInt64(raw.f_bavail) &* UInt64(raw.f_frsize)
     }
 
-    /// Of the filesystem that a path is on. It may wait for a disk.
+    /// The space of a path's filesystem. It may wait for a disk.
     public init(of path: String) throws(Errno) {
         var raw = statvfs()
         try call { statvfs(path, &raw) }

@@ -4,37 +4,37 @@ import CLinux
 import Glibc
 import WireText
 
-/// A name in a folder: bytes, whatever they are.
+/// A name in a folder, as bytes of any encoding.
 public struct FileName: Hashable, Sendable {
-    /// With the NUL at its end.
+    /// Ends with NUL.
     let bytes: [CChar]
 
-    /// A name of this program's own.
+    /// Wraps a name that this program chose.
     public init(_ text: String) { bytes = Array(text.utf8CString) }
 
     init(_ pointer: UnsafePointer<CChar>) {
         bytes = Array(UnsafeBufferPointer(start: pointer, count: strlen(pointer) + 1))
     }
 
-    /// For sentences.
+    /// For messages.
     public var text: String { String(terminatedWire: bytes) }
 }
 
-/// What went wrong, and where.
+/// An error with its path.
 public struct TreeError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The path below the folder that was worked on; empty for that itself.
+    /// The path relative to the folder that was processed; empty for that folder itself.
     public let path: String
-    /// Why.
+    /// The error.
     public let errno: Errno
 
-    /// Makes one of a path below the folder.
+    /// Creates one for a relative path.
     public init(_ path: String, _ errno: Errno) { (self.path, self.errno) = (path, errno) }
 
     /// `a/b: Permission denied`.
     public var description: String { path.isEmpty ? "\(errno)" : "\(path): \(errno)" }
 }
 
-/// Work on a tree of files that another thread may look at, and give up.
+/// Progress of work on a file tree, which another thread may read and cancel.
 public final class TreeWork: Sendable {
     private struct State {
         var isCancelled = false
@@ -44,16 +44,16 @@ public final class TreeWork: Sendable {
 
     private let state = Monitor(State())
 
-    /// Work that has not begun.
+    /// Work that has not started.
     public init() {}
 
-    /// Has it end at the next file, with ECANCELED.
+    /// Makes the work stop at the next file with ECANCELED.
     public func cancel() { state.withLock { $0.isCancelled = true } }
 
-    /// How many files and folders it has come by.
+    /// Files and folders visited so far.
     public var entries: Int { state.withLock { $0.entries } }
 
-    /// How many bytes it has copied.
+    /// Bytes copied so far.
     public var bytes: UInt64 { state.withLock { $0.bytes } }
 
     func step(_ path: @autoclosure () -> String, entries: Int = 0, bytes: UInt64 = 0) throws(TreeError) {
@@ -66,22 +66,22 @@ public final class TreeWork: Sendable {
     }
 }
 
-/// An open folder, from which what is in it is reached name by name: links are not followed, and what is mounted in it is not
-/// entered, since it could wait for whoever made it. What somebody moves meanwhile leads nowhere else.
+/// An open folder whose content is accessed name by name. Symlinks are not followed, and mount points are not
+/// entered, since a mounted filesystem could block. Renaming a path while it is processed redirects nothing.
 ///
-/// It waits for the disk: for threads beside the loop.
+/// It blocks on the disk: use it on threads beside the event loop.
 public final class Folder {
     let descriptor: Descriptor
-    /// Whether what is mounted in it is entered too.
+    /// Whether mount points are entered too.
     let entersMounts: Bool
-    /// The names on the way from where it began, for sentences.
+    /// The path relative to the start, for messages.
     let path: String
 
     /// Opens a folder by its path.
     ///
     /// - Parameters:
-    ///   - followLinks: whether the path itself may be a link.
-    ///   - entersMounts: for what only a configuration names.
+    ///   - followLinks: whether the path itself may be a symlink.
+    ///   - entersMounts: set only for paths that come from the configuration.
     public init(_ path: String, followLinks: Bool = false, entersMounts: Bool = false) throws(Errno) {
         descriptor = try File.open(path, followLinks ? [.read, .directory] : [.read, .directory, .noFollow])
         self.entersMounts = entersMounts
@@ -94,20 +94,20 @@ public final class Folder {
 
     var raw: Int32 { descriptor.raw }
 
-    /// What it is called in sentences, with a name in it.
+    /// The relative path of a name in it, for messages.
     func place(_ name: FileName) -> String { path.isEmpty ? name.text : path + "/" + name.text }
 
-    /// What is known of it.
+    /// Its own status.
     public func status() throws(Errno) -> FileStatus {
         try descriptor.withRaw { raw throws(Errno) in try File.status(descriptor: raw) }
     }
 
-    /// A folder in it; ENOTDIR or ELOOP for what is none, EXDEV for what is mounted there.
+    /// Opens a subfolder. Throws ENOTDIR or ELOOP if it is not a folder, EXDEV if it is a mount point.
     public func folder(_ name: FileName) throws(Errno) -> Folder {
         Folder(try open(name, [.read, .directory]), place(name), entersMounts)
     }
 
-    /// What is called so in it, as a place; nil where there is nothing.
+    /// The status of a name in it, symlinks not followed; nil if there is none.
     public func status(_ name: FileName) throws(Errno) -> FileStatus? {
         do throws(Errno) {
             return try open(name, .path).withRaw { raw throws(Errno) in try File.status(descriptor: raw) }
@@ -128,7 +128,7 @@ public final class Folder {
         _ = try descriptor.withRaw { raw throws(Errno) in try call { mkdirat(raw, name.bytes, mode_t(mode)) } }
     }
 
-    /// Removes what is no folder.
+    /// Removes a file (not a folder).
     public func remove(_ name: FileName) throws(Errno) {
         _ = try descriptor.withRaw { raw throws(Errno) in try call { unlinkat(raw, name.bytes, 0) } }
     }
@@ -138,16 +138,16 @@ public final class Folder {
         _ = try descriptor.withRaw { raw throws(Errno) in try call { unlinkat(raw, name.bytes, AT_REMOVEDIR) } }
     }
 
-    /// Waits until its names are on the disk.
+    /// Blocks until its directory entries are on the disk.
     public func synchronise() throws(Errno) {
         _ = try descriptor.withRaw { raw throws(Errno) in try call { fsync(raw) } }
     }
 
-    /// Some of the names in it, in no order.
+    /// Some of the names in it, unordered.
     ///
-    /// - Parameter hidden: those that are left out.
+    /// - Parameter hidden: names to omit.
     public func names(atMost count: Int, except hidden: Set<FileName> = []) throws(Errno) -> [FileName] {
-        // An open file of its own, so that each listing begins at the beginning.
+        // Reopen it, so that each listing starts at the beginning.
         let copy = try descriptor.withRaw { raw throws(Errno) in
             try call { openat(raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         }
@@ -170,7 +170,7 @@ public final class Folder {
         return found
     }
 
-    /// Every name in it; ENFILE, which a listing has no other use for, when there are more than that.
+    /// All names in it. Throws ENFILE (used for nothing else here) if there are more than `count`.
     func allNames(atMost count: Int) throws(Errno) -> [FileName] {
         let names = try names(atMost: count + 1)
         if names.count > count { throw .tooManyOpenFilesInSystem }

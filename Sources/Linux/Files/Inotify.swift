@@ -4,93 +4,94 @@ import CLinux
 import Glibc
 import WireText
 
-/// News of files and directories (inotify(7)).
+/// Watches files and directories (inotify(7)).
 public final class Inotify {
-    /// What is told, and what of it is asked for.
+    /// Events that are reported or asked for.
     public struct Events: OptionSet, Sendable, Hashable {
-        /// As inotify has them.
+        /// The bits of inotify.
         public let rawValue: UInt32
 
-        /// As inotify has them.
+        /// Wraps the bits of inotify.
         public init(rawValue: UInt32) { self.rawValue = rawValue }
 
         /// It was written to.
         public static let modified = Events(rawValue: UInt32(IN_MODIFY))
         /// Its owner, mode, times or number of names changed.
         public static let attributes = Events(rawValue: UInt32(IN_ATTRIB))
-        /// Who had it open for writing closed it.
+        /// A descriptor that was open for writing was closed.
         public static let writtenAndClosed = Events(rawValue: UInt32(IN_CLOSE_WRITE))
-        /// A name in the directory was made.
+        /// A name was created in the directory.
         public static let created = Events(rawValue: UInt32(IN_CREATE))
-        /// A name in the directory was removed.
+        /// A name was removed from the directory.
         public static let deleted = Events(rawValue: UInt32(IN_DELETE))
         /// A name was moved out of the directory.
         public static let movedAway = Events(rawValue: UInt32(IN_MOVED_FROM))
         /// A name was moved into the directory.
         public static let movedHere = Events(rawValue: UInt32(IN_MOVED_TO))
-        /// It was removed itself, and nobody has it open.
+        /// The watched file itself was removed, and no process has it open.
         public static let selfDeleted = Events(rawValue: UInt32(IN_DELETE_SELF))
-        /// It was moved itself.
+        /// The watched file itself was moved.
         public static let selfMoved = Events(rawValue: UInt32(IN_MOVE_SELF))
-        /// Its filesystem was unmounted; told unasked.
+        /// Its filesystem was unmounted; always reported.
         public static let unmounted = Events(rawValue: UInt32(IN_UNMOUNT))
-        /// Nothing more is told of it; told unasked.
+        /// The watch was removed; always reported.
         public static let ignored = Events(rawValue: UInt32(IN_IGNORED))
-        /// More happened than there was room for; told unasked, with −1 for the watch.
+        /// Events were lost since the queue was full; always reported, with −1 as watch.
         public static let overflowed = Events(rawValue: UInt32(IN_Q_OVERFLOW))
 
-        /// A name in a directory came or went.
+        /// A name in a directory was added or removed.
         public static let names: Events = [.created, .deleted, .movedAway, .movedHere]
-        /// It is where it was no more.
+        /// The watched file is no longer at its path.
         public static let selfGone: Events = [.selfDeleted, .selfMoved]
     }
 
-    /// One piece of news.
+    /// One event.
     public struct News: Sendable, Hashable {
-        /// Which watch told it; −1 for all.
+        /// The watch descriptor; −1 for all.
         public let watch: Int32
-        /// What happened.
+        /// The event's bits.
         public let events: Events
-        /// The name in the directory; nil where it is the watched file itself.
+        /// The name in the directory; nil if the event is about the watched file itself.
         public let name: String?
     }
 
-    /// To be watched for reading; `drain` or `read` takes what is there.
+    /// Readable when events are queued; `drain` or `read` takes them.
     public let descriptor: Descriptor
 
-    /// One that watches nothing yet.
+    /// Creates one without watches.
     public init() throws(Errno) {
         descriptor = Descriptor(owning: try call { inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)) })
     }
 
-    /// Tells when a name in the directory goes, or the directory itself.
+    /// Watches for a name in the directory being removed or moved away, or the directory itself.
     public func watchRemovals(of directory: String) throws(Errno) {
         let events = IN_DELETE | IN_DELETE_SELF | IN_MOVED_FROM | IN_MOVE_SELF | IN_ONLYDIR
         try call { inotify_add_watch(descriptor.raw, directory, UInt32(events)) }
     }
 
-    /// Takes all news; which they are has to be looked for.
+    /// Discards all queued events; the caller then checks what has changed.
     public func drain() {
         while let bytes = try? Descriptor.read(descriptor.raw, maximum: 4096), !bytes.isEmpty {}
     }
 
-    /// Watches what is at a path, a link itself, for these events beside those that it is watched for already. The number
-    /// is the same for each name of a file. May wait for a disk or a server.
+    /// Watches the file at a path (a symlink itself) for these events, in addition to those it is already watched
+    /// for. All names of a file share one watch descriptor. It may wait for a disk or a server.
     public static func watch(_ inotify: Int32, _ path: String, _ events: Events) throws(Errno) -> Int32 {
         let flags = events.rawValue | UInt32(IN_DONT_FOLLOW) | UInt32(IN_MASK_ADD)
         return try call { inotify_add_watch(inotify, path, flags) }
     }
 
-    /// Watches what is open, also as a place only or a link itself. EACCES where this thread may not read it.
+    /// Watches an open file, also one opened with O_PATH or a symlink itself. Throws EACCES if this thread may not
+    /// read it.
     public static func watch(_ inotify: Int32, node: Int32, _ events: Events) throws(Errno) -> Int32 {
         let flags = events.rawValue | UInt32(IN_MASK_ADD)
         return try call { inotify_add_watch(inotify, "/proc/self/fd/\(node)", flags) }
     }
 
-    /// Ends a watch.
+    /// Removes a watch.
     public func unwatch(_ watch: Int32) { _ = inotify_rm_watch(descriptor.raw, watch) }
 
-    /// Takes what is there, at most so many bytes of it.
+    /// Reads queued events, at most `maximum` bytes of them.
     public func read(maximum: Int = 16 << 10) -> [News] {
         guard let bytes = try? Descriptor.read(descriptor.raw, maximum: maximum) else { return [] }
         var news: [News] = []
@@ -113,23 +114,23 @@ public final class Inotify {
     }
 }
 
-/// Patterns of names, as the shell has them (glob(7)).
+/// Shell patterns for names (glob(7)).
 public enum NamePattern {
-    /// Whether there is anything in it that stands for other than itself.
+    /// Whether it contains a wildcard.
     public static func isPattern(_ text: String) -> Bool {
         text.utf8.contains { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "[") }
     }
 
-    /// Whether a name, or a whole path, fits: no part of the pattern fits `/`, and `*` no dot at the beginning of a name.
+    /// Whether a name or path matches: wildcards do not match `/`, and `*` does not match a leading dot.
     public static func fits(_ text: String, path pattern: String) -> Bool {
         fnmatch(pattern, text, Int32(FNM_PATHNAME) | Int32(FNM_PERIOD)) == 0
     }
 
-    /// The same for a name as the kernel gives it.
+    /// The same for a C string.
     public static func fits(_ name: UnsafePointer<CChar>, path pattern: String) -> Bool {
         fnmatch(pattern, name, Int32(FNM_PATHNAME) | Int32(FNM_PERIOD)) == 0
     }
 
-    /// Whether any text fits, in which no character is special.
+    /// Whether any text matches, without special characters.
     public static func fits(_ text: String, _ pattern: String) -> Bool { fnmatch(pattern, text, 0) == 0 }
 }

@@ -18,7 +18,7 @@ extension UnsafeRawBufferPointer {
     }
 }
 
-/// A path of a file in /proc, where blanks and such stand as three octal digits.
+/// A path in a /proc file, in which white space is escaped as three octal digits.
 func unescaped(_ text: Substring) -> String {
     var bytes: [UInt8] = []
     var rest = Array(text.utf8)[...]

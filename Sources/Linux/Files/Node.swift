@@ -4,15 +4,15 @@ import CLinux
 import Glibc
 
 extension File {
-    /// Opens the node of a device, or a FIFO, so that its data can be waited for, without becoming its terminal's session
-    /// and without waiting for a carrier or another side. A driver may take milliseconds: not for the loop's thread.
+    /// Opens a device node or FIFO so that its data can be waited for, without making a terminal the controlling one
+    /// and without waiting for a carrier or a peer. A driver may take milliseconds: do not call it on the event loop.
     public static func openNode(_ path: String) throws(Errno) -> Descriptor {
-        // A FIFO that is also open for writing has no end when a writer leaves.
+        // If a FIFO is also open for writing here, it has no end-of-file when a writer leaves.
         let isFIFO = try status(path).kind == .fifo
         return try open(path, isFIFO ? [.readWrite, .nonBlocking] : .nonBlocking)
     }
 
-    /// How many bytes can be read at once; 0 where that cannot be told.
+    /// How many bytes can be read now; 0 if that is unknown.
     public static func readableBytes(_ descriptor: Int32) -> Int { max(0, Int(tlx_readable_bytes(descriptor))) }
 
     /// Whether it is a terminal.

@@ -5,34 +5,34 @@ import Glibc
 import WireText
 
 extension File {
-    /// Opens what has that name in an open directory, close-on-exec.
+    /// Opens a name in an open directory, close-on-exec.
     public static func open(_ name: String, in directory: Int32, _ flags: OpenFlags = .read) throws(Errno) -> Descriptor
     {
         Descriptor(owning: try call { openat(directory, name, flags.rawValue | O_CLOEXEC | O_NOCTTY) })
     }
 
-    /// Makes a file of that name in an open directory, which must not be there yet; close-on-exec.
+    /// Creates a new file in an open directory, close-on-exec. Throws EEXIST if the name exists.
     public static func create(_ name: String, in directory: Int32, mode: UInt32) throws(Errno) -> Descriptor {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY
         return Descriptor(owning: try call { openat(directory, name, flags, mode_t(mode)) })
     }
 
-    /// Gives what has that name in an open directory another one there, in place of what has that.
+    /// Renames within an open directory, replacing the target.
     public static func rename(_ name: String, to other: String, in directory: Int32) throws(Errno) {
         try call { renameat(directory, name, directory, other) }
     }
 
-    /// Removes what has that name in an open directory, where it is no directory.
+    /// Removes a file (not a directory) from an open directory.
     public static func remove(_ name: String, in directory: Int32) throws(Errno) {
         try call { unlinkat(directory, name, 0) }
     }
 
-    /// Sets whose an open file is.
+    /// Sets owner and group of an open file.
     public static func setOwner(descriptor: Int32, uid: UInt32, gid: UInt32) throws(Errno) {
         try call { fchown(descriptor, uid, gid) }
     }
 
-    /// Where a symbolic link points that was opened itself (``OpenFlags/path`` and ``OpenFlags/noFollow``), at most 4096
+    /// The target of a symlink that was itself opened (``OpenFlags/path`` and ``OpenFlags/noFollow``), at most 4096
     /// bytes of it.
     public static func readLink(descriptor: Int32) throws(Errno) -> String {
         var buffer = [CChar](repeating: 0, count: 4096)
@@ -40,14 +40,15 @@ extension File {
         return String(wire: buffer[..<count].map { UInt8(bitPattern: $0) })
     }
 
-    /// The absolute path without links, `.` and `..`, as far as the kernel has it in memory: nothing waits for a disk or a
-    /// server. EAGAIN where it has not, ENOSYS before Linux 5.6.
+    /// The absolute path without symlinks, `.` and `..`, if the kernel has all of it cached: it never waits for a
+    /// disk or a server. Throws EAGAIN if it is not cached, ENOSYS before Linux 5.6.
     public static func realPathInMemory(_ path: String) throws(Errno) -> String {
         do throws(Errno) {
             let descriptor = Descriptor(owning: try call { tlx_open_path_cached(path, 1) })
             return try descriptor.withRaw { raw throws(Errno) in try readLink("/proc/self/fd/\(raw)") }
         } catch {
-            // Links that nobody has followed for a day: there the kernel would note the time first.
+            // A symlink unused for a day: the kernel would have to update its access time. Resolve it step by step
+            // instead.
             if error != .wouldBlock { throw error }
         }
         var rest = path.split(separator: "/").map(String.init)[...]

@@ -4,26 +4,26 @@ import CLinux
 import Glibc
 import WireText
 
-/// Files that a configuration names and that may lie where somebody else than root can write, such as in an app's own
-/// folder. It may wait for a disk or a server: not for the loop's thread.
+/// Reads files that a configuration names and that may lie where users other than root can write, such as in an app's
+/// own folder. It may wait for a disk or a server: do not call it on the event loop.
 ///
-/// As long as only root and this process's user can have made a step of the way, it is gone as any other. From the first
-/// step on that somebody else can have made it is gone with the rights of whom it is read for, no link is followed, and
-/// what stands at its end must belong to root, to this process's user, to the owner of its folder or to that user, and have
-/// no other name. Whose it is proves nothing by itself: the owner of a folder can move root's file to another name.
+/// While only root and this process's user can have created the path's components, it is followed normally. From the
+/// first component that another user can have created, the reader's permissions apply and symlinks are refused. The
+/// file must then belong to root, to this process's user, to its folder's owner or to the reader, and have no other
+/// hard link. Ownership alone proves nothing: a folder's owner can move root's file to another name.
 public enum OwnedFile {
-    /// Why a file is not read.
+    /// Why a file was not read.
     public enum Failure: Error, Hashable, Sendable, CustomStringConvertible {
-        /// What the kernel said.
+        /// An error of the kernel.
         case errno(Errno)
-        /// It is a folder, a FIFO or a device.
+        /// It is a directory, a FIFO or a device.
         case notRegular
-        /// Somebody else could have put another file there, for this reason.
+        /// Another user could have put a different file there, for this reason.
         case notTrusted(String)
-        /// That user may not read it, and somebody else could have put it there.
+        /// That user may not read it, and another user could have put it there.
         case notAllowed(user: String)
 
-        /// The end of a sentence that begins with the path.
+        /// The end of a sentence that starts with the path.
         public var description: String {
             switch self {
             case .errno(let errno): "it cannot be read: \(errno)"
@@ -38,11 +38,11 @@ public enum OwnedFile {
 
     private static let mostLinks = 40
 
-    /// The whole content of a regular file; EFBIG when it is larger than `limit` bytes.
+    /// The whole content of a regular file. Throws EFBIG above `limit` bytes.
     ///
     /// - Parameters:
     ///   - path: absolute.
-    ///   - reader: whom it is read for; nil for this process's own user.
+    ///   - reader: the user on whose behalf it is read; nil for this process's own user.
     public static func read(_ path: String, for reader: FileRights?, limit: Int) throws(Failure) -> [UInt8] {
         let file = try open(path, for: reader)
         return try errno { () throws(Errno) in try File.read(descriptor: file.raw, limit: limit) }
@@ -52,7 +52,7 @@ public enum OwnedFile {
         do throws(Errno) { return try body() } catch { throw .errno(error) }
     }
 
-    /// Opens what has that name in a folder, with these rights.
+    /// Opens a name in a folder, with these permissions.
     private static func open(
         _ name: Substring,
         in folder: Descriptor,
@@ -81,7 +81,7 @@ public enum OwnedFile {
             var found = try status(next)
             if !isOthers, !isTrusted(around, with: found) || tlx_is_made_up(folder.raw) != 0 {
                 isOthers = true
-                // Once more, as whom it is for: this step may be another's already.
+                // Open it again with the reader's permissions: another user may have created this component.
                 next = try open(name, in: folder, [.path, .noFollow], as: reader)
                 found = try status(next)
             }
@@ -114,7 +114,7 @@ public enum OwnedFile {
         throw .notRegular
     }
 
-    /// The names of a path, the last one first.
+    /// The components of a path, last one first.
     private static func names(_ path: String) -> [Substring] {
         path.split(separator: "/").filter { $0 != "." }.reversed()
     }
@@ -128,8 +128,8 @@ public enum OwnedFile {
     private static func isTrusted(_ folder: FileStatus, with found: FileStatus) -> Bool {
         guard isOurs(folder.uid) else { return false }
         if folder.mode & 0o022 == 0 { return true }
-        // In a sticky folder everybody has what is their own, but whoever has a file or a link of root's in a folder of
-        // their own can move it here; a folder they cannot (rename(2)).
+        // In a sticky folder users can replace only their own entries. But they can move a file or symlink of root's
+        // from their own folder into it, which they cannot do with a folder (rename(2)).
         return folder.mode & 0o1000 != 0 && isOurs(found.uid) && found.kind == .directory
     }
 
@@ -148,7 +148,7 @@ public enum OwnedFile {
         _ seen: FileStatus,
         as reader: FileRights?
     ) throws(Failure) -> Descriptor {
-        // Non-blocking: had a FIFO come there meanwhile, this would wait.
+        // Non-blocking, in case a FIFO has replaced the file.
         let file = try open(name, in: folder, [.read, .noFollow, .nonBlocking], as: reader)
         let opened = try status(file)
         guard opened.device == seen.device, opened.inode == seen.inode else { throw .errno(.noSuchFileOrDirectory) }

@@ -3,15 +3,15 @@
 import CLinux
 import Glibc
 
-/// With whose rights a path is changed that a configuration names.
+/// The permissions that apply when a path from the configuration is changed.
 ///
-/// Root may change anything anywhere, and whoever may write to a folder on the way of a path can lead it elsewhere at any
-/// instant. So what is made or removed there is made or removed with the rights of the one who has that folder, whom the
-/// kernel then lets do no more than he could do himself (setfsuid(2)).
+/// Root may change anything, and whoever can write to a directory of a path can redirect the path at any time. So
+/// files there are created and removed with the permissions of that directory's owner: the kernel grants no more than
+/// that user has (setfsuid(2)).
 public enum PathRights {
-    /// Runs `body` with the rights that changes at `path` are made with. Errors are those of `body`.
+    /// Runs `body` with the permissions for changes at `path`. Throws the errors of `body`.
     ///
-    /// A process that is not root has no other rights to give: there this is a call of `body`.
+    /// Without root it just calls `body`.
     @discardableResult
     public static func acting<T, Failure: Error>(
         at path: String,
@@ -23,9 +23,9 @@ public enum PathRights {
         return try body()
     }
 
-    /// Who can lead a path elsewhere: the owner of the last folder on the way, if it is not root's alone, or nobody with
-    /// the group that may write to it; nil where nobody but root and this process's user can. Of a way that cannot be looked
-    /// at it is nobody.
+    /// The user that can redirect a path: the owner of its last directory that is not root's alone, or user nobody
+    /// with the group that may write to it. nil if only root and this process's user can. User nobody if the path
+    /// cannot be inspected.
     public static func owner(ofWayTo path: String) -> (uid: UInt32, gid: UInt32)? {
         do throws(Errno) {
             return try findOwner(ofWayTo: path)
@@ -49,7 +49,8 @@ public enum PathRights {
             switch found.kind {
             case .directory: folder = next
             case .link:
-                // Whoever has a way of others already goes it no further: where it leads is for the kernel to judge.
+                // Another user already controls the path: do not follow the symlink here, let the kernel check where
+                // it leads.
                 guard who == nil else { return who }
                 links += 1
                 guard links <= 40 else { throw .tooManySymbolicLinkLevels }
@@ -62,7 +63,7 @@ public enum PathRights {
         return who
     }
 
-    /// What is called so in a folder; nil where there is nothing.
+    /// Opens a name in a folder; nil if it does not exist.
     private static func open(_ name: Substring, in folder: Descriptor) throws(Errno) -> Descriptor? {
         do throws(Errno) {
             return try File.open(String(name), in: folder.raw, [.path, .noFollow])
@@ -72,7 +73,7 @@ public enum PathRights {
         }
     }
 
-    /// Who else can have what lies in a folder replaced.
+    /// The other user that can replace an entry of this folder.
     private static func stranger(
         in folder: FileStatus,
         _ found: FileStatus?,
@@ -81,8 +82,9 @@ public enum PathRights {
         func isOurs(_ uid: UInt32) -> Bool { uid == 0 || uid == Users.effectiveUID }
         guard isOurs(folder.uid) else { return (folder.uid, nobody) }
         guard folder.mode & 0o022 != 0, let found, !isLast || found.kind == .link else { return nil }
-        // In a sticky folder everybody has what is their own, but whoever has a file or a link of root's in a folder of
-        // their own can move it here; a folder they cannot (rename(2)). Else whoever is in its group has all of it.
+        // In a sticky folder users can replace only their own entries. But they can move a file or symlink of root's
+        // from their own folder into it, which they cannot do with a folder (rename(2)). Without the sticky bit, its
+        // group can replace all.
         if folder.mode & 0o1000 != 0 {
             if !isOurs(found.uid) { return (found.uid, nobody) }
             return found.kind == .directory ? nil : (nobody, nobody)
@@ -90,13 +92,13 @@ public enum PathRights {
         return (nobody, folder.mode & 0o002 != 0 ? nobody : folder.gid)
     }
 
-    /// The number of nobody, and of its group.
+    /// The uid and gid of user nobody.
     private static let nobody: UInt32 = 65534
 
-    /// Opens the socket that is at a path, as a place only: no other file, whatever somebody puts there.
+    /// Opens the socket at a path with O_PATH, and never any other file that takes its place.
     ///
-    /// - Parameter user: whose it must be.
-    /// - Throws: ENOENT where there is another.
+    /// - Parameter user: the required owner.
+    /// - Throws: ENOENT if another file is there.
     static func openSocket(_ path: String, of user: UInt32) throws(Errno) -> Descriptor {
         let node = try File.open(path, [.path, .noFollow])
         let status = try File.status(descriptor: node.raw)
@@ -106,7 +108,7 @@ public enum PathRights {
 }
 
 extension File {
-    /// Sets owner and permission bits of what is open, also as a place only; nil leaves one as it is.
+    /// Sets owner and permission bits of an open file, also one opened with O_PATH; nil leaves a value unchanged.
     static func set(_ descriptor: Int32, uid: UInt32?, gid: UInt32?, mode: UInt32) throws(Errno) {
         if uid != nil || gid != nil {
             try call { tlx_set_owner(descriptor, uid ?? .max, gid ?? .max) }

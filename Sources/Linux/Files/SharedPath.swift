@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A path in a folder in which there are many: the folder's own path is in memory once for all of them.
+/// A path in a folder with many files, which share the folder's string in memory.
 public struct SharedPath: Sendable, Hashable {
     private let folder: String
     private let name: String
     private let ending: String
 
-    /// `folder/name` and what follows it. Names and endings of up to 15 bytes take no memory beside this.
+    /// `folder/name` followed by `ending`. Names and endings of up to 15 bytes need no allocation of their own.
     public init(_ folder: String, _ name: String, _ ending: String = "") {
         self.folder = folder
         self.name = name
         self.ending = ending
     }
 
-    /// A path by itself.
+    /// A path that shares nothing.
     public init(_ path: String) { self.init(path, "") }
 
     /// The whole path.

@@ -2,9 +2,10 @@
 
 import CLinux
 
-/// Moving bytes between pipes and files without copying them through this process. None of these waits.
+/// Moves bytes between pipes and files without copying them through this process. None of these blocks on a pipe.
 public enum Splice {
-    /// Moves up to `size` bytes from a pipe into a file at `offset` (or into a pipe). 0 is the end; nil: nothing now.
+    /// Moves up to `size` bytes from a pipe into a file at `offset`, or into a pipe. 0 is the end; nil: nothing now
+    /// (EAGAIN).
     public static func move(from pipe: Int32, to target: Int32, offset: Int64? = nil, size: Int) throws(Errno) -> Int? {
         guard var position = offset else {
             return try callUnlessBlocked { tlx_splice(pipe, nil, target, nil, size) }
@@ -12,26 +13,26 @@ public enum Splice {
         return try callUnlessBlocked { tlx_splice(pipe, nil, target, &position, size) }
     }
 
-    /// Moves up to `size` bytes of a file from `offset` on into a pipe.
+    /// Moves up to `size` bytes of a file, starting at `offset`, into a pipe.
     public static func move(file: Int32, offset: Int64, to pipe: Int32, size: Int) throws(Errno) -> Int? {
         var position = offset
         return try callUnlessBlocked { tlx_splice(file, &position, pipe, nil, size) }
     }
 
-    /// Copies from one pipe into another without taking the bytes out of the first.
+    /// Copies from one pipe into another without consuming the bytes of the first.
     public static func copy(from pipe: Int32, to other: Int32, size: Int) throws(Errno) -> Int? {
         try callUnlessBlocked { tlx_tee(pipe, other, size) }
     }
 
-    /// How many bytes a pipe holds at most.
+    /// The capacity of a pipe in bytes.
     public static func capacity(_ pipe: Int32) throws(Errno) -> Int { Int(try call { tlx_pipe_size(pipe) }) }
 
-    /// Asks for a capacity; EPERM beyond `/proc/sys/fs/pipe-max-size` or a user's quota.
+    /// Requests a capacity. Throws EPERM beyond `/proc/sys/fs/pipe-max-size` or a user's quota.
     public static func setCapacity(_ pipe: Int32, _ bytes: Int) throws(Errno) {
         try call { tlx_set_pipe_size(pipe, Int32(clamping: bytes)) }
     }
 
-    /// How many bytes wait in a pipe or socket.
+    /// The number of bytes buffered in a pipe or socket.
     public static func waiting(_ descriptor: Int32) throws(Errno) -> Int {
         Int(try call { tlx_readable_bytes(descriptor) })
     }

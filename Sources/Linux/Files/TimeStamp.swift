@@ -2,9 +2,9 @@
 
 import WireText
 
-/// RFC 3339 time in UTC with milliseconds, as each line of a log begins: `2026-01-31T12:00:00.123Z`.
+/// RFC 3339 time in UTC with milliseconds, which starts each line of a log: `2026-01-31T12:00:00.123Z`.
 public enum TimeStamp {
-    /// The bytes of a stamp, without the space behind it.
+    /// Its length in bytes, without the space after it.
     public static let length = 24
 
     /// The stamp of a time in microseconds since 1970, for the years 0 to 9999.
@@ -77,7 +77,7 @@ public enum TimeStamp {
         return value % by < 0 ? quotient - 1 : quotient
     }
 
-    /// The proleptic Gregorian calendar by eras of 400 years, years beginning in March.
+    /// The proleptic Gregorian calendar, in eras of 400 years that start in March.
     private static func civil(fromDays days: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = days + 719_468
         let era = floorDivide(shifted, 146_097)

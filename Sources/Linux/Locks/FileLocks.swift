@@ -6,7 +6,7 @@ import WireText
 /// A lock on a file, or a request for one, as the kernel describes it in `/proc/locks` and `/proc/PID/fdinfo`
 /// (proc_locks(5), proc_pid_fdinfo(5)).
 public struct FileLock: Hashable, Sendable {
-    /// By which call it was taken.
+    /// The system call that takes it.
     public enum Kind: String, Hashable, Sendable {
         /// flock(2): it belongs to the open file, and to every process that has inherited that.
         case flock
@@ -14,37 +14,38 @@ public struct FileLock: Hashable, Sendable {
         case posix
         /// fcntl(2), F_OFD_SETLK: it belongs to the open file.
         case ofd
-        /// fcntl(2), F_SETLEASE: whoever opens the file waits until it is given up.
+        /// fcntl(2), F_SETLEASE: a process that opens the file waits until the lease is released.
         case lease
     }
 
-    /// A file, by what the kernel's own tables call it: device numbers differ from those of stat(2) on some filesystems.
+    /// A file as the kernel's lock tables identify it: on some filesystems their device number differs from
+    /// stat(2)'s.
     public struct File: Hashable, Sendable {
         /// Major number in the upper half, minor in the lower.
         public let device: UInt64
         /// The inode.
         public let inode: UInt64
 
-        /// A file by its numbers.
+        /// Creates one from the kernel's numbers.
         public init(device: UInt64, inode: UInt64) {
             self.device = device
             self.inode = inode
         }
     }
 
-    /// By which call it was taken.
+    /// The system call that took it.
     public let kind: Kind
-    /// Whether it shuts out all others, and not only those that want to write.
+    /// An exclusive (write) lock; false for a shared (read) lock.
     public let isExclusive: Bool
-    /// nil for whoever waits for a lease: there the kernel does not say.
+    /// nil for a process that waits for a lease: the kernel does not name the file.
     public let file: File?
-    /// The first byte, and the last; `UInt64.max` for the end of the file.
+    /// First and last byte; `UInt64.max` means the end of the file.
     public let range: ClosedRange<UInt64>
-    /// Who took it, or wants it. Of an OFD lock nobody says; a flock names the process that took it although that may
-    /// have ended; nil also where it is not of this pid namespace.
+    /// The process that holds the lock or waits for it. For a flock, the process that took it, even if it has ended.
+    /// nil for an OFD lock (the kernel does not name a process) and for a process outside this pid namespace.
     public let pid: Int32?
 
-    /// Makes one from its parts.
+    /// Creates one from its parts.
     public init(
         kind: Kind,
         isExclusive: Bool,
@@ -59,7 +60,7 @@ public struct FileLock: Hashable, Sendable {
         self.pid = pid
     }
 
-    /// The same request, by a process that was found out.
+    /// The same request, attributed to a process that was found later.
     public func by(_ pid: Int32) -> FileLock {
         FileLock(kind: kind, isExclusive: isExclusive, file: file, range: range, pid: pid)
     }
@@ -67,7 +68,7 @@ public struct FileLock: Hashable, Sendable {
     /// Whether a request for another lock on the same file has to wait for this one.
     public func blocks(_ request: FileLock) -> Bool {
         switch (kind, request.kind) {
-        // Opening the file is what waits; which lease is broken in what way does not matter.
+        // The waiter is opening the file; how the lease is broken does not matter.
         case (.lease, .lease): true
         case (.flock, .flock): isExclusive || request.isExclusive
         case (.posix, .posix), (.posix, .ofd), (.ofd, .posix), (.ofd, .ofd):
@@ -76,8 +77,8 @@ public struct FileLock: Hashable, Sendable {
         }
     }
 
-    /// Reads what stands behind the number of a line: `POSIX  ADVISORY  WRITE 8339 fe:00:16237567 0 EOF`. nil for kinds
-    /// of locks that no program takes.
+    /// Parses the fields after a line's number: `POSIX  ADVISORY  WRITE 8339 fe:00:16237567 0 EOF`. nil for kinds of
+    /// locks that programs cannot take.
     init?(words: ArraySlice<Slice<UnsafeRawBufferPointer>>) {
         guard words.count >= 7 else { return nil }
         let words = Array(words.prefix(7)).map { String(wire: $0) }
@@ -106,11 +107,11 @@ public struct FileLock: Hashable, Sendable {
     }
 }
 
-/// One line of `/proc/locks`, or of a `lock:` of fdinfo.
+/// One line of `/proc/locks`, or one `lock:` line of fdinfo.
 struct LockLine {
-    /// Locks and those that wait for them have the same.
+    /// A lock and the requests that wait for it have the same number.
     let number: Int
-    /// Whether it waits for the lock before it.
+    /// Whether it is a request that waits for the lock on an earlier line.
     let waits: Bool
     let lock: FileLock
 
@@ -128,48 +129,49 @@ struct LockLine {
     }
 }
 
-/// All locks of the machine, as far as somebody asked for them (`/proc/locks`).
+/// The machine's file locks (`/proc/locks`), limited to what a ``Question`` asks for.
 ///
-/// Reading the file takes the kernel microseconds when it was read just before, and else, since every processor must
-/// have taken notice first, some 10 ms: that is for a thread which may wait.
+/// A read takes the kernel microseconds if the previous one was just before; otherwise some 10 ms, since all
+/// processors must synchronise first. Use it on a thread that may block.
 public struct LockTable: Hashable, Sendable {
-    /// What is to be taken from it.
+    /// What to read from the table.
     public struct Question: Hashable, Sendable {
-        /// Whose waiters are wanted; nil for all.
+        /// Files whose waiters are wanted; nil for all files.
         public var files: Set<FileLock.File>? = []
-        /// Whose locks are wanted.
+        /// Processes whose locks are wanted.
         public var holders: Set<Int32> = []
 
-        /// Asks for what the two say.
+        /// Asks for the waiters of these files and the locks of these processes.
         public init(files: Set<FileLock.File>? = [], holders: Set<Int32> = []) {
             self.files = files
             self.holders = holders
         }
 
-        /// Asks for what either asks.
+        /// Merges two questions: the result asks for what either asks.
         public mutating func formUnion(_ other: Question) {
             if let mine = files, let others = other.files { files = mine.union(others) } else { files = nil }
             holders.formUnion(other.holders)
         }
     }
 
-    /// Somebody who waits for a lock.
+    /// A process that waits for a lock.
     public struct Waiter: Hashable, Sendable {
-        /// The file whose lock is in the way.
+        /// The file that is locked.
         public let file: FileLock.File
-        /// What is wanted; the process is in it.
+        /// The request, with the waiting process.
         public var request: FileLock
     }
 
-    /// Those that wait, in the table's order.
+    /// The waiting processes, in the table's order.
     public var waiters: [Waiter] = []
-    /// The locks of the processes that were asked for.
+    /// The locks of the processes in `Question.holders`.
     public private(set) var locks: [FileLock] = []
 
-    /// A table in which nothing is locked.
+    /// An empty table.
     public init() {}
 
-    /// Reads it now. ENOENT for a kernel without file locks. It may wait: not for the loop's thread.
+    /// Reads the table. It may block: do not call it on the event loop. Throws ENOENT if the kernel has no file
+    /// locks.
     public static func read(_ question: Question, path: String = "/proc/locks") throws(Errno) -> LockTable {
         let bytes = try Linux.File.read(path, limit: 1 << 28)
         var table = bytes.withUnsafeBytes { LockTable(parsing: $0, question) }
@@ -177,7 +179,7 @@ public struct LockTable: Hashable, Sendable {
         return table
     }
 
-    /// Reads a table from its text; lines that are not understood are left out.
+    /// Parses the table's text; lines that cannot be parsed are skipped.
     init(parsing bytes: UnsafeRawBufferPointer, _ question: Question) {
         var current: (number: Int, file: FileLock.File?)?
         for line in bytes.split(separator: UInt8(ascii: "\n")) {
@@ -195,6 +197,6 @@ public struct LockTable: Hashable, Sendable {
 }
 
 extension LockTable.Waiter {
-    /// The kernel does not say who it is.
+    /// The kernel does not name the waiting process of an OFD lock.
     var isUnknown: Bool { request.kind == .ofd && request.pid == nil }
 }

@@ -3,17 +3,17 @@
 import Glibc
 import WireText
 
-/// A file lock that a process has.
+/// A file lock and the process that holds it.
 public struct HeldLock: Hashable, Sendable {
-    /// What the kernel says of it.
+    /// The lock as the kernel describes it.
     public let lock: FileLock
-    /// The file's path as the process has it, ` (deleted)` behind it when it is there no more; nil where only the kernel's
-    /// table told of the lock.
+    /// The file's path as the process sees it, followed by ` (deleted)` if the file was unlinked; nil if the lock is
+    /// known only from `/proc/locks`.
     public let path: String?
-    /// Who has it; of processes that share it, the first that was looked at.
+    /// The process that holds it; if several share it, the first that was inspected.
     public let holder: Int32
 
-    /// Makes one from its parts.
+    /// Creates one from its parts.
     public init(_ lock: FileLock, path: String?, holder: Int32) {
         self.lock = lock
         self.path = path
@@ -21,24 +21,24 @@ public struct HeldLock: Hashable, Sendable {
     }
 }
 
-/// A reading of the file locks that processes have, by their descriptors (`lock:` in `/proc/PID/fdinfo`), that goes on
-/// piece by piece: each that is open takes the kernel some 8 µs.
+/// Reads the file locks that processes hold, from their descriptors (`lock:` in `/proc/PID/fdinfo`), in steps: each
+/// open descriptor takes the kernel some 8 µs.
 ///
-/// Unlike `/proc/locks` this tells who really has a lock: an flock whose process has ended, and the locks of open files,
-/// belong to whoever has the file open.
+/// Unlike `/proc/locks` this shows who really holds a lock: a flock whose process has ended, and an OFD lock, belong
+/// to every process that has the file open.
 public final class HeldLockReading {
-    /// What was found so far, each lock once.
+    /// The locks found so far, without duplicates.
     public private(set) var locks: [HeldLock] = []
-    /// Processes that may not be looked into.
+    /// Processes that this one may not inspect.
     public private(set) var unreadable: [Int32] = []
-    /// How many descriptors were looked at.
+    /// How many descriptors were inspected.
     public private(set) var count = 0
 
     private var rest: ArraySlice<Int32>
     private var current: Walk?
     private var seen: Set<FileLock> = []
 
-    /// The descriptors of a process, or of a thread, as two directories that are read side by side.
+    /// The descriptors of a process or thread: the `fd` and `fdinfo` directories, read in parallel.
     private final class Walk {
         let pid: Int32
         let links: OpaquePointer
@@ -55,10 +55,11 @@ public final class HeldLockReading {
         deinit { closedir(links) }
     }
 
-    /// Begins with the first process.
+    /// Prepares to read these processes.
     public init(_ pids: [Int32]) { rest = pids[...] }
 
-    /// Reads on, at most until the time (CLOCK_MONOTONIC) is come; whether all were read.
+    /// Continues reading until `deadline` (CLOCK_MONOTONIC) at the latest. Returns true when all descriptors were
+    /// read.
     public func read(until deadline: Duration? = nil) -> Bool {
         while true {
             if current == nil {
@@ -68,7 +69,7 @@ public final class HeldLockReading {
             guard let walk = current else { continue }
             if !read(walk, until: deadline) { return false }
             current = nil
-            // A process whose first thread has ended shows its descriptors with the others only.
+            // If a process's main thread has ended, only the other threads still show its descriptors.
             if walk.found == 0, let stat = try? ProcFS.stat(walk.pid), stat.hasEnded, stat.threads > 1,
                 let task = (try? ProcFS.tasks(walk.pid))?.first(where: { $0 != walk.pid })
             {
@@ -103,7 +104,7 @@ public final class HeldLockReading {
         return true
     }
 
-    /// Whether it is no socket, pipe or such, of which a server may have thousands.
+    /// False for sockets, pipes and the like, of which a server may have thousands.
     private static func mayBeLocked(_ folder: Int32, _ name: UnsafePointer<CChar>) -> Bool {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 8) { buffer in
             let count = buffer.withMemoryRebound(to: CChar.self) {
@@ -122,7 +123,7 @@ public final class HeldLockReading {
         guard !found.isEmpty else { return }
         var path: String?
         for lock in found {
-            // Whoever has opened a file twice, or shares it with others of the app, has its lock once.
+            // A lock counts once even if several descriptors or processes share its file.
             let key = FileLock(kind: lock.kind, isExclusive: lock.isExclusive, file: lock.file, range: lock.range)
             guard seen.insert(key).inserted else { continue }
             path = path ?? Self.path(folder, name)
@@ -138,23 +139,23 @@ public final class HeldLockReading {
         }
     }
 
-    /// The locks of one descriptor, by the lines of its file of fdinfo.
+    /// The `lock:` lines of one descriptor's fdinfo.
     private static func locks(_ folder: Int32, _ name: UnsafePointer<CChar>) -> [FileLock] {
         let fd = openat(folder, name, O_RDONLY | O_CLOEXEC)
         guard fd >= 0 else { return [] }
         defer { close(fd) }
         guard let first = Self.first(fd) else { return [] }
-        // With a lock it is a matter of microseconds more.
+        // Reading on costs only microseconds, and only for files that may be locked.
         let all = first + ((try? File.read(descriptor: fd, limit: 1 << 22)) ?? [])
         return all.withUnsafeBytes { locks(in: $0) }
     }
 
-    /// The first piece of a file, nil where no line of it can be a lock.
+    /// The first read of a file; nil if it contains no lock.
     private static func first(_ fd: Int32) -> [UInt8]? {
         withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer in
             guard let count = try? Descriptor.read(fd, into: buffer), count > 0 else { return nil }
             let piece = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-            // More than that is of something that lists much else, or of very many locks.
+            // More than 2048 bytes: fdinfo that lists much else, or very many locks. The caller reads it all.
             return count > 2048 || hasLock(piece) ? Array(piece) : nil
         }
     }
@@ -177,8 +178,8 @@ public final class HeldLockReading {
 }
 
 extension ProcFS {
-    /// Whether this process is in the machine's first pid namespace; in another, an flock whose process has ended is
-    /// missing in `/proc/locks`.
+    /// Whether this process is in the machine's initial pid namespace. In any other, `/proc/locks` omits a flock
+    /// whose process has ended.
     public static let isInFirstPidNamespace =
         // PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h.
         (try? File.status("/proc/self/ns/pid").inode) == 0xEFFF_FFFC

@@ -2,10 +2,10 @@
 
 import Glibc
 
-/// Who waits for a lock of an open file: the kernel's table does not say, so they are looked for among all threads that
-/// wait in fcntl(2) and have the file open.
+/// The kernel does not name the process that waits for an OFD lock. This finds it among the threads that block in
+/// fcntl(2) on a descriptor of the locked file.
 extension LockTable {
-    /// Finds those that can be found. It reads all of /proc: not for the loop's thread.
+    /// Fills in the waiting processes where possible. It reads all of /proc: do not call it on the event loop.
     mutating func findWaiters() {
         var missing: [FileLock.File: [Int]] = [:]
         for (index, waiter) in waiters.enumerated().reversed() where waiter.isUnknown {
@@ -14,7 +14,7 @@ extension LockTable {
         for pid in (try? ProcFS.allPids()) ?? [] {
             guard !missing.isEmpty else { return }
             for descriptor in Self.awaited(by: pid) {
-                // The file by its inode alone, since fdinfo has no device: who waits is found for the first that fits.
+                // Match by inode only, since fdinfo has no device: the waiter goes to the first file that fits.
                 guard let inode = Self.inode(pid, descriptor),
                     let file = missing.keys.first(where: { $0.inode == inode }), let index = missing[file]?.popLast()
                 else { continue }
@@ -24,10 +24,11 @@ extension LockTable {
         }
     }
 
-    /// The descriptors for whose locks a process's threads wait.
+    /// The descriptors on which a process's threads wait for a lock.
     private static func awaited(by pid: Int32) -> [Int32] {
         ((try? ProcFS.tasks(pid)) ?? []).compactMap { task in
-            // fcntl_setlk, on 32-bit machines fcntl_setlk64: also those that wait for POSIX locks.
+            // fcntl_setlk (fcntl_setlk64 on 32-bit machines) is also where POSIX lock requests wait; F_OFD_SETLKW
+            // (0x26) tells.
             guard let place = try? File.readString("/proc/\(pid)/task/\(task)/wchan"), place.hasPrefix("fcntl_setlk"),
                 let call = try? File.readString("/proc/\(pid)/task/\(task)/syscall")
             else { return nil }

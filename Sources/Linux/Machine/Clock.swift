@@ -2,23 +2,23 @@
 
 import Glibc
 
-/// The two clocks that the supervisor uses.
+/// The kernel's clocks.
 public enum Clock {
-    /// Time since boot without sleep, CLOCK_MONOTONIC.
+    /// Time since boot without suspend, CLOCK_MONOTONIC.
     public static func monotonic() -> Duration {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return Duration(secondsComponent: Int64(time.tv_sec), attosecondsComponent: Int64(time.tv_nsec) * 1_000_000_000)
     }
 
-    /// The same in nanoseconds: for what is measured often, since arithmetic with a Duration is in 128 bits.
+    /// The same in nanoseconds, for frequent measurements: arithmetic with a Duration takes 128 bits.
     public static func monotonicNanoseconds() -> Int64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
     }
 
-    /// Time since boot with sleep, CLOCK_BOOTTIME.
+    /// Time since boot with suspend, CLOCK_BOOTTIME.
     public static func boot() -> Duration {
         var time = timespec()
         clock_gettime(CLOCK_BOOTTIME, &time)
@@ -32,7 +32,7 @@ public enum Clock {
         return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
 
-    /// Clock ticks a second, the unit of times in `/proc/PID/stat` (100 everywhere so far).
+    /// Clock ticks a second, the unit of times in `/proc/PID/stat` (100 on all known machines).
     public static let ticksPerSecond = UInt64(max(1, sysconf(Int32(_SC_CLK_TCK))))
 
     /// Clock ticks as a duration.
@@ -42,7 +42,7 @@ public enum Clock {
 }
 
 extension Duration {
-    /// Whole microseconds, rounded down, bounded by what Int64 holds.
+    /// Whole microseconds, rounded down and clamped to Int64.
     public var microseconds: Int64 {
         let parts = components
         let (product, overflow) = parts.seconds.multipliedReportingOverflow(by: 1_000_000)
@@ -51,6 +51,6 @@ extension Duration {
         return overflow2 ? (parts.seconds < 0 ? .min : .max) : sum
     }
 
-    /// Seconds as a floating-point number, for showing.
+    /// Seconds as a floating-point number, for display.
     public var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A number with up to two digits behind its point, as the kernel writes averages (`12.34`), in hundredths; nil for
-/// anything else. More than UInt32 holds becomes its maximum.
+/// Parses a number with up to two decimals, as the kernel writes averages (`12.34`), into hundredths; nil for
+/// anything else. Clamped to UInt32.
 func hundredths(_ text: Substring) -> UInt32? {
     let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     guard parts.count <= 2, let whole = digits(parts[0]), parts[0].count > 0 else { return nil }

@@ -3,19 +3,20 @@
 import CLinux
 import Glibc
 
-/// An open file descriptor and the duty to close it. A reference, since descriptors live in closures and tables.
+/// Owns an open file descriptor and closes it. A class, since closures and tables share descriptors.
 public final class Descriptor {
-    /// The number; −1 once closed or taken.
+    /// The number; −1 once closed or given up by ``take()``.
     public private(set) var raw: Int32
-    /// Whether its close is not to wait, though somebody else may have it linger (``Promptly``).
+    /// Whether close must not block, though another process may have set SO_LINGER (``Promptly``).
     public var closesPromptly = false
 
-    /// Takes over the duty to close `raw`.
+    /// Takes ownership of `raw`.
     public init(owning raw: Int32) { self.raw = raw }
 
     deinit { close() }
 
-    /// Keeps it open while `body` uses the number. `open(…).raw` alone is closed again before anyone can use it.
+    /// Keeps the descriptor open while `body` uses its number. With a bare `open(…).raw` it is closed before the
+    /// number is used.
     public func withRaw<Result, Failure: Error>(
         _ body: (Int32) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -23,14 +24,14 @@ public final class Descriptor {
         return try body(raw)
     }
 
-    /// Closes it now; a second call does nothing. Cancel watches of it first: epoll keeps what was duplicated.
+    /// Closes it now; a second call does nothing. Cancel its watches first: epoll keeps a file that has a duplicate.
     public func close() {
         guard raw >= 0 else { return }
         if closesPromptly { Promptly.run { _ = Glibc.close(raw) } } else { _ = Glibc.close(raw) }
         raw = -1
     }
 
-    /// Gives up ownership: the caller closes what it gets.
+    /// Gives up ownership: the caller must close the result.
     public func take() -> Int32 {
         defer { raw = -1 }
         return raw
@@ -44,7 +45,7 @@ public final class Descriptor {
         Descriptor(owning: try call { fcntl(raw, F_DUPFD_CLOEXEC, minimum) })
     }
 
-    /// Sets or clears O_NONBLOCK. It belongs to the open file, so everyone who shares that sees it.
+    /// Sets or clears O_NONBLOCK. The flag belongs to the open file, so every process that shares the file sees it.
     public static func setNonBlocking(_ raw: Int32, _ on: Bool = true) throws(Errno) {
         let flags = try call { fcntl(raw, F_GETFL) }
         try call { fcntl(raw, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK) }
@@ -55,7 +56,7 @@ public final class Descriptor {
         try call { fcntl(raw, F_GETFL) } & O_NONBLOCK != 0
     }
 
-    /// Whether both are the same open file, by kcmp(2); where that is forbidden, the same file by device and inode.
+    /// Whether both refer to the same open file, by kcmp(2); if that is forbidden, to the same device and inode.
     public static func sameFile(_ one: Int32, _ other: Int32) -> Bool {
         let answer = tlx_same_file(one, other)
         if answer >= 0 { return answer == 1 }
@@ -93,12 +94,12 @@ public final class Descriptor {
         try call { tlx_close_range(UInt32(bitPattern: first), last.map(UInt32.init(bitPattern:)) ?? .max, 0) }
     }
 
-    /// Reads once, at most `buffer.count` bytes. 0 is the end; nil means nothing there now (EAGAIN).
+    /// Reads once, at most `buffer.count` bytes. 0 is the end; nil means nothing to read now (EAGAIN).
     public static func read(_ raw: Int32, into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int? {
         try callUnlessBlocked { Glibc.read(raw, buffer.baseAddress, buffer.count) }
     }
 
-    /// Reads once, at most `maximum` bytes. Empty is the end; nil means nothing there now (EAGAIN).
+    /// Reads once, at most `maximum` bytes. Empty is the end; nil means nothing to read now (EAGAIN).
     public static func read(_ raw: Int32, maximum: Int) throws(Errno) -> [UInt8]? {
         var failure: Errno?
         var blocked = false
@@ -115,22 +116,22 @@ public final class Descriptor {
         return blocked ? nil : bytes
     }
 
-    /// Writes once and says how many bytes went; nil means no room now (EAGAIN). SIGPIPE must be ignored.
+    /// Writes once and returns how many bytes were written; nil means no room now (EAGAIN). SIGPIPE must be ignored.
     public static func write(_ raw: Int32, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int? {
         try callUnlessBlocked { Glibc.write(raw, bytes.baseAddress, bytes.count) }
     }
 
-    /// Writes once and says how many bytes went; nil means no room now (EAGAIN).
+    /// Writes once and returns how many bytes were written; nil means no room now (EAGAIN).
     public static func write(_ raw: Int32, _ bytes: [UInt8]) throws(Errno) -> Int? {
         try callUnlessBlocked { Glibc.write(raw, bytes, bytes.count) }
     }
 
-    /// Writes all of `bytes`, for files and blocking descriptors.
+    /// Writes all of `bytes`, to a file or a blocking descriptor.
     public static func writeAll(_ raw: Int32, _ bytes: [UInt8]) throws(Errno) {
         if let failure = bytes.withUnsafeBytes({ writeAll(raw, $0) }).failure { throw failure }
     }
 
-    /// Writes all of `bytes`, and says how much was written before a failure, with the failure.
+    /// Writes all of `bytes`. Returns how much was written, and the error if one occurred.
     public static func writeAll(_ raw: Int32, _ bytes: UnsafeRawBufferPointer) -> (written: Int, failure: Errno?) {
         var done = 0
         while done < bytes.count {
@@ -145,8 +146,8 @@ public final class Descriptor {
         return (done, nil)
     }
 
-    /// What of these is the case at this moment: readable, room to write, the other side gone. Nothing for a descriptor that
-    /// cannot be asked.
+    /// Which of these apply now: readable, writable, closed by the peer. Empty for a descriptor that poll(2) fails
+    /// on.
     public static func readiness(_ raw: Int32) -> IOEvents {
         // poll(2) and epoll(7) have the same bits; POLLRDHUP needs _GNU_SOURCE.
         let wanted: IOEvents = [.readable, .writable, .peerClosed]
@@ -155,11 +156,11 @@ public final class Descriptor {
         return IOEvents(rawValue: UInt32(UInt16(bitPattern: entry.revents)))
     }
 
-    /// Waits until nobody reads any more what is written to `raw`, a pipe, a socket or a terminal; of a file for ever.
-    /// False when it is not open.
+    /// Blocks until `raw` (a pipe, socket or terminal) has no reader left; for a file, forever. Returns false if it
+    /// is not open.
     public static func waitUntilUnread(_ raw: Int32) -> Bool {
         while true {
-            // Without being asked, poll(2) tells of POLLERR (pipes), POLLHUP (the others) and POLLNVAL.
+            // poll(2) always reports POLLERR (pipes), POLLHUP (the others) and POLLNVAL.
             var entry = pollfd(fd: raw, events: 0, revents: 0)
             let result = poll(&entry, 1, -1)
             if result > 0 { return Int32(entry.revents) & POLLNVAL == 0 }
@@ -167,7 +168,7 @@ public final class Descriptor {
         }
     }
 
-    /// Waits until `raw` is readable (or `writable`), at most `timeout`. For programs without a loop.
+    /// Blocks until `raw` is readable (or `writable`), for `timeout` at most. For programs without an event loop.
     public static func wait(_ raw: Int32, writable: Bool = false, timeout: Duration?) throws(Errno) -> Bool {
         let deadline = timeout.map { Clock.monotonic() + $0 }
         while true {

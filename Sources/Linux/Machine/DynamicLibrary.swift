@@ -3,20 +3,20 @@
 import Glibc
 import WireText
 
-/// A shared library that was opened in this process. It is never closed: code that was once mapped may have left
-/// threads, handlers and type metadata behind (dlclose(3)).
+/// A shared library loaded into this process. It is never closed: its code may have left threads, handlers and type
+/// metadata behind (dlclose(3)).
 public struct DynamicLibrary: @unchecked Sendable {
-    // A handle of dlopen is an index into the loader's tables, which has locks of its own.
+    // A dlopen handle refers to the loader's tables, which have their own locks.
     private let handle: UnsafeMutableRawPointer
 
-    /// Why a library cannot be opened, in the loader's words.
+    /// Why a library cannot be loaded, in the loader's words.
     public struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
-        /// A sentence without an end.
+        /// A sentence without a full stop.
         public let description: String
     }
 
-    /// Opens it with all that it needs bound at once (RTLD_NOW) and its symbols hidden from others (RTLD_LOCAL). Runs
-    /// its constructors.
+    /// Loads it with all symbols bound at once (RTLD_NOW) and hidden from other libraries (RTLD_LOCAL). Runs its
+    /// constructors.
     public init(path: String) throws(Failure) {
         guard let handle = dlopen(path, RTLD_NOW | RTLD_LOCAL) else {
             throw Failure(description: dlerror().map { String(terminatedWire: $0) } ?? "\(path) cannot be opened")
@@ -24,6 +24,6 @@ public struct DynamicLibrary: @unchecked Sendable {
         self.handle = handle
     }
 
-    /// Where a symbol is, nil if the library has none of that name.
+    /// The address of a symbol; nil if the library has none of that name.
     public func symbol(_ name: String) -> UnsafeMutableRawPointer? { dlsym(handle, name) }
 }

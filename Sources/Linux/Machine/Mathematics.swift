@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// What the standard library has no functions for. Angles in radians.
+/// Functions that the standard library lacks. Angles are in radians.
 public enum Mathematics {
     /// The sine.
     public static func sine(_ angle: Double) -> Double { Glibc.sin(angle) }
@@ -10,6 +10,6 @@ public enum Mathematics {
     /// The cosine.
     public static func cosine(_ angle: Double) -> Double { Glibc.cos(angle) }
 
-    /// The angle from −π/2 to π/2 of which this is the sine.
+    /// The angle from −π/2 to π/2 with this sine.
     public static func arcsine(_ value: Double) -> Double { Glibc.asin(value) }
 }

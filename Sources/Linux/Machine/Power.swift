@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where the machine's power comes from, by `/sys/class/power_supply`.
+/// The machine's power source, from `/sys/class/power_supply`.
 ///
 /// https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-class-power
 public struct Power: Hashable, Sendable {
-    /// A source.
+    /// A power source.
     public enum Source: Sendable {
-        /// It cannot be told: most servers and virtual machines show no supplies at all.
+        /// Unknown: most servers and virtual machines have no power supply in sysfs.
         case unknown
-        /// The mains, whether or not there is a battery.
+        /// Mains, with or without a battery.
         case mains
-        /// A battery that is being used up.
+        /// A discharging battery.
         case battery
     }
 
-    /// What the machine runs on.
+    /// The current power source.
     public var source: Source
-    /// The charge of its batteries together, percent; nil without one.
+    /// The total charge of its batteries in percent; nil without one.
     public var percent: UInt32?
 
-    /// The machine's now. On some laptops the firmware takes milliseconds to answer.
+    /// Reads the current state. On some laptops the firmware takes milliseconds to answer.
     ///
-    /// - Parameter root: what stands before `/sys`.
+    /// - Parameter root: prefix of `/sys`.
     public init(root: String = "") {
         let folder = root + "/sys/class/power_supply"
         var isConnected = false
@@ -34,10 +34,10 @@ public struct Power: Hashable, Sendable {
                 (try? File.readString(folder + "/" + name + "/" + file))?.split(separator: "\n").first.map(String.init)
             }
             func number(_ file: String) -> UInt64? { value(file).flatMap { UInt64($0) } }
-            // A mouse's or headset's says nothing about the machine.
+            // The battery of a mouse or headset says nothing about the machine.
             if value("scope") == "Device" { continue }
             guard value("type") == "Battery" else {
-                // Mains, USB in its kinds, Wireless. UPS has a charge of its own, and is mains to the machine.
+                // Mains, USB variants, Wireless. A UPS has its own battery, but counts as mains.
                 if number("online").map({ $0 > 0 }) ?? false { isConnected = true }
                 continue
             }
@@ -53,7 +53,7 @@ public struct Power: Hashable, Sendable {
             }
         }
         source = isConnected ? .mains : isDischarging ? .battery : isFed ? .mains : .unknown
-        // Two batteries of different sizes count by what they hold, where both say it.
+        // Weight the batteries by capacity if all of them report it.
         if !charges.isEmpty, charges.count >= percents.count {
             let full = charges.reduce(0) { $0 + $1.full }
             percent = UInt32((charges.reduce(0) { $0 + $1.now } * 100 + full / 2) / full)

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A stream of sound that runs, as ALSA has it (Documentation/sound/designs/procfile.rst of the kernel).
+/// A running ALSA stream (the kernel's Documentation/sound/designs/procfile.rst).
 public struct SoundStream: Hashable, Sendable {
-    /// Where it is, as `/proc/asound` calls it: `card0/pcm0p/sub0`; `p` plays, `c` records.
+    /// Its path below `/proc/asound`: `card0/pcm0p/sub0`; `p` is playback, `c` capture.
     public let place: String
     /// The process that opened it.
     public let owner: Int32
 
-    /// Whether it records.
+    /// Whether it captures.
     public var isRecording: Bool { place.split(separator: "/").dropFirst().first?.hasSuffix("c") ?? false }
 
-    /// A stream of that process.
+    /// Creates one from its parts.
     public init(place: String, owner: Int32) {
         self.place = place
         self.owner = owner
     }
 
-    /// The streams that run now. It may wait: the kernel keeps a device's state from being read while somebody opens it.
+    /// The running streams. It may block: the kernel locks a device's state while a process opens the device.
     ///
-    /// - Parameter root: what stands before `/proc`.
+    /// - Parameter root: prefix of `/proc`.
     public static func running(root: String = "") -> [SoundStream] {
         let top = root + "/proc/asound"
         var streams: [SoundStream] = []
@@ -41,11 +41,11 @@ public struct SoundStream: Hashable, Sendable {
         return names.filter { $0.hasPrefix(kind) && $0.dropFirst(kind.count).first?.isWholeNumber ?? false }.sorted()
     }
 
-    /// The process of a stream that runs, or that plays what is left of it. The kernel names the thread that opened it.
+    /// The process of a stream that is running or draining. The kernel names the thread that opened it.
     static func owner(_ status: String) -> Int32? {
         var isRunning = false
         var thread: Int32?
-        // `state: RUNNING`, `owner_pid   : 1234`; `closed` alone where nobody has it.
+        // `state: RUNNING`, `owner_pid   : 1234`; just `closed` if no process has it open.
         for line in status.split(separator: "\n") {
             let parts = line.split(separator: ":", maxSplits: 1).map { $0.filter { !$0.isWhitespace } }
             guard parts.count == 2 else { continue }

@@ -2,11 +2,11 @@
 
 import Glibc
 
-/// `Errno` is what every function of this module throws; re-exported so that its members need no second import.
+/// Re-exported, so that callers can catch this module's errors without a second import.
 @_exported public import struct SystemPackage.Errno
 
-/// The gate for system calls: repeats a call that a signal interrupted, and turns −1 into the errno of that call.
-/// Not for close(2), which must not be repeated.
+/// Makes a system call: retries it after EINTR, and throws its errno if it returns −1. Not for close(2), which must
+/// not be retried.
 @inline(__always)
 @discardableResult
 func call<Result: FixedWidthInteger & SignedInteger>(_ body: () -> Result) throws(Errno) -> Result {
@@ -18,7 +18,7 @@ func call<Result: FixedWidthInteger & SignedInteger>(_ body: () -> Result) throw
     }
 }
 
-/// The same for calls where "not now" (EAGAIN) is an ordinary answer: nil then.
+/// The same for calls where EAGAIN is an ordinary result: returns nil then.
 @inline(__always)
 func callUnlessBlocked<Result: FixedWidthInteger & SignedInteger>(
     _ body: () -> Result
@@ -33,10 +33,10 @@ func callUnlessBlocked<Result: FixedWidthInteger & SignedInteger>(
 }
 
 extension Errno {
-    /// Whether the process or file that was asked for is not there (any more): ESRCH or ENOENT.
+    /// Whether the process or file does not exist (any longer): ESRCH or ENOENT.
     public var isGone: Bool { self == .noSuchProcess || self == .noSuchFileOrDirectory }
 
-    /// Whether rights are missing: EACCES, EPERM or EROFS.
+    /// Whether permission is missing: EACCES, EPERM or EROFS.
     public var isRefusal: Bool {
         self == .permissionDenied || self == .notPermitted || self == .readOnlyFileSystem
     }

@@ -3,10 +3,10 @@
 import CLinux
 import Glibc
 
-/// How wide characters are on a terminal.
+/// The width of characters on a terminal.
 public enum CharacterWidth {
-    /// Columns that a scalar takes, by glibc's tables for UTF-8 whatever the process's locale is: 0 for what combines
-    /// with the one before, 1 or 2; nil for what is no character to be shown.
+    /// Columns that a scalar takes by glibc's UTF-8 tables, whatever the locale: 0 for combining characters, 1 or 2;
+    /// nil if it is not printable.
     public static func columns(_ scalar: Unicode.Scalar) -> Int? {
         if scalar.value >= 0x20, scalar.value < 0x7f { return 1 }
         let width = tlx_columns(scalar.value)
@@ -16,10 +16,10 @@ public enum CharacterWidth {
 
 /// The terminal of this process.
 public enum TerminalDevice {
-    /// Takes the locale of the environment for characters. Whether it is one of UTF-8.
+    /// Adopts the environment's locale for character types. Returns whether it is a UTF-8 locale.
     public static func adoptLocale() -> Bool { tlx_adopt_locale() == 1 }
 
-    /// How many rows and columns it has; nil where it is none, or does not know.
+    /// Rows and columns; nil if it is not a terminal, or its size is unknown.
     public static func size(_ descriptor: Int32) -> (rows: Int, columns: Int)? {
         var rows: Int32 = 0
         var columns: Int32 = 0
@@ -27,45 +27,45 @@ public enum TerminalDevice {
         return (Int(rows), Int(columns))
     }
 
-    /// Whether this process is in the foreground of the terminal; in the background the terminal is somebody else's, and
-    /// the kernel stops those that change its settings. Where it is not the one that controls this process, as with
-    /// `su -c`, nobody is stopped, and everybody is in the foreground.
+    /// Whether this process is in the terminal's foreground process group. The kernel stops a background process that
+    /// changes the terminal's settings. If it is not this process's controlling terminal (as with `su -c`), the
+    /// kernel stops no process, and every process counts as foreground.
     public static func isForeground(_ descriptor: Int32) -> Bool {
         let group = tcgetpgrp(descriptor)
         return group < 0 || group == getpgrp()
     }
 
-    /// Returns when this process is in the foreground of the terminal: in the background it is stopped, as any that wants
-    /// the terminal is. To be called while signals still act, since what is stopped here reads none. Errors: EIO where
-    /// nobody could bring it to the foreground, ENOTTY.
+    /// Returns when this process is in the foreground; in the background the kernel stops it (SIGTTOU). Call it while
+    /// signals still have their default action: a stopped process reads none. Throws EIO if no process could bring it
+    /// to the foreground, ENOTTY.
     public static func waitForForeground(_ descriptor: Int32) throws(Errno) {
-        // Counts as a change, and changes nothing.
+        // Counts as changing the terminal, but changes nothing.
         _ = try call { tcdrain(descriptor) }
     }
 }
 
-/// The signals that a terminal sends to what runs on it, and SIGTERM, as something to read: none of them acts by itself
-/// any more. To be made before other threads are.
+/// SIGTERM and the signals that a terminal sends, as events to read: they lose their default action. Create it before
+/// any other thread.
 public final class TerminalSignals {
-    /// What one of them asks for.
+    /// The request that a signal stands for.
     public enum Kind: Hashable, Sendable {
-        /// SIGINT, SIGTERM, SIGHUP or SIGQUIT: to end; which one it was.
+        /// Terminate; the signal is SIGINT, SIGTERM, SIGHUP or SIGQUIT.
         case end(Int32)
-        /// SIGTSTP: to stop.
+        /// SIGTSTP: stop.
         case stop
-        /// SIGCONT: it runs again.
+        /// SIGCONT: the process was continued.
         case resumed
-        /// SIGWINCH: the window has another size.
+        /// SIGWINCH: the window was resized.
         case resized
     }
 
-    /// Readable when there is one.
+    /// Readable when a signal is pending.
     public let descriptor: Descriptor
 
-    /// Begins. Errors: out of descriptors.
+    /// Blocks the signals and opens the descriptor. Throws EMFILE if out of descriptors.
     public init() throws(Errno) { descriptor = Descriptor(owning: try call { tlx_terminal_signals() }) }
 
-    /// The next one that came; nil when there is none.
+    /// The next pending signal; nil if there is none.
     public func next() -> Kind? {
         guard let number = try? callUnlessBlocked({ tlx_next_signal(descriptor.raw) }), number > 0 else { return nil }
         return switch number {
@@ -76,13 +76,13 @@ public final class TerminalSignals {
         }
     }
 
-    /// Stops this process, as SIGTSTP does; returns when it was continued.
+    /// Stops this process, as SIGTSTP does. Returns when it is continued.
     public static func stop() { tlx_take_signal(SIGTSTP) }
 
-    /// Stops this process, as SIGTTOU does to one that wants the terminal from the background; returns when it was
-    /// continued, and at once where nobody could do that.
+    /// Stops this process, as SIGTTOU stops a background process that wants the terminal. Returns when it is
+    /// continued; at once if no process could continue it.
     public static func stopInBackground() { tlx_take_signal(SIGTTOU) }
 
-    /// Ends this process by the signal, so that whoever waits for it is told so.
+    /// Terminates this process by the signal, so that its parent sees that signal.
     public static func end(by number: Int32) { tlx_take_signal(number) }
 }

@@ -2,18 +2,18 @@
 
 import Glibc
 
-/// A POSIX extended regular expression that the whole of a text fits, or not.
+/// A POSIX extended regular expression that must match a whole text.
 ///
-/// Without back-references, of which matching takes exponential time: what is matched may come from strangers.
+/// Back-references are refused: matching them takes exponential time, and the text may come from untrusted sources.
 public final class TextPattern {
     private var compiled = regex_t()
 
-    /// nil for a text that is none.
+    /// nil if the pattern is invalid.
     public init?(_ pattern: String) {
         guard Self.hasNoBackReference(pattern), !pattern.utf8.contains(0),
             regcomp(&compiled, "^(\(pattern))$", REG_EXTENDED | REG_NOSUB) == 0
         else {
-            // What failed to compile has nothing to be freed, and regfree(3) takes what is all zero.
+            // After a failed regcomp there is nothing to free; regfree(3) accepts zeros.
             compiled = regex_t()
             return nil
         }
@@ -21,7 +21,7 @@ public final class TextPattern {
 
     deinit { regfree(&compiled) }
 
-    /// Whether all of the text fits.
+    /// Whether the whole text matches.
     public func fits(_ text: String) -> Bool { regexec(&compiled, text, 0, nil, 0) == 0 }
 
     private static func hasNoBackReference(_ pattern: String) -> Bool {

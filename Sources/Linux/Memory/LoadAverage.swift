@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How many tasks ran or waited for a processor or a disk, on average; in hundredths.
+/// Average number of tasks that ran or waited for a processor or disk, in hundredths.
 public struct LoadAverage: Hashable, Sendable {
     /// Over 1 minute.
     public var minute: UInt32
@@ -9,9 +9,9 @@ public struct LoadAverage: Hashable, Sendable {
     /// Over 15 minutes.
     public var quarterHour: UInt32
 
-    /// The machine's now; nil where it cannot be read.
+    /// The current averages; nil if they cannot be read.
     ///
-    /// - Parameter root: what stands before `/proc`.
+    /// - Parameter root: prefix of `/proc`.
     public init?(root: String = "") {
         // 5.62 5.05 3.35 3/205 18721
         guard let text = try? File.readString(root + "/proc/loadavg") else { return nil }

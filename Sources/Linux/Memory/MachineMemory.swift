@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The machine's memory in bytes, from `/proc/meminfo`; 0 where the kernel does not say.
+/// The machine's memory in bytes, from `/proc/meminfo`; 0 for what the kernel does not report.
 public struct MachineMemory: Hashable, Sendable {
-    /// What the kernel has to give.
+    /// The memory that the kernel manages.
     public var total: UInt64 = 0
-    /// What could be had without swapping, as the kernel estimates it.
+    /// The kernel's estimate of what can be allocated without swapping.
     public var available: UInt64 = 0
     /// Swap space.
     public var swapTotal: UInt64 = 0
-    /// Swap space that is not in use.
+    /// Unused swap space.
     public var swapFree: UInt64 = 0
 
-    /// The machine's now; nil where it cannot be read.
+    /// The current values; nil if they cannot be read.
     ///
-    /// - Parameter root: what stands before `/proc`.
+    /// - Parameter root: prefix of `/proc`.
     public init?(root: String = "") {
         guard let text = try? File.readString(root + "/proc/meminfo") else { return nil }
         for line in text.split(separator: "\n") {

@@ -3,39 +3,39 @@
 import CLinux
 import Glibc
 
-/// Memory that outlives or is shared between processes.
+/// Memory that processes share or inherit, and this process's own.
 public enum Memory {
-    /// A file in memory, close-on-exec, of `size` bytes.
+    /// A memfd of `size` bytes, close-on-exec.
     public static func file(named name: String, size: UInt64 = 0) throws(Errno) -> Descriptor {
         let descriptor = Descriptor(owning: try call { tlx_memfd_create(name) })
         if size > 0 { try File.truncate(descriptor.raw, to: size) }
         return descriptor
     }
 
-    /// Fixes the size of a file in memory, and lets nobody write to it any more but through mappings that exist already
-    /// (F_SEAL_FUTURE_WRITE, Linux 5.1; before that others could).
+    /// Seals a memfd: its size is fixed, and only existing mappings can write to it (F_SEAL_FUTURE_WRITE, Linux 5.1;
+    /// older kernels leave it writable).
     public static func seal(_ descriptor: Int32) throws(Errno) {
         try call { tlx_memfd_seal(descriptor) }
     }
 
-    /// Has freed memory go back to the kernel; before anything else is done.
+    /// Makes the heap return freed memory to the kernel. Call it before anything else.
     public static func setUp() { tlx_heap_settings() }
 
-    /// Has the heap keep what is freed, up to 4 MiB, for what is allocated later; else all but 128 KiB at its end go back
-    /// to the kernel at once.
+    /// Makes the heap keep up to 4 MiB of freed memory for later allocations; else all but 128 KiB at its end is
+    /// returned to the kernel at once.
     public static func keepFreed(_ keeps: Bool) { tlx_heap_keep(keeps ? 1 : 0) }
 
-    /// Gives back what is free, and lets go of the pages of the program that are as on disk: the kernel brings those
-    /// back that are used again. Some milliseconds for a large heap. All other threads must be waiting in
+    /// Returns free heap memory, and drops the program's unmodified file pages, which page in again from the page
+    /// cache when used. It takes some milliseconds for a large heap. All other threads must be in
     /// ``Monitor/wait(until:for:)`` (``Monitor/whileAllWait(_:_:)``).
     public static func release() { tlx_release_pages() }
 
-    /// Keeps what this process has in memory from being paged out, and from now on all that it touches, and has a little
-    /// of the heap ready: so that it can still work when memory is short. What it has not touched takes no memory.
-    /// ``release()`` gives nothing back while it is so.
+    /// Locks this process's pages, and each page it touches later, so that it still works when memory is short; also
+    /// touches a little free heap in advance. Untouched pages take no memory. Until ``unlock()``, ``release()`` frees
+    /// nothing.
     ///
-    /// - Returns: false where it is not allowed to without bounds (CAP_IPC_LOCK, or an unlimited RLIMIT_MEMLOCK), since
-    ///   mappings beyond a bound would be refused.
+    /// - Returns: false if it may not lock memory without a limit (CAP_IPC_LOCK or an unlimited RLIMIT_MEMLOCK),
+    ///   since mappings beyond a limit would fail.
     @discardableResult
     public static func lock() -> Bool {
         guard tlx_lock_memory() == 0 else { return false }
@@ -43,32 +43,33 @@ public enum Memory {
         return true
     }
 
-    /// Ends what ``lock()`` began.
+    /// Reverts ``lock()``.
     public static func unlock() { tlx_unlock_memory() }
 
-    /// What is ready, bytes: less than what the heap gives back to the kernel as soon as it is free.
+    /// Free heap to touch, in bytes: below the size that free returns to the kernel at once.
     private static let heapReserve = 64 << 10
 
-    /// Gives back what a C library has allocated for its caller.
+    /// Frees memory that a C library allocated for its caller.
     public static func free(_ pointer: UnsafeMutableRawPointer?) { Glibc.free(pointer) }
 
     /// The size of a page, bytes.
     public static let pageSize = Int(sysconf(Int32(_SC_PAGESIZE)))
 }
 
-/// A shared mapping of a file, unmapped with its last reference.
+/// A shared mapping of a file; the last reference unmaps it.
 public final class Mapping {
-    /// The bytes. Reading past a file that was shortened meanwhile is a SIGBUS: map only what nobody else may shorten.
+    /// The bytes. Reading beyond the end of a truncated file raises SIGBUS: map only files that no other process can
+    /// shorten.
     public let bytes: UnsafeMutableRawBufferPointer
 
-    /// Maps the first `size` bytes, shared, for reading and, if asked, for writing.
+    /// Maps the first `size` bytes, shared, readable and optionally writable.
     public init(descriptor: Int32, size: Int, writable: Bool) throws(Errno) {
         let start = mmap(nil, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, descriptor, 0)
         guard let start, start != MAP_FAILED else { throw Errno(rawValue: errno) }
         bytes = UnsafeMutableRawBufferPointer(start: start, count: size)
     }
 
-    /// Writes four bytes, which a later process sees only together with all that was written before them.
+    /// Stores four bytes with release ordering: another process that sees them sees everything written before.
     public func publish(_ value: UInt32, at offset: Int) {
         tlx_store_release(bytes.baseAddress?.advanced(by: offset).assumingMemoryBound(to: UInt32.self), value)
     }

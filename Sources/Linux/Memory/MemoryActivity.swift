@@ -2,37 +2,37 @@
 
 import WireText
 
-/// What the kernel has done so far for want of memory, from `/proc/vmstat`: counters since the machine was started, of
-/// which differences tell something. What a kernel does not count is 0.
+/// The kernel's reclaim counters since boot, from `/proc/vmstat`; only differences are meaningful. 0 for those that a
+/// kernel lacks.
 public struct MemoryActivity: Hashable, Sendable {
-    /// Pages that were looked at, so as to be given up, by the kernel's own thread.
+    /// Pages scanned for reclaim by kswapd.
     public var scannedInBackground: UInt64 = 0
-    /// Pages that were looked at by those who needed one themselves, and waited for it.
+    /// Pages scanned by tasks that had to wait for memory (direct reclaim).
     public var scannedDirectly: UInt64 = 0
-    /// How often somebody had to do so.
+    /// How often a task had to wait in direct reclaim.
     public var allocationStalls: UInt64 = 0
-    /// Pages of swap that were needed again soon after they were given up (Linux 5.9).
+    /// Swapped-out pages that were soon needed again (Linux 5.9).
     public var refaultsOfSwap: UInt64 = 0
-    /// Pages of files that were needed again soon after they were given up.
+    /// File pages that were soon needed again after eviction.
     public var refaultsOfFiles: UInt64 = 0
     /// Pages that were read from swap.
     public var swappedIn: UInt64 = 0
     /// Pages that were written to swap.
     public var swappedOut: UInt64 = 0
-    /// Processes that the kernel's OOM killer has ended (Linux 4.13).
+    /// Processes killed by the OOM killer (Linux 4.13).
     public var kills: UInt64 = 0
 
-    /// Nothing.
+    /// All zeros.
     public static let none = MemoryActivity(nothing: ())
 
     private init(nothing: Void) {}
 
-    /// The machine's so far; nil where it cannot be read.
+    /// The machine's counters; nil if they cannot be read.
     ///
-    /// - Parameter root: what stands before `/proc`.
+    /// - Parameter root: prefix of `/proc`.
     public init?(root: String = "") { self.init(file: root + "/proc/vmstat") }
 
-    /// That of a file with such counters: a cgroup's `memory.stat` has some of them.
+    /// Reads a file with such counters: a cgroup's `memory.stat` has some of them.
     init?(file: String) {
         guard let text = try? File.read(file) else { return nil }
         var isOne = false
@@ -52,17 +52,17 @@ public struct MemoryActivity: Hashable, Sendable {
         case "pgscan_kswapd", "pgscan_khugepaged", "pgscan_proactive": scannedInBackground &+= count
         case "pgscan_direct": scannedDirectly = count
         case "workingset_refault_anon": refaultsOfSwap = count
-        // The second before Linux 5.9, which counted both together.
+        // Before Linux 5.9 `workingset_refault` counts files and swap together.
         case "workingset_refault_file", "workingset_refault": refaultsOfFiles = count
         case "pswpin": swappedIn = count
         case "pswpout": swappedOut = count
         case "oom_kill": kills = count
-        // One a zone: allocstall_normal, allocstall_movable.
+        // One per zone: allocstall_normal, allocstall_movable.
         default: if name.hasPrefix("allocstall") { allocationStalls &+= count }
         }
     }
 
-    /// What was done since an earlier reading.
+    /// The differences to an earlier reading.
     public func since(_ earlier: MemoryActivity) -> MemoryActivity {
         var result = MemoryActivity.none
         for field in Self.fields {

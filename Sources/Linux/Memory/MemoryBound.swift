@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A cgroup around processes that leaves them less memory than the machine has: a container's, a slice's, a service's.
+/// A cgroup with a memory limit below the machine's memory: that of a container, slice or service.
 public struct MemoryBound: Hashable, Sendable {
-    /// The cgroup's folder.
+    /// The cgroup's directory.
     public let path: String
-    /// Bytes of memory at which the kernel takes back what it can, and then kills.
+    /// The limit in bytes, at which the kernel reclaims memory and then kills.
     public let limit: UInt64
     private let isFirstVersion: Bool
     private let root: String
 
-    /// The tightest one around this process and its apps, if it is tighter than the machine; nil where there is none.
+    /// The tightest limit around this process and its apps that is below the machine's memory; nil if there is none.
     ///
     /// - Parameters:
-    ///   - apps: where apps' cgroups of cgroup v2 are, if that is not below this process's own.
-    ///   - root: what stands before `/proc` and `/sys`.
+    ///   - apps: where the apps' cgroups (v2) are, if not below this process's own.
+    ///   - root: prefix of `/proc` and `/sys`.
     public init?(around apps: String? = nil, root: String = "") {
         var found: (path: String, limit: UInt64, isFirst: Bool)?
         for line in ((try? File.readString(root + "/proc/self/cgroup")) ?? "").split(separator: "\n") {
@@ -39,17 +39,17 @@ public struct MemoryBound: Hashable, Sendable {
     }
 
     private static func limit(_ path: String, _ isFirst: Bool) -> UInt64? {
-        // `max` is none; of v1 a number beyond all memory.
+        // No limit: `max` in v2, a number beyond all memory in v1.
         Cgroup.number(path, isFirst ? "memory.limit_in_bytes" : "memory.max")
     }
 
-    /// The file that has the limit.
+    /// The path of the limit's file.
     public var file: String {
         String((path + (isFirstVersion ? "/memory.limit_in_bytes" : "/memory.max")).dropFirst(root.utf8.count))
     }
 
-    /// What is left within it, as if it were a machine: files that were read count as available but for half of those
-    /// in use. nil where it cannot be read.
+    /// The memory left within the limit, presented as if it were a machine's. Page cache counts as available, except
+    /// for half of the active part. nil if it cannot be read.
     public func memory(of machine: MachineMemory) -> MachineMemory? {
         let names =
             isFirstVersion
@@ -84,15 +84,15 @@ public struct MemoryBound: Hashable, Sendable {
         return (total, total > swapped ? total - swapped : 0)
     }
 
-    /// The pressure within it; nil with cgroup v1, which keeps none.
+    /// The pressure within it; nil for cgroup v1, which has none.
     public var pressure: Pressure? { isFirstVersion ? nil : Pressure(of: path, on: .memory) }
 
-    /// What the kernel has done within it for want of memory; nil with cgroup v1, where nobody counts all of it.
+    /// The reclaim counters within it; nil for cgroup v1, which lacks most of them.
     public var activity: MemoryActivity? {
         isFirstVersion ? nil : MemoryActivity(file: path + "/memory.stat")
     }
 
-    /// A trigger of pressure within it; nil with cgroup v1.
+    /// A pressure trigger within it; nil for cgroup v1.
     public func trigger(
         _ share: PressureTrigger.Share,
         stall: Duration,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension ProcFS {
-    /// The pieces of a process's memory that are its own and only in memory: what is private and was written to, or could
-    /// be, and nothing that is special. What is in a file of the disk is not among them: it can be dropped at any time.
-    /// ESRCH when it has ended, EACCES for others' processes.
+    /// The private anonymous ranges of a process's memory: those that are or could be written, except special ones.
+    /// Clean file pages are not included, since the kernel can drop them anyway. Throws ESRCH if the process has
+    /// ended, EACCES for other users' processes.
     ///
-    /// - Parameter root: what stands before `/proc`.
+    /// - Parameter root: prefix of `/proc`.
     public static func privateRanges(_ pid: Int32, root: String = "") throws(Errno) -> [MemoryAdvice.Range] {
         let text = try File.read(root + "/proc/\(pid)/maps", limit: 1 << 26)
         return text.withUnsafeBytes { bytes in
@@ -37,11 +37,11 @@ extension ProcFS {
         guard access.last == UInt8(ascii: "p") else { return nil }
         let isWritable = access.dropFirst().first == UInt8(ascii: "w")
         let isUsable = access.prefix(3).contains { $0 != UInt8(ascii: "-") }
-        // Offset, device.
+        // Skip offset and device.
         for _ in 0..<2 { rest = rest.drop { $0 != UInt8(ascii: " ") }.dropFirst() }
         let isAnonymous = rest.prefix { $0 != UInt8(ascii: " ") }.elementsEqual([UInt8(ascii: "0")])
         let path = rest.drop { $0 != UInt8(ascii: " ") }.drop { $0 == UInt8(ascii: " ") }
-        // What nobody may touch was reserved, often gigabytes of it, and is empty.
+        // Ranges without access are reservations, often of gigabytes, and empty.
         guard isUsable, isWritable || isAnonymous else { return nil }
         if !path.starts(with: zero), special.contains(where: { path.starts(with: $0) }) { return nil }
         return MemoryAdvice.Range(start: start, count: Int(clamping: end - start))

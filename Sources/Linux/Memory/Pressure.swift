@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Pressure stall information: how much of the time work waited for a resource.
+/// Pressure stall information (PSI): the share of time in which work waited for a resource.
 ///
 /// https://docs.kernel.org/accounting/psi.html
 public struct Pressure: Hashable, Sendable {
-    /// What is waited for.
+    /// The resource.
     public enum Resource: String, CaseIterable, Sendable {
         /// Memory.
         case memory
@@ -14,19 +14,20 @@ public struct Pressure: Hashable, Sendable {
         case io
     }
 
-    /// Some task waited: hundredths of a percent of the last 10 s.
+    /// Share of the last 10 s in which some task waited, in hundredths of a percent.
     public var some: UInt32
-    /// All tasks that were not idle waited at once: the same unit. nil where the kernel does not say, as for
+    /// Share in which all non-idle tasks waited at once, same unit. nil if the kernel does not report it, as for
     /// processors before Linux 5.13.
     public var full: UInt32?
-    /// For how long some task has waited since the machine was started, microseconds.
+    /// Total time since boot in which some task waited, microseconds.
     public var someTotal: UInt64
-    /// For how long all that were not idle have: the same unit, nil as `full`.
+    /// Total time in which all non-idle tasks waited, microseconds; nil as for `full`.
     public var fullTotal: UInt64?
 
-    /// The pressure on a resource; nil where the kernel keeps none (CONFIG_PSI, `psi=1`) or does not show it.
+    /// The pressure on a resource; nil if the kernel does not track it (CONFIG_PSI, `psi=1`) or does not let this
+    /// process read it.
     ///
-    /// - Parameter root: what stands before `/proc`.
+    /// - Parameter root: prefix of `/proc`.
     public init?(on resource: Resource, root: String = "") {
         self.init(path: root + "/proc/pressure/" + resource.rawValue)
     }

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tells when work has waited for a resource for too long: a trigger of pressure stall information.
+/// A PSI trigger: notifies when work has waited for a resource for too long.
 ///
-/// Watch the descriptor for `.priority`: it comes at most once a window, within a fraction of it, and each wait
-/// takes it. `.error` means that the cgroup is gone and nothing will come any more: cancel the watch, or it spins.
+/// Watch the descriptor for `.priority`, which comes at most once per window and is consumed by each wait. `.error`
+/// means that the cgroup was removed: cancel the watch, or the loop spins.
 ///
 /// https://docs.kernel.org/accounting/psi.html#monitoring-for-pressure-thresholds
 public struct PressureTrigger {
-    /// How much of the work has to wait.
+    /// Which tasks have to wait.
     public enum Share: String, Sendable {
-        /// Some task.
+        /// At least one task.
         case some
-        /// All that were not idle.
+        /// All non-idle tasks.
         case full
     }
 
-    /// What is watched; the trigger ends with it. One descriptor has one trigger.
+    /// The descriptor to watch; closing it removes the trigger. Each descriptor has one trigger.
     public let descriptor: Descriptor
 
     /// A trigger for the whole machine.
     ///
     /// - Parameters:
-    ///   - stall: so much waiting …
-    ///   - window: … within so much time, 0.5 to 10 s. Without CAP_SYS_RESOURCE only multiples of
-    ///     ``ordinaryWindow`` are allowed, and none by older kernels (Debian 12's 6.1).
-    /// - Throws: ENOENT or EOPNOTSUPP where the kernel keeps none, EINVAL for a window that is not allowed, EPERM or
-    ///   EACCES for an ordinary user of an older kernel.
+    ///   - stall: the waiting time that triggers it …
+    ///   - window: … within this time, 0.5 to 10 s. Without CAP_SYS_RESOURCE it must be a multiple of
+    ///     ``ordinaryWindow``; older kernels (Debian 12's 6.1) then allow no trigger.
+    /// - Throws: ENOENT or EOPNOTSUPP if the kernel has no PSI, EINVAL for a window that is not allowed, EPERM or
+    ///   EACCES without privileges on an older kernel.
     public init(
         on resource: Pressure.Resource,
         _ share: Share = .some,
@@ -35,7 +35,7 @@ public struct PressureTrigger {
         try self.init(path: "/proc/pressure/" + resource.rawValue, share, stall: stall, window: window)
     }
 
-    /// A trigger for a cgroup, by its path; whoever may write in it may have one.
+    /// A trigger for a cgroup, by its path. It needs write access to the cgroup.
     public init(
         of cgroup: String,
         on resource: Pressure.Resource,
@@ -55,6 +55,6 @@ public struct PressureTrigger {
         descriptor = opened
     }
 
-    /// What the window of an ordinary user has to be a multiple of.
+    /// Without privileges a window must be a multiple of this.
     public static let ordinaryWindow = Duration.seconds(2)
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What memory of the machine a process has, bytes.
+/// A process's memory in bytes.
 public struct ProcessMemory: Hashable, Sendable {
-    /// In memory.
+    /// Resident memory.
     public var resident: UInt64
-    /// In swap.
+    /// Swapped-out memory.
     public var swapped: UInt64
 
-    /// That much.
+    /// Creates one from its parts.
     public init(resident: UInt64, swapped: UInt64) {
         self.resident = resident
         self.swapped = swapped
@@ -15,20 +15,20 @@ public struct ProcessMemory: Hashable, Sendable {
 }
 
 extension ProcFS {
-    /// What a process has, pages that others share with it counted whole (VmRSS and VmSwap of `/proc/PID/status`): some
-    /// 10 µs. Of a process that has ended, 0.
+    /// A process's memory with shared pages counted in full (VmRSS and VmSwap of `/proc/PID/status`); takes some 10
+    /// µs. 0 for a process that has ended.
     ///
-    /// - Parameter root: what stands before `/proc`.
+    /// - Parameter root: prefix of `/proc`.
     public static func memory(_ pid: Int32, root: String = "") throws(Errno) -> ProcessMemory {
         let found = try fields([resident, swapped], in: root + "/proc/\(pid)/status")
         return ProcessMemory(resident: found[0], swapped: found[1])
     }
 
-    /// What a process has, of pages that others share with it only its part (PSS and SwapPss). The kernel walks through
-    /// all of them: a gigabyte takes it milliseconds, and it waits for a process that is changing its mappings. EACCES
-    /// for others' processes, ESRCH for one that has ended.
+    /// A process's memory with shared pages counted proportionally (Pss and SwapPss). The kernel walks all its pages:
+    /// milliseconds per gigabyte, and it waits while the process changes its mappings. Throws EACCES for other users'
+    /// processes, ESRCH for one that has ended.
     ///
-    /// - Parameter root: what stands before `/proc`.
+    /// - Parameter root: prefix of `/proc`.
     public static func proportionalMemory(_ pid: Int32, root: String = "") throws(Errno) -> ProcessMemory {
         let found = try fields([pss, swapPss], in: root + "/proc/\(pid)/smaps_rollup")
         return ProcessMemory(resident: found[0], swapped: found[1])
@@ -39,7 +39,7 @@ extension ProcFS {
     private static let pss = Array("Pss:".utf8)
     private static let swapPss = Array("SwapPss:".utf8)
 
-    /// Fields such as `VmRSS:	    1234 kB`, in bytes; 0 for one that is not there.
+    /// Fields such as `VmRSS:      1234 kB`, in bytes; 0 for a missing field.
     private static func fields(_ names: [[UInt8]], in path: String) throws(Errno) -> [UInt64] {
         var result = [UInt64](repeating: 0, count: names.count)
         for line in try File.read(path).split(separator: UInt8(ascii: "\n")) {

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where the kernel puts memory that it pages out, from `/proc/swaps`.
+/// The machine's swap areas, from `/proc/swaps`.
 public struct SwapSpace: Hashable, Sendable {
-    /// One device or file; all counts in bytes.
+    /// One device or file. Sizes are in bytes.
     public struct Area: Hashable, Sendable {
         /// Its path.
         public var path: String
-        /// How much it takes.
+        /// Its capacity.
         public var size: UInt64
-        /// How much it has.
+        /// How much of it is used.
         public var used: UInt64
-        /// Those with more are used first.
+        /// The kernel fills areas of higher priority first.
         public var priority: Int32
-        /// Of a compressed device in memory.
+        /// Set if it is a zram device.
         public var zram: ZramDevice?
     }
 
-    /// In the kernel's order.
+    /// All areas, in the kernel's order.
     public var areas: [Area] = []
-    /// Whether what goes there is first compressed in memory (zswap).
+    /// Whether pages are compressed in memory before they go there (zswap).
     public var isCompressedBefore = false
 
-    /// The machine's; nothing where it cannot be read, or the kernel knows of no swap.
+    /// Reads the areas; none if they cannot be read, or the kernel has no swap.
     ///
-    /// - Parameter root: what stands before `/proc` and `/sys`.
+    /// - Parameter root: prefix of `/proc` and `/sys`.
     public init(root: String = "") {
         let text = (try? File.readString(root + "/proc/swaps")) ?? ""
         for line in text.split(separator: "\n").dropFirst() {
@@ -45,30 +45,30 @@ public struct SwapSpace: Hashable, Sendable {
         isCompressedBefore = zswap == UInt8(ascii: "Y") || zswap == UInt8(ascii: "1")
     }
 
-    /// How much all of them take, bytes.
+    /// Total capacity, bytes.
     public var size: UInt64 { areas.reduce(0) { $0 &+ $1.size } }
-    /// How much all of them have, bytes.
+    /// Total use, bytes.
     public var used: UInt64 { areas.reduce(0) { $0 &+ $1.used } }
-    /// How much there is room for, bytes.
+    /// Total free space, bytes.
     public var free: UInt64 { size > used ? size - used : 0 }
 }
 
-/// A block device that keeps what is written to it in memory, compressed.
+/// A block device that stores its data compressed in memory (zram).
 ///
 /// https://docs.kernel.org/admin-guide/blockdev/zram.html
 public struct ZramDevice: Hashable, Sendable {
-    /// How it compresses, such as `zstd`; empty where the kernel does not say.
+    /// The compression algorithm, such as `zstd`; empty if unknown.
     public var algorithm: String
-    /// Bytes that were written to it and are still needed.
+    /// Bytes stored, uncompressed.
     public var original: UInt64
-    /// Bytes that is when compressed.
+    /// Bytes stored, compressed.
     public var compressed: UInt64
-    /// Bytes of memory that it takes in all.
+    /// Bytes of memory that it uses in all.
     public var memory: UInt64
 
-    /// That at a path; nil when it is no such device.
+    /// The device at a path; nil if it is not zram.
     ///
-    /// - Parameter root: what stands before `/sys`.
+    /// - Parameter root: prefix of `/sys`.
     public init?(path: String, root: String = "") {
         let name = path.split(separator: "/").last ?? ""
         guard path.hasPrefix("/dev/zram"), name.dropFirst(4).allSatisfy({ ("0"..."9").contains($0) }) else {

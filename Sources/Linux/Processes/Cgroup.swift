@@ -3,9 +3,9 @@
 import CLinux
 import WireText
 
-/// Control groups, version 2, by absolute path.
+/// Control groups (cgroup v2), by absolute path.
 public enum Cgroup {
-    /// Where the v2 hierarchy is mounted, whatever else is; nil when it is not.
+    /// The mount point of the v2 hierarchy; nil if it is not mounted.
     public static func mountPoint(mountInfo: String = "/proc/self/mountinfo") -> String? {
         guard let text = try? File.readString(mountInfo, limit: 1 << 24) else { return nil }
         for line in text.split(separator: "\n") {
@@ -17,10 +17,10 @@ public enum Cgroup {
         return nil
     }
 
-    /// Where the v2 hierarchy is mounted, looked up once.
+    /// The mount point of the v2 hierarchy, looked up once.
     public static let mount = mountPoint()
 
-    /// Makes one; false when there was one already.
+    /// Creates one; false if it exists.
     @discardableResult
     public static func create(_ path: String) throws(Errno) -> Bool {
         do throws(Errno) {
@@ -32,7 +32,7 @@ public enum Cgroup {
         }
     }
 
-    /// Removes one without processes and children; gone already is no error. EBUSY while it has some.
+    /// Removes one without processes and children; one that does not exist is no error. Throws EBUSY if it has any.
     public static func remove(_ path: String) throws(Errno) {
         do throws(Errno) {
             try File.removeDirectory(path)
@@ -41,7 +41,7 @@ public enum Cgroup {
         }
     }
 
-    /// Removes one and those below it, none of which may have processes.
+    /// Removes one and all below it, none of which may have processes.
     public static func removeTree(_ path: String) throws(Errno) {
         do throws(Errno) {
             return try remove(path)
@@ -52,7 +52,7 @@ public enum Cgroup {
         try remove(path)
     }
 
-    /// The cgroups directly below. Most have none at all, which the link count says without a look at each file.
+    /// The cgroups directly below. Most have none, which the link count tells without a stat of each file.
     public static func children(_ path: String) -> [String] {
         guard let links = try? File.status(path).links, links != 2 else { return [] }
         return ((try? File.list(path)) ?? []).map { path + "/" + $0 }.filter {
@@ -60,7 +60,7 @@ public enum Cgroup {
         }
     }
 
-    /// Its processes, and those of the cgroups below it. Zombies are not listed.
+    /// Its processes and those of all cgroups below. Zombies are not listed.
     public static func procs(_ path: String) throws(Errno) -> [Int32] {
         var result: [Int32] = []
         var number: Int32 = 0
@@ -81,28 +81,28 @@ public enum Cgroup {
         try File.writeControl(path + "/cgroup.procs", "\(pid)\n")
     }
 
-    /// SIGKILL to all in it and below, at once (Linux 5.14).
+    /// Sends SIGKILL to all processes in it and below, at once (Linux 5.14).
     public static func kill(_ path: String) throws(Errno) { try File.writeControl(path + "/cgroup.kill", "1\n") }
 
-    /// Asks for freezing or thawing; `events` says when it is done.
+    /// Requests freezing or thawing; `events` tells when it is complete.
     public static func freeze(_ path: String, _ on: Bool) throws(Errno) {
         try File.writeControl(path + "/cgroup.freeze", on ? "1\n" : "0\n")
     }
 
-    /// Asks for thawing it and all below it.
+    /// Requests thawing of it and all below.
     public static func thawTree(_ path: String) {
         try? freeze(path, false)
         for child in children(path) { thawTree(child) }
     }
 
-    /// Whether there are processes in it or below, and whether all of them are frozen.
+    /// Whether it or a descendant has processes, and whether all of them are frozen.
     public static func events(_ path: String) throws(Errno) -> (populated: Bool, frozen: Bool) {
         let lines = try File.read(path + "/cgroup.events").split(separator: UInt8(ascii: "\n"))
         return (lines.contains { $0.elementsEqual(populated) }, lines.contains { $0.elementsEqual(frozen) })
     }
 
-    /// Whether there are processes in it or below, and each of them is frozen. Of a cgroup with processes of its own and
-    /// others below it the kernel says "frozen" as soon as its own are: so each below is asked as well.
+    /// Whether it or a descendant has processes and each is frozen. If a cgroup has both processes and children, the
+    /// kernel reports "frozen" as soon as its own processes are, so this checks each child as well.
     public static func isFrozen(_ path: String) -> Bool {
         guard let events = try? events(path), events.populated, events.frozen else { return false }
         return children(path).allSatisfy { (try? Self.events($0).populated) != true || isFrozen($0) }
@@ -111,7 +111,8 @@ public enum Cgroup {
     private static let populated = Array("populated 1".utf8)
     private static let frozen = Array("frozen 1".utf8)
 
-    /// Whether systemd has left what is below a cgroup to whoever runs in it (Delegate=yes), as it marks it.
+    /// Whether systemd has delegated the subtree to the process that runs in it (Delegate=yes), by the mark that it
+    /// sets.
     public static func isDelegated(_ path: String) -> Bool {
         ["trusted.delegate", "user.delegate"].contains { name in
             var value: UInt8 = 0
@@ -119,32 +120,32 @@ public enum Cgroup {
         }
     }
 
-    /// Whether a cgroup is asked to be frozen, done or not.
+    /// Whether freezing was requested, complete or not.
     public static func isFreezeWanted(_ path: String) -> Bool {
         (try? File.read(path + "/cgroup.freeze").first) == UInt8(ascii: "1")
     }
 
-    /// For want of what memory the kernel has ended processes of a cgroup.
+    /// Which memory shortage made the kernel kill processes of a cgroup.
     public enum MemoryShortage: Hashable, Sendable {
         /// The cgroup had reached its own `memory.max`.
         case ownLimit
-        /// The machine, or a cgroup above, had none left.
+        /// The machine, or a cgroup above, was out of memory.
         case machine
     }
 
-    /// Why the kernel's OOM killer has ended processes in it or below; nil when it has ended none, or nobody counts
-    /// (no memory controller).
+    /// Why the OOM killer has killed processes in it or below; nil if it has killed none, or without a memory
+    /// controller.
     public static func memoryShortage(_ path: String) -> MemoryShortage? {
         guard value(path, "memory.events", key: "oom_kill") ?? 0 > 0 else { return nil }
-        // `oom` is counted where the limit is: of this cgroup alone in the second file (Linux 5.2), also of those
-        // below, which are the app's own, in the first. What is short above is not counted here.
+        // `oom` is counted where the limit was reached. memory.events.local (Linux 5.2) counts this cgroup only,
+        // memory.events also its descendants, which belong to the app. A shortage further up is counted in neither.
         let own = value(path, "memory.events.local", key: "oom") ?? value(path, "memory.events", key: "oom")
         return own ?? 0 > 0 ? .ownLimit : .machine
     }
 
-    /// Lowers a limit of memory in steps of what the kernel takes back within milliseconds: a write that asks for more
-    /// waits until all of it is done. Whether the limit is what it shall be; else call it again soon, `before` being
-    /// what it has returned in `usage`.
+    /// Lowers a memory limit in steps that the kernel can reclaim within milliseconds, since a larger step blocks the
+    /// write until all is reclaimed. Returns true when the limit is as wished; else call it again soon with the same
+    /// `usage`, in which it keeps the last reading.
     public static func lowerMemory(
         _ path: String,
         _ file: String,
@@ -153,7 +154,7 @@ public enum Cgroup {
     ) throws(Errno) -> Bool {
         let step: UInt64 = 8 << 20
         let usage = number(path, "memory.current") ?? 0
-        // What does not become less cannot be taken back: then the rest is quick too.
+        // If usage no longer falls, nothing can be reclaimed: the last step is quick too.
         let isStuck = before.map { usage &+ (1 << 20) > $0 } ?? false
         before = usage
         let isLast = usage <= wish &+ step || isStuck
@@ -161,8 +162,8 @@ public enum Cgroup {
         return isLast
     }
 
-    /// Takes so many bytes of memory from what is in it and below, page cache first, and waits until that is done
-    /// (`memory.reclaim`, Linux 5.19). False when not all of it could be had.
+    /// Reclaims that many bytes from it and all below, page cache first, and blocks until done (`memory.reclaim`,
+    /// Linux 5.19). False if it could not reclaim them all.
     public static func reclaim(_ path: String, _ bytes: UInt64) throws(Errno) -> Bool {
         do throws(Errno) {
             try File.writeControl(path + "/memory.reclaim", "\(bytes)\n")
@@ -173,9 +174,10 @@ public enum Cgroup {
         }
     }
 
-    /// Why a controller cannot be had for the cgroups below a place, in half a sentence; nil when it is handed down there.
+    /// Why a controller is not available to the cgroups below a place, as half a sentence; nil if it is enabled
+    /// there.
     ///
-    /// - Parameter root: what stands before `/proc`.
+    /// - Parameter root: prefix of `/proc`.
     public static func obstacle(to controller: String, at place: String, mount: String, root: String = "") -> String? {
         func words(_ path: String) -> Set<Substring> {
             Set(((try? File.readString(path)) ?? "").split { $0 == " " || $0 == "\n" })
@@ -199,7 +201,7 @@ public enum Cgroup {
             ? "\(mount) does not have it" : "it is in use as cgroup v1: boot with systemd.unified_cgroup_hierarchy=1"
     }
 
-    /// A file that holds one number, such as `memory.current`; nil when it is not there or says `max`.
+    /// Reads a file with one number, such as `memory.current`; nil if it is missing or `max`.
     public static func number(_ path: String, _ file: String) -> UInt64? {
         guard let text = try? File.readString(path + "/" + file) else { return nil }
         return text.split(separator: "\n").first.flatMap { UInt64($0) }

@@ -3,31 +3,31 @@
 import CLinux
 import Glibc
 
-/// A child of this process, for programs without a keeper: it is to be reaped by ``reap()`` or ``tryReap()``.
+/// A child of this process, for programs without a keeper. Reap it with ``reap()`` or ``reap(within:)``.
 public final class ChildProcess {
-    /// Its number; good until it was reaped.
+    /// Its pid; valid until it is reaped.
     public let pid: Int32
-    /// Readable once it has ended.
+    /// Readable once the child has ended.
     public let pidfd: Descriptor
 
-    /// How it ended, as waitpid(2) says (``WaitStatus``); nil while it lives or nobody has looked.
+    /// The wait status (``WaitStatus``); nil until it was reaped.
     public private(set) var status: Int32?
     private var isAbandoned = false
 
-    /// Runs a program. It gets no descriptors but these, in the places that they are named by.
+    /// Runs a program with the given descriptors, at the given numbers.
     ///
     /// - Parameters:
     ///   - path: the program.
-    ///   - arguments: what it is called with, its own name first.
+    ///   - arguments: argv, starting with the program's name.
     ///   - environment: as `K=V`.
-    ///   - descriptors: a number there and a descriptor here; descriptors that are not close-on-exec go along too.
+    ///   - descriptors: the number in the child, and the descriptor here. Inheritable descriptors are passed on too.
     public init(
         _ path: String,
         arguments: [String],
         environment: [String],
         descriptors: [(there: Int32, here: Int32)]
     ) throws(Errno) {
-        // Away from the places that are to be filled: one could be overwritten before its turn.
+        // First move all above the target numbers: dup2 could overwrite one that is still needed.
         let above = (descriptors.map(\.there).max() ?? 2) + 1
         var copies: [Descriptor] = []
         for (_, here) in descriptors { copies.append(try Descriptor.duplicate(here, minimum: above)) }
@@ -47,9 +47,9 @@ public final class ChildProcess {
         pidfd = try Self.watch(child)
     }
 
-    /// Runs a program with this one's descriptors, except for those that are close-on-exec.
+    /// Runs a program that inherits this one's descriptors, except for those that are close-on-exec.
     ///
-    /// - Parameter ownPID: the names of variables whose value becomes the number of the new process, such as LISTEN_PID.
+    /// - Parameter ownPID: variables that shall hold the child's pid, such as LISTEN_PID.
     public init(
         _ path: String,
         arguments: [String],
@@ -80,12 +80,12 @@ public final class ChildProcess {
         }
     }
 
-    /// Ends it; nothing happens when it has ended.
+    /// Kills it; does nothing if it has ended.
     public func kill() {
         if status == nil { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
     }
 
-    /// Waits until it has ended, and says how; -1 if somebody else has reaped it.
+    /// Blocks until it has ended and returns its wait status; -1 if it was reaped elsewhere.
     @discardableResult
     public func reap() -> Int32 {
         if let status { return status }
@@ -95,14 +95,14 @@ public final class ChildProcess {
         return status ?? -1
     }
 
-    /// How it ended, if it has within that time.
+    /// The wait status, if it ends within that time.
     public func reap(within timeout: Duration) -> Int32? {
         if let status { return status }
         guard (try? Descriptor.wait(pidfd.raw, timeout: timeout)) ?? true else { return nil }
         return reap()
     }
 
-    /// Lets it live on by itself: it is ended by nobody here, and reaped by whoever adopts it.
+    /// Lets the child outlive this object: it is neither killed nor reaped here.
     public func abandon() { isAbandoned = true }
 
     deinit {

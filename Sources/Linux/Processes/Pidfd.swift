@@ -3,19 +3,19 @@
 import CLinux
 import Glibc
 
-/// A process by descriptor: what it means does not change when its number is given to another.
+/// A process by descriptor, which stays valid when the pid is reused.
 public enum Pidfd {
-    /// A descriptor for the process that has this number now; readable once that process has ended.
+    /// A descriptor for the process that has this pid now; readable once that process has ended.
     public static func open(_ pid: Int32) throws(Errno) -> Descriptor {
         Descriptor(owning: try call { tlx_pidfd_open(pid, 0) })
     }
 
-    /// Sends a signal; ESRCH once the process has been reaped. Signal 0 only asks.
+    /// Sends a signal; throws ESRCH once the process was reaped. Signal 0 only tests that.
     public static func sendSignal(_ pidfd: Int32, _ number: Int32) throws(Errno) {
         try call { tlx_pidfd_send_signal(pidfd, number) }
     }
 
-    /// SIGKILL to all processes of the group that it leads, where the kernel can (Linux 6.9), else to it alone.
+    /// Sends SIGKILL to the process group that it leads (Linux 6.9); on older kernels to the process only.
     public static func killGroup(_ pidfd: Int32) {
         if tlx_pidfd_kill_group(pidfd) != 0 { try? sendSignal(pidfd, 9) }
     }
@@ -25,7 +25,7 @@ public enum Pidfd {
         (try? Descriptor.wait(pidfd, timeout: .zero)) ?? true
     }
 
-    /// The number of the process behind a pidfd, from `/proc/self/fdinfo`; nil once it has been reaped.
+    /// The pid of the process, from `/proc/self/fdinfo`; nil once it was reaped.
     public static func pid(of pidfd: Int32) -> Int32? {
         guard let text = try? File.readString("/proc/self/fdinfo/\(pidfd)") else { return nil }
         for line in text.split(separator: "\n") where line.hasPrefix("Pid:") {

@@ -3,11 +3,11 @@
 import Glibc
 import WireText
 
-/// One line of `/proc/PID/stat`, as far as it is used.
+/// The fields of `/proc/PID/stat` that are needed.
 public struct ProcessStat: Hashable, Sendable {
-    /// The number.
+    /// The pid.
     public var pid: Int32
-    /// The parent's number; 0 for those the kernel started.
+    /// The parent's pid; 0 for processes that the kernel started.
     public var parent: Int32
     /// The process group.
     public var group: Int32
@@ -15,27 +15,27 @@ public struct ProcessStat: Hashable, Sendable {
     public var session: Int32
     /// R, S, D, T, t, Z, X, I.
     public var state: Character
-    /// When it started, clock ticks since boot: with the number its identity.
+    /// Start time in clock ticks since boot; with the pid it identifies the process.
     public var startTime: UInt64
     /// User time, clock ticks.
     public var userTicks: UInt64
     /// System time, clock ticks.
     public var systemTicks: UInt64
-    /// User time of children that were waited for, clock ticks.
+    /// User time of reaped children, clock ticks.
     public var childUserTicks: UInt64
-    /// System time of children that were waited for, clock ticks.
+    /// System time of reaped children, clock ticks.
     public var childSystemTicks: UInt64
     /// Resident memory, pages.
     public var residentPages: UInt64
-    /// How many threads.
+    /// The number of threads.
     public var threads: Int32
     /// The name, at most 15 bytes.
     public var comm: String
 
-    /// Whether it has ended: a zombie or dead.
+    /// Whether it has ended (zombie or dead).
     public var hasEnded: Bool { state == "Z" || state == "X" }
 
-    /// Reads one line. The name stands in parentheses and may hold anything, parentheses too: the last one ends it.
+    /// Parses a stat line. The name in parentheses may contain parentheses itself: the last one ends it.
     public init?(parsing bytes: UnsafeRawBufferPointer) {
         guard let open = bytes.firstIndex(of: UInt8(ascii: "(")),
             let close = bytes.lastIndex(of: UInt8(ascii: ")")), open < close, close + 4 < bytes.count
@@ -45,7 +45,7 @@ public struct ProcessStat: Hashable, Sendable {
             (0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         var field = 4
         var index = close + 4
-        // Fields as proc_pid_stat(5) numbers them.
+        // Field numbers as in proc_pid_stat(5).
         while index < bytes.count, field <= 24 {
             var value: UInt64 = 0
             while index < bytes.count, bytes[index] != UInt8(ascii: " ") {
@@ -87,7 +87,7 @@ public struct ProcessStat: Hashable, Sendable {
     }
 }
 
-/// Processes as /proc shows them. ESRCH or ENOENT (`isGone`) when one is not there.
+/// Processes in /proc. Functions throw ESRCH or ENOENT (`isGone`) if the process does not exist.
 public enum ProcFS {
     /// The stat line of a process.
     public static func stat(_ pid: Int32) throws(Errno) -> ProcessStat { try statFile("/proc/\(pid)/stat") }
@@ -126,7 +126,7 @@ public enum ProcFS {
     /// Whether the kernel lists children (CONFIG_PROC_CHILDREN).
     public static let listsChildren = File.exists("/proc/thread-self/children")
 
-    /// The children of a process, by all its threads; ENOENT when the kernel does not list them (`listsChildren`).
+    /// The children of all its threads. Throws ENOENT if the kernel does not list children (`listsChildren`).
     public static func children(_ pid: Int32) throws(Errno) -> [Int32] {
         var result: [Int32] = []
         for task in try tasks(pid) {
@@ -140,7 +140,7 @@ public enum ProcFS {
         return result
     }
 
-    /// How many descriptors a process has open; nil where that may not be seen.
+    /// How many descriptors a process has open; nil if this process may not see them.
     public static func descriptorCount(_ pid: Int32) -> Int? { (try? numbers(in: "/proc/\(pid)/fd"))?.count }
 
     /// All processes.
@@ -179,10 +179,11 @@ public enum ProcFS {
         return parts.map { String(wire: $0) }
     }
 
-    /// The program, as a path; ` (deleted)` behind it when it is not there any more. EACCES for others' processes.
+    /// The path of the executable, with ` (deleted)` appended if it was removed. Throws EACCES for other users'
+    /// processes.
     public static func exe(_ pid: Int32) throws(Errno) -> String { try File.readLink("/proc/\(pid)/exe") }
 
-    /// A variable of the environment that it was started with; EACCES for others' processes.
+    /// A variable of its initial environment. Throws EACCES for other users' processes.
     public static func environment(_ pid: Int32, _ name: String) throws(Errno) -> String? {
         let prefix = Array((name + "=").utf8)
         for entry in try File.read("/proc/\(pid)/environ", limit: 1 << 22).split(separator: 0)
@@ -192,7 +193,7 @@ public enum ProcFS {
         return nil
     }
 
-    /// A field of `/proc/PID/status`, without the blanks around it.
+    /// A field of `/proc/PID/status`, trimmed.
     public static func statusField(_ pid: Int32, _ name: String, task: Int32? = nil) throws(Errno) -> String? {
         let path = task.map { "/proc/\(pid)/task/\($0)/status" } ?? "/proc/\(pid)/status"
         for line in try File.readString(path).split(separator: "\n") {
@@ -205,19 +206,19 @@ public enum ProcFS {
         return nil
     }
 
-    /// Whose process it is: its real user.
+    /// The real uid of a process.
     public static func realUser(_ pid: Int32) throws(Errno) -> UInt32 {
         let field = try statusField(pid, "Uid")?.split(separator: "\t").first
         guard let uid = field.flatMap({ UInt32($0) }) else { throw .noSuchProcess }
         return uid
     }
 
-    /// Who traces the process (a debugger); 0 when nobody.
+    /// The pid of the process's tracer (a debugger); 0 if there is none.
     public static func tracerPid(_ pid: Int32) throws(Errno) -> Int32 {
         try statusField(pid, "TracerPid").flatMap { Int32($0) } ?? 0
     }
 
-    /// Signals pending for a thread or its whole process: bit n−1 for signal n.
+    /// Signals pending for a thread or its process: bit n−1 for signal n.
     public static func pendingSignals(_ pid: Int32, task: Int32? = nil) throws(Errno) -> UInt64 {
         var result: UInt64 = 0
         for name in ["SigPnd", "ShdPnd"] {
@@ -226,7 +227,7 @@ public enum ProcFS {
         return result
     }
 
-    /// The cgroup v2 path of a process, relative to the mount (`/` the root); nil when it is in none.
+    /// The cgroup v2 path of a process, relative to the mount (`/` for the root); nil if it is in none.
     public static func cgroup(_ pid: Int32) throws(Errno) -> String? {
         for line in try File.readString("/proc/\(pid)/cgroup").split(separator: "\n") where line.hasPrefix("0::") {
             return String(line.dropFirst(3))
@@ -235,20 +236,20 @@ public enum ProcFS {
     }
 }
 
-/// How a process's main thread fared with the scheduler (`/proc/PID/schedstat`).
+/// The scheduling statistics of a process's main thread (`/proc/PID/schedstat`).
 public struct Scheduling: Hashable, Sendable {
-    /// How long it ran.
+    /// Time it ran.
     public let ran: Duration
-    /// How long it could have run, and waited for a processor.
+    /// Time it was runnable, but waited for a processor.
     public let waited: Duration
 
-    /// A reading by its parts.
+    /// Creates one from its parts.
     public init(ran: Duration, waited: Duration) {
         self.ran = ran
         self.waited = waited
     }
 
-    /// As it is now; nil when the process is gone, or the kernel does not keep count (CONFIG_SCHED_INFO).
+    /// The current values; nil if the process has ended, or the kernel does not count (CONFIG_SCHED_INFO).
     public init?(_ pid: Int32) {
         guard let text = try? File.readString("/proc/\(pid)/schedstat") else { return nil }
         let numbers = text.split(whereSeparator: { $0 == " " || $0 == "\n" }).compactMap { Int64($0) }

@@ -4,19 +4,18 @@ import CLinux
 import Glibc
 import WireText
 
-/// This process: its numbers, environment, limits.
+/// This process.
 public enum ThisProcess {
-    /// Where a program is that belongs to this one: where an environment variable says, else beside this program, else
-    /// in `../libexec/torpor`.
+    /// Finds a helper program: named by an environment variable, beside this program, or in `../libexec/torpor`.
     public static func companion(_ name: String, variable: String) -> String? {
         if let path = environment(variable), File.isExecutable(path) { return path }
         guard let own = executable, let directory = File.parent(of: own) else { return nil }
         return [directory + "/" + name, directory + "/../libexec/torpor/" + name].first(where: File.isExecutable)
     }
 
-    /// Its number.
+    /// Its pid.
     public static var pid: Int32 { getpid() }
-    /// Its parent's number.
+    /// Its parent's pid.
     public static var parent: Int32 { getppid() }
 
     /// A variable of the environment.
@@ -55,10 +54,10 @@ public enum ThisProcess {
         return String(terminatedWire: path)
     }
 
-    /// The path of the running program.
+    /// The path of its executable.
     public static var executable: String? { try? File.readLink("/proc/self/exe") }
 
-    /// How many descriptors it may have; raised to what is allowed at most.
+    /// Raises the limit of open descriptors to the hard limit. Returns the limit.
     @discardableResult
     public static func raiseDescriptorLimit() -> UInt64 {
         var soft: UInt64 = 0
@@ -68,7 +67,7 @@ public enum ThisProcess {
         return tlx_set_limit(resource, hard, hard) == 0 ? hard : soft
     }
 
-    /// A limit of this process by number of resource.
+    /// A limit of this process, by RLIMIT number.
     public static func limit(_ resource: Int32) throws(Errno) -> (soft: UInt64, hard: UInt64) {
         var soft: UInt64 = 0
         var hard: UInt64 = 0
@@ -76,11 +75,11 @@ public enum ThisProcess {
         return (soft, hard)
     }
 
-    /// How many processors it may run on.
+    /// How many processors are online.
     public static var processorCount: Int { max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))) }
 
-    /// Makes room for that many descriptors now. The table grows by itself, but in a process with more than one thread
-    /// each time waits for all processors (synchronize_rcu, 10 to 30 ms).
+    /// Enlarges the descriptor table to that size now. It grows on its own, but in a process with several threads
+    /// each growth waits for all processors (synchronize_rcu, 10 to 30 ms).
     public static func reserveDescriptors(_ count: Int) {
         var most: UInt64 = 1024
         if let limit = try? limit(Int32(RLIMIT_NOFILE.rawValue)) { most = limit.soft }
@@ -89,10 +88,10 @@ public enum ThisProcess {
         if highest >= 0 { close(highest) }
     }
 
-    /// Becomes the parent of orphaned descendants (PR_SET_CHILD_SUBREAPER).
+    /// Becomes the parent of its orphaned descendants (PR_SET_CHILD_SUBREAPER).
     public static func becomeSubreaper() throws(Errno) { try call { tlx_prctl(36, 1) } }
 
-    /// Runs another program in place of this one; returns only with the error.
+    /// Replaces this process with another program. Returns only if that failed, with the error.
     public static func execute(_ path: String, arguments: [String], environment: [String]) -> Errno {
         var argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
         var envp: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
@@ -105,12 +104,13 @@ public enum ThisProcess {
     /// Ends this process.
     public static func exit(_ code: Int32) -> Never { Glibc.exit(code) }
 
-    /// Writes all of a text to standard output, or another descriptor; waits where it must.
+    /// Writes all of a text to standard output or another descriptor; blocks if necessary.
     public static func write(_ text: String, to descriptor: Int32 = 1) throws(Errno) {
         try write(Array(text.utf8), to: descriptor)
     }
 
-    /// Likewise bytes. Errors: `brokenPipe` when nobody reads it any more, `noSpace` when the disk is full.
+    /// Writes all bytes; blocks if necessary. Throws `brokenPipe` if no process reads any longer, `noSpace` if the
+    /// disk is full.
     public static func write(_ bytes: [UInt8], to descriptor: Int32 = 1) throws(Errno) {
         var rest = bytes
         while !rest.isEmpty {
@@ -122,7 +122,7 @@ public enum ThisProcess {
         }
     }
 
-    /// Writes a line to standard error; one that cannot be written is lost.
+    /// Writes a line to standard error; errors are ignored.
     public static func complain(_ line: String) { try? write(line + "\n", to: 2) }
 
     /// Whether a descriptor is a terminal.
@@ -133,12 +133,12 @@ public enum ThisProcess {
         (try? File.readString("/proc/sys/kernel/hostname").split(separator: "\n").first.map(String.init)) ?? "localhost"
     }
 
-    /// The boot's identity; empty where the kernel does not tell it, or it could not be read (``readBootID()``).
+    /// The id of this boot; empty if the kernel has none, or it could not be read (``readBootID()``).
     public static var bootID: String { (try? readBootID()) ?? "" }
 
-    /// The boot's identity, which is read once; empty where the kernel does not tell it.
+    /// The id of this boot, read once; empty if the kernel has none.
     ///
-    /// Records of another boot are thrown away: whoever compares them asks here first whether it can be known now.
+    /// Records of another boot are discarded, so call this first: it throws if the id cannot be read now.
     /// - Throws: the error of reading it, such as EMFILE.
     @discardableResult public static func readBootID() throws(Errno) -> String {
         if let known = bootIdentity.withLock({ $0 }) { return known }
@@ -155,7 +155,7 @@ public enum ThisProcess {
 
     private static let bootIdentity = Monitor<String?>(nil)
 
-    /// The machine's identity (machine-id(5)); empty where it has none, as in many containers.
+    /// The machine id (machine-id(5)); empty if it has none, as in many containers.
     public static var machineID: String {
         for path in ["/etc/machine-id", "/var/lib/dbus/machine-id"] {
             if let id = try? File.readString(path).split(separator: "\n").first, !id.isEmpty { return String(id) }
@@ -163,20 +163,20 @@ public enum ThisProcess {
         return ""
     }
 
-    /// Names of resources as `[apps.NAME.limits]` has them, with their numbers.
+    /// Names of resources in `[apps.NAME.limits]`, with their RLIMIT numbers.
     public static let resources: [(name: String, number: Int32)] = [
         ("cpu", 0), ("fsize", 1), ("data", 2), ("stack", 3), ("core", 4), ("rss", 5), ("nproc", 6), ("nofile", 7),
         ("memlock", 8), ("as", 9), ("locks", 10), ("sigpending", 11), ("msgqueue", 12), ("nice", 13), ("rtprio", 14),
         ("rttime", 15),
     ]
 
-    /// Rests for a time, or until a signal comes: for programs without a loop that try something again.
+    /// Sleeps for a time, or until a signal comes. For programs without an event loop that poll or retry.
     public static func sleep(_ duration: Duration) {
         let microseconds = max(0, duration.microseconds)
         var time = timespec(tv_sec: Int(microseconds / 1_000_000), tv_nsec: Int(microseconds % 1_000_000) * 1000)
         nanosleep(&time, nil)
     }
 
-    /// Lets others run for a moment (sched_yield), where an answer is microseconds away.
+    /// Yields the processor (sched_yield), when an answer is only microseconds away.
     public static func yield() { sched_yield() }
 }

@@ -8,10 +8,10 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
     /// The number.
     public let number: Int32
 
-    /// A signal by number.
+    /// Wraps a number.
     public init(_ number: Int32) { self.number = number }
 
-    /// A signal by name: `SIGUSR1`, `USR1`, `10`, `SIGRTMIN+2`.
+    /// Parses a name: `SIGUSR1`, `USR1`, `10`, `SIGRTMIN+2`.
     public init?(named name: String) {
         guard let number = Signal.number(named: name) else { return nil }
         self.number = number
@@ -20,7 +20,7 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
     /// `SIGUSR1`.
     public var description: String { Signal.name(number) }
 
-    /// The terminal went, or: read the configuration again.
+    /// The terminal was closed; for daemons: reload the configuration.
     public static let hangup = SIGHUP
     /// Ctrl-C.
     public static let interrupt = SIGINT
@@ -28,27 +28,27 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
     public static let quit = SIGQUIT
     /// abort(3), with a core dump.
     public static let abort = SIGABRT
-    /// Ends a process whatever it does.
+    /// Kills a process; it cannot be blocked.
     public static let kill = SIGKILL
-    /// For a program to give a meaning.
+    /// Its meaning is up to the program.
     public static let user1 = SIGUSR1
-    /// For a program to give a second meaning.
+    /// Its meaning is up to the program.
     public static let user2 = SIGUSR2
-    /// Nobody reads what was written.
+    /// Written to a pipe without a reader.
     public static let pipe = SIGPIPE
-    /// alarm(2) is due.
+    /// An alarm(2) expired.
     public static let alarm = SIGALRM
-    /// Asks a process to end.
+    /// Asks a process to terminate.
     public static let terminate = SIGTERM
     /// A child ended or stopped.
     public static let child = SIGCHLD
-    /// Goes on after a stop.
+    /// Continues a stopped process.
     public static let `continue` = SIGCONT
-    /// Stops a process whatever it does.
+    /// Stops a process; it cannot be blocked.
     public static let stop = SIGSTOP
     /// Ctrl-Z.
     public static let terminalStop = SIGTSTP
-    /// The terminal has another size.
+    /// The terminal was resized.
     public static let window = SIGWINCH
 
     private static let names: [(String, Int32)] = [
@@ -61,7 +61,7 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
         ("SYS", SIGSYS), ("IOT", SIGABRT), ("POLL", SIGIO), ("CLD", SIGCHLD),
     ]
 
-    /// The number for `SIGUSR1`, `USR1`, `usr1`, `10` or `SIGRTMIN+2`; nil when there is no such signal.
+    /// The number of `SIGUSR1`, `USR1`, `usr1`, `10` or `SIGRTMIN+2`; nil if there is no such signal.
     public static func number(named name: String) -> Int32? {
         if let number = Int32(name) { return number > 0 && number <= tlx_sigrtmax() ? number : nil }
         var short = name.uppercased()
@@ -76,7 +76,7 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
         return nil
     }
 
-    /// `SIGUSR1` for 10; `SIGRTMIN+2`; `signal 99` for what has no name.
+    /// `SIGUSR1` for 10; `SIGRTMIN+2`; `signal 99` for one without a name.
     public static func name(_ number: Int32) -> String {
         if let known = names.first(where: { $0.1 == number }) { return "SIG" + known.0 }
         let first = tlx_sigrtmin()
@@ -86,26 +86,26 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
         return "signal \(number)"
     }
 
-    /// Blocks (or unblocks) a signal in this thread, so that the loop gets it as an event.
+    /// Blocks (or unblocks) a signal in this thread, so that the event loop can read it.
     public static func block(_ number: Int32, _ on: Bool = true) throws(Errno) {
         try call { tlx_signal_block(number, on ? 1 : 0) }
     }
 
-    /// Ignores a signal in this process (SIGPIPE), or gives it back its default.
+    /// Ignores a signal in this process (SIGPIPE), or restores its default action.
     public static func ignore(_ number: Int32, _ on: Bool = true) throws(Errno) {
         try call { tlx_signal_disposition(number, on ? 1 : 0) }
     }
 
-    /// Has a signal, on whichever thread it comes, make a counter readable instead of what it does by default. One counter
-    /// for all signals of the process; it must not be closed before they have their defaults again (`ignore(_:false)`).
+    /// Makes a signal, on whichever thread it arrives, add to a counter instead of its default action. All signals of
+    /// the process share one counter, which must stay open until their default is restored (`ignore(_:false)`).
     public static func count(_ number: Int32, with counter: EventCounter) throws(Errno) {
         try call { tlx_signal_count(number, counter.raw) }
     }
 
-    /// Sends to a bare number: only for this process's own children that are not reaped yet, and tests.
+    /// Sends a signal to a bare pid: only for this process's own unreaped children, and for tests.
     public static func send(_ number: Int32, to pid: Int32) throws(Errno) { try call { Glibc.kill(pid, number) } }
 
-    /// Whether there are processes in the group, of whatever user.
+    /// Whether the process group has any process, of whatever user.
     public static func hasGroup(_ number: Int32) -> Bool {
         do throws(Errno) {
             try call { Glibc.kill(-number, 0) }
@@ -116,14 +116,14 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What a wait status says.
+/// Decodes a wait status.
 public enum WaitStatus {
-    /// The exit code, when it exited.
+    /// The exit code, if the process exited.
     public static func exitCode(_ status: Int32) -> Int32? {
         tlx_wifexited(status) != 0 ? tlx_wexitstatus(status) : nil
     }
 
-    /// The signal that ended it, and whether a core was dumped.
+    /// The signal that terminated it, and whether it dumped core.
     public static func signal(_ status: Int32) -> (number: Int32, coreDumped: Bool)? {
         tlx_wifsignaled(status) != 0 ? (tlx_wtermsig(status), tlx_wcoredump(status) != 0) : nil
     }

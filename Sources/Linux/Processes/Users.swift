@@ -7,7 +7,7 @@ import WireText
 public struct User: Hashable, Sendable {
     /// The login name.
     public let name: String
-    /// The number.
+    /// The uid.
     public let uid: UInt32
     /// The primary group.
     public let gid: UInt32
@@ -16,7 +16,7 @@ public struct User: Hashable, Sendable {
     /// The login shell.
     public let shell: String
 
-    /// One that need not be in the database.
+    /// Creates one, which need not be in the database.
     public init(name: String, uid: UInt32, gid: UInt32, home: String, shell: String) {
         self.name = name
         self.uid = uid
@@ -26,27 +26,27 @@ public struct User: Hashable, Sendable {
     }
 }
 
-/// Users and groups by name or number, through NSS. It may read files and, with network directories, wait: look up
-/// at configuration time rather than within the loop.
+/// Looks up users and groups through NSS. It may read files or wait for a network directory: use it when the
+/// configuration is loaded, not on the event loop.
 public enum Users {
-    /// A user by name, or by number when it is all digits and no such name exists; nil when there is none.
+    /// A user by name, or by uid if the text is a number that is no user's name; nil if there is none.
     public static func lookup(_ nameOrNumber: String) -> User? {
         if let user = entry({ getpwnam_r(nameOrNumber, $0, $1, $2, $3) }) { return user }
         return UInt32(nameOrNumber).flatMap { lookup(uid: $0) }
     }
 
-    /// A user by number; nil when it has no entry.
+    /// A user by uid; nil if it has no entry.
     public static func lookup(uid: UInt32) -> User? { entry { getpwuid_r(uid, $0, $1, $2, $3) } }
 
-    /// A group's number by name or number; nil when there is no such name.
+    /// A group's gid by name or number; nil if there is no such name.
     public static func group(_ nameOrNumber: String) -> UInt32? {
         groupEntry({ getgrnam_r(nameOrNumber, $0, $1, $2, $3) })?.gid ?? UInt32(nameOrNumber)
     }
 
-    /// A group's name; nil when it has no entry.
+    /// A group's name; nil if it has no entry.
     public static func groupName(_ gid: UInt32) -> String? { groupEntry { getgrgid_r(gid, $0, $1, $2, $3) }?.name }
 
-    /// All groups of a user, `primary` among them.
+    /// All groups of a user, including `primary`.
     public static func groups(of name: String, primary: UInt32) -> [UInt32] {
         var count: Int32 = 64
         var groups = [gid_t](repeating: 0, count: Int(count))
@@ -58,11 +58,11 @@ public enum Users {
         return Array(groups.prefix(Int(count)))
     }
 
-    /// This process's user.
+    /// The effective uid of this process.
     public static let effectiveUID: UInt32 = geteuid()
-    /// This process's group.
+    /// The effective gid of this process.
     public static let effectiveGID: UInt32 = getegid()
-    /// Whether this process is root.
+    /// Whether this process runs as root.
     public static var isRoot: Bool { effectiveUID == 0 }
 
     private typealias Buffer = UnsafeMutablePointer<CChar>
@@ -103,7 +103,7 @@ public enum Users {
         }
     }
 
-    /// Repeats with a larger buffer while the answer is ERANGE, up to 1 MiB.
+    /// Retries with a larger buffer (up to 1 MiB) after ERANGE.
     private static func grow<Value>(_ body: (Buffer, Int) -> (Int32, Value?)) -> Value? {
         var size = 4096
         while size <= 1 << 20 {

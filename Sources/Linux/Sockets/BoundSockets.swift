@@ -5,49 +5,49 @@ import Glibc
 
 /// Why a socket could not be bound.
 public struct BindFailure: Error, Hashable {
-    /// What was being done.
+    /// The step that failed.
     public enum Stage: Hashable, Sendable {
-        /// The folders of its path were being made.
+        /// Making the directories of its path.
         case folder(String)
-        /// The socket was being made: the kernel may not know the family.
+        /// socket(2): the kernel may lack the address family.
         case socket
-        /// What must be set before the bind.
+        /// Setting an option that must precede the bind.
         case option
-        /// The bind itself.
+        /// bind(2).
         case bind
-        /// Its path is there and is no socket.
+        /// Its path exists and is not a socket.
         case occupied
-        /// Owner and mode of its path.
+        /// Setting owner and mode of its path.
         case owner
-        /// The backlog.
+        /// listen(2).
         case listen
     }
 
-    /// What was being done.
+    /// The step that failed.
     public var stage: Stage
-    /// What the kernel said.
+    /// The kernel's error.
     public var errno: Errno
 }
 
-/// The node of a Unix socket in the file system.
+/// Owner and mode of a Unix socket's node in the file system.
 public struct SocketNode: Hashable, Sendable {
     /// The mode of the node.
     public var mode: UInt32 = 0o666
-    /// Its owner; `nil` for this process's.
+    /// Its owner; `nil` for this process's user.
     public var uid: UInt32?
-    /// Its group; `nil` for this process's.
+    /// Its group; `nil` for this process's group.
     public var gid: UInt32?
-    /// The mode of folders that are made for it.
+    /// The mode of directories that are created for it.
     public var folderMode: UInt32 = 0o755
 
-    /// One for everybody.
+    /// A node that everyone may connect to.
     public init() {}
 }
 
 extension Sockets {
-    /// A socket that is bound and, unless it is one of datagrams, listens; non-blocking.
+    /// Creates a bound, non-blocking socket; it listens unless it is a datagram socket.
     ///
-    /// What an earlier program left at a path is removed when it is a socket that nobody answers at.
+    /// A stale socket at the path (one that no process serves) is removed.
     public static func bound(
         _ plan: SocketPlan,
         node: SocketNode = SocketNode(),
@@ -61,7 +61,7 @@ extension Sockets {
             do throws(BindFailure) {
                 socket = try boundOther(plan, tlx_bind_ipv6, "::", port: UInt32(port))
             } catch {
-                // A kernel without IPv6.
+                // The kernel has no IPv6.
                 guard error.errno == .addressFamilyNotSupported || error.errno == .addressNotAvailable,
                     plan.ipv6Only != true
                 else { throw error }
@@ -78,12 +78,12 @@ extension Sockets {
         return socket
     }
 
-    /// Listens, or changes how many connections may wait.
+    /// Listens, or changes the backlog of a socket that listens.
     public static func listen(_ socket: Int32, backlog: Int32) throws(BindFailure) {
         try at(.listen) { () throws(Errno) in try call { Glibc.listen(socket, backlog) } }
     }
 
-    /// Runs a step of a bind.
+    /// Runs one step of a bind and tags its error with the stage.
     @discardableResult
     private static func at<T>(
         _ stage: BindFailure.Stage,
@@ -148,8 +148,8 @@ extension Sockets {
 
     // MARK: Of other processes
 
-    /// A copy of the socket that a process has bound there; nil where it has none, or may not be copied from (ptrace(2),
-    /// "Ptrace access mode checking").
+    /// Copies the socket that a process has bound to this address; nil if it has none, or if this process may not
+    /// copy from it (ptrace(2), "Ptrace access mode checking").
     public static func copy(_ plan: SocketPlan, of pid: Int32, _ pidfd: Int32) -> Descriptor? {
         func copy(_ fd: Int32) -> Int32 {
             func raw(
@@ -176,7 +176,7 @@ extension Sockets {
             }
         }
         let numbers = ((try? File.list("/proc/\(pid)/fd")) ?? []).compactMap { Int32($0) }.sorted()
-        // It was passed as one of the first.
+        // An inherited socket has a low number.
         for fd in numbers.lazy.filter({ $0 >= 3 }).prefix(mostLookedAt) {
             let found = copy(fd)
             if found >= 0 { return Descriptor(owning: found) }
@@ -188,7 +188,7 @@ extension Sockets {
 
     // MARK: Unix
 
-    /// `node`: nil for an abstract one, which has none.
+    /// `node` is nil for an abstract socket.
     private static func boundUnix(_ kind: Kind, _ path: String, _ node: SocketNode?) throws(BindFailure) -> Descriptor {
         let socket = try at(.socket) { () throws(Errno) in try unix(kind, nonBlocking: true) }
         guard let node else {
@@ -202,9 +202,10 @@ extension Sockets {
                 }
             }
         }
-        // From its first moment on nobody has more rights than in the end; and nobody can connect before it listens.
+        // Set the mode before the bind, so that the node never grants more than in the end. Connecting works only
+        // after listen(2).
         try at(.owner) { () throws(Errno) in try call { tlx_socket_inode_mode(socket.raw, node.mode) } }
-        // Looked at anew, now that the folder is there.
+        // Look up the owner again, now that the directory exists.
         let who = PathRights.owner(ofWayTo: path)?.uid ?? Users.effectiveUID
         do throws(Errno) {
             try bindUnix(socket.raw, path)
@@ -234,7 +235,7 @@ extension Sockets {
         }
     }
 
-    /// Sets owner and mode of a socket's node, which `user` made.
+    /// Sets owner and mode of a socket's node that `user` created.
     private static func setNode(_ path: String, _ node: SocketNode, madeBy user: UInt32) throws(Errno) {
         let place = try PathRights.openSocket(path, of: user)
         let isOthers = user != Users.effectiveUID
@@ -246,7 +247,7 @@ extension Sockets {
         )
     }
 
-    /// Sets owner and mode of the node of a socket that was bound before, and is that file still.
+    /// Sets owner and mode of the node of a socket bound earlier. Throws ENOENT if the path is another file by now.
     public static func change(
         _ path: String,
         _ node: SocketNode,
@@ -261,7 +262,7 @@ extension Sockets {
         try File.set(place.raw, uid: node.uid, gid: node.gid, mode: node.mode)
     }
 
-    /// Whether somebody has the socket at the path open: who is there but does not take us counts.
+    /// Whether a process serves the socket at the path, even if it refuses this connection.
     private static func answers(_ path: String, _ kind: Kind) -> Bool {
         do throws(Errno) {
             _ = try connect(path: path, kind: kind, nonBlocking: true)
@@ -272,7 +273,7 @@ extension Sockets {
     }
 }
 
-/// As `withCString`, with a null pointer for nil.
+/// Like `withCString`, with a null pointer for nil.
 private func withOptionalCString<T>(_ text: String?, _ body: (UnsafePointer<CChar>?) -> T) -> T {
     guard let text else { return body(nil) }
     return text.withCString { body($0) }

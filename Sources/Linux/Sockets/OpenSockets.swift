@@ -2,17 +2,17 @@
 
 import Glibc
 
-/// A reading of a process's open sockets that goes on piece by piece: each descriptor takes the kernel microseconds, and
-/// a busy server has thousands.
+/// Reads a process's open sockets in steps: each descriptor takes the kernel microseconds, and a busy server has
+/// thousands.
 public final class SocketReading {
-    /// The numbers of those that were found so far, of every kind, in no order; one that is open twice is there twice.
+    /// Inode numbers of the sockets found so far, unordered; a socket with two descriptors appears twice.
     public private(set) var sockets: [UInt32] = []
-    /// How many descriptors were looked at.
+    /// How many descriptors were inspected.
     public private(set) var count = 0
     private let directory: OpaquePointer
 
-    /// Begins with a process's first descriptor. EACCES for a process that may not be looked into, ENOENT for one that
-    /// is gone.
+    /// Opens the process's descriptor table. Throws EACCES if this process may not inspect it, ENOENT if it has
+    /// ended.
     public init(_ pid: Int32) throws(Errno) {
         guard let directory = opendir("/proc/\(pid)/fd") else { throw Errno(rawValue: errno) }
         self.directory = directory
@@ -20,7 +20,8 @@ public final class SocketReading {
 
     deinit { closedir(directory) }
 
-    /// Reads on, at most until the time (CLOCK_MONOTONIC) is come; whether all were read.
+    /// Continues reading until `deadline` (CLOCK_MONOTONIC) at the latest. Returns true when all descriptors were
+    /// read.
     public func read(until deadline: Duration? = nil) -> Bool {
         let folder = dirfd(directory)
         while let entry = readdir(directory) {
@@ -37,7 +38,7 @@ public final class SocketReading {
         return true
     }
 
-    /// The number in `socket:[4242]`; nil for what is no socket, or closed by now.
+    /// The number in `socket:[4242]`; nil if the descriptor is not a socket or was closed.
     static func socket(_ folder: Int32, _ name: UnsafePointer<CChar>) -> UInt32? {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 32) { buffer -> UInt32? in
             let count = buffer.withMemoryRebound(to: CChar.self) {
@@ -56,8 +57,8 @@ public final class SocketReading {
 }
 
 extension ProcFS {
-    /// The identity of a process's network namespace: the same for those that share one, also in a kernel that has
-    /// only one. EACCES for processes that may not be looked into.
+    /// The identity (inode) of a process's network namespace; 0 for all if the kernel has only one. Throws EACCES if
+    /// this process may not inspect it.
     public static func networkNamespace(_ pid: Int32) throws(Errno) -> UInt64 {
         do throws(Errno) {
             return try File.status("/proc/\(pid)/ns/net").inode

@@ -2,12 +2,13 @@
 
 import CLinux
 
-/// Calls in which the kernel lets go of what somebody else has made, a socket above all.
+/// Runs calls in which the kernel releases files, mostly sockets, that another process configured.
 ///
-/// Who lets go last of a TCP socket that lingers (SO_LINGER) waits until its data has gone out, or as long as its maker
-/// said; also who only drops a message with it, unopened. A signal ends that wait, so one comes every few milliseconds.
+/// The last close of a TCP socket with SO_LINGER blocks until its data is sent or the linger time is over. So does
+/// dropping an unread message that carries such a socket. A signal interrupts that wait, so one is sent every few
+/// milliseconds.
 public enum Promptly {
-    /// Carries out `body` under such signals, of which it sees no more than EINTR. Not within another.
+    /// Runs `body` while such signals interrupt it; `body` sees them only as EINTR. Must not be nested.
     public static func run<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         tlx_promptly(1)
         defer { tlx_promptly(0) }

@@ -2,14 +2,14 @@
 
 import CLinux
 
-/// Hears when the machine gets a way to other machines that it did not have (rtnetlink(7)): a cable, a radio link, a tunnel.
+/// Notices when the machine gains a route, through a cable, a radio link or a tunnel (rtnetlink(7)).
 public struct RouteWatch: ~Copyable {
-    /// Readable when routes have changed, until ``hasNews()``.
+    /// Readable when routes have changed, until ``hasNews()`` is called.
     public let descriptor: Descriptor
 
-    /// From now on, in this network namespace.
+    /// Starts to watch this process's network namespace.
     public init() throws(Errno) { descriptor = Descriptor(owning: try call { tlx_route_socket() }) }
 
-    /// Whether there is a new way since this was asked last. That some news may have been lost counts as one.
+    /// Whether a route was added since the last call. True as well if notifications may have been lost.
     public func hasNews() throws(Errno) -> Bool { try call { tlx_route_news(descriptor.raw) } > 0 }
 }

@@ -2,27 +2,27 @@
 
 import Glibc
 
-/// Where a socket is bound.
+/// The address that a socket is bound to.
 public enum SocketAddress: Hashable, Sendable {
-    /// A port of every address of this machine.
+    /// A port on all addresses of this machine.
     case port(UInt16)
-    /// A port of an IPv4 address.
+    /// A port on an IPv4 address.
     case ipv4(String, UInt16)
-    /// A port of an IPv6 address; `interface` by name or number, for link-local ones.
+    /// A port on an IPv6 address; `interface` (name or number) for link-local addresses.
     case ipv6(String, UInt16, interface: String?)
-    /// A path.
+    /// A path in the file system.
     case path(String)
     /// A name in the abstract namespace of Unix sockets, without the `@`.
     case abstract(String)
-    /// A port of AF_VSOCK; `UInt32.max` is every context.
+    /// A port of AF_VSOCK; `UInt32.max` as `cid` means any context.
     case vsock(cid: UInt32, port: UInt32)
 
-    /// Every context identifier (VMADDR_CID_ANY).
+    /// Any context identifier (VMADDR_CID_ANY).
     public static let anyContext = UInt32.max
 }
 
 extension SocketAddress: CustomStringConvertible {
-    /// As a configuration writes it.
+    /// The address in the syntax of the configuration.
     public var description: String {
         switch self {
         case .port(let port): "\(port)"
@@ -35,24 +35,24 @@ extension SocketAddress: CustomStringConvertible {
     }
 }
 
-/// What a socket is before its bind, and cannot be any more after it.
+/// The properties of a socket that must be set before its bind.
 public struct SocketPlan: Hashable, Sendable {
-    /// The sort of socket.
+    /// The type of the socket.
     public var kind: Sockets.Kind
-    /// Where it is bound.
+    /// The address to bind to.
     public var address: SocketAddress
-    /// Whether an IPv6 socket of every address leaves IPv4 alone (IPV6_V6ONLY); `nil`: as the machine has it.
+    /// Whether an IPv6 socket on all addresses excludes IPv4 (IPV6_V6ONLY); `nil`: the machine's default.
     public var ipv6Only: Bool?
-    /// Others may be bound to the same port (SO_REUSEPORT).
+    /// Other sockets may bind to the same port (SO_REUSEPORT).
     public var reusePort = false
-    /// The address need not be one of this machine yet (IP_FREEBIND).
+    /// The address need not exist on this machine yet (IP_FREEBIND).
     public var freeBind = false
-    /// The address need not be one of this machine at all (IP_TRANSPARENT).
+    /// The address need not belong to this machine at all (IP_TRANSPARENT).
     public var transparent = false
-    /// The interface that it listens on alone (SO_BINDTODEVICE).
+    /// The only interface that it listens on (SO_BINDTODEVICE).
     public var device: String?
 
-    /// A socket with nothing special.
+    /// A socket with default properties.
     public init(_ kind: Sockets.Kind, _ address: SocketAddress) {
         self.kind = kind
         self.address = address

@@ -4,30 +4,30 @@ import CLinux
 import Glibc
 import WireText
 
-/// What a socket is, and where.
+/// The type, state and addresses of a socket.
 public struct SocketFacts: Sendable, Hashable {
-    /// How its address is written.
+    /// The address family.
     public enum Family: Sendable { case internet, unix, vsock, other }
-    /// What goes over it.
+    /// The socket type.
     public enum Kind: Sendable { case stream, datagram, sequenced, other }
 
-    /// How its address is written.
+    /// The address family.
     public let family: Family
-    /// What goes over it.
+    /// The socket type.
     public let kind: Kind
-    /// It waits for connections.
+    /// It accepts connections.
     public let listens: Bool
-    /// It has another side.
+    /// It has a peer.
     public let isConnected: Bool
-    /// Where it is bound: the same for a socket that listens and for the connections that came in there; 0 for nowhere. A
-    /// port, or a number made from a name.
+    /// A key for where it is bound: a port, or a number derived from a name; 0 if unbound. A listening socket and the
+    /// connections it accepted have the same.
     public let place: UInt64
-    /// Its own address, for people; empty where it has none.
+    /// Its own address, for display; empty if it has none.
     public let local: String
-    /// The other side's, for people; empty where it has none.
+    /// The peer's address, for display; empty if it has none.
     public let remote: String
 
-    /// Of an open socket. ENOTSOCK and such for what is none.
+    /// Reads an open socket. Throws ENOTSOCK and the like if it is not a socket.
     public init(_ raw: Int32) throws(Errno) {
         var facts = tlx_socket_facts()
         try call { tlx_socket_facts_of(raw, &facts) }
@@ -67,14 +67,14 @@ extension SocketFacts.Kind {
     }
 }
 
-/// A descriptor for a socket that another process has open, by pidfd_getfd(2). As long as it is open, so is the socket: its
-/// port is taken, and the other side does not hear that the process is gone.
+/// A duplicate of a socket that another process has open, made by pidfd_getfd(2). While it is open the socket stays
+/// open: its port is taken, and the peer does not notice that the process has ended.
 public struct SocketCopy {
-    /// The copy.
+    /// The duplicate.
     public let descriptor: Descriptor
-    /// The number of the socket, as `/proc/PID/fd` shows it.
+    /// The inode number of the socket, as `/proc/PID/fd` shows it.
     public let inode: UInt32
-    /// What it is.
+    /// The socket's type, state and addresses.
     public let facts: SocketFacts
 
     init(descriptor: Descriptor, inode: UInt32, facts: SocketFacts) {
@@ -83,7 +83,7 @@ public struct SocketCopy {
         self.facts = facts
     }
 
-    /// One that was copied before; nil for what is no socket.
+    /// Wraps a duplicate made earlier; nil if it is not a socket.
     public init?(_ descriptor: Descriptor) {
         guard let facts = try? SocketFacts(descriptor.raw),
             let inode = try? File.status(descriptor: descriptor.raw).inode
@@ -91,23 +91,22 @@ public struct SocketCopy {
         self.init(descriptor: descriptor, inode: UInt32(truncatingIfNeeded: inode), facts: facts)
     }
 
-    /// How much waits on it, and when something last moved.
+    /// Bytes pending on it, and the time since its last traffic.
     public var traffic: SocketTraffic { SocketTraffic(descriptor.raw) }
 }
 
-/// What moves on a connection.
+/// The traffic of a connection.
 public struct SocketTraffic: Sendable, Hashable {
-    /// Bytes that came and were not read.
+    /// Bytes received but not read.
     public let unread: Int
-    /// Bytes that were written and have not arrived.
+    /// Bytes written but not acknowledged.
     public let unsent: Int
-    /// How long nothing has moved; nil where the kernel does not say (it does for TCP, to about 10 ms).
+    /// How long the connection has been idle. Known for TCP only, to about 10 ms; nil otherwise.
     public let quiet: Duration?
-    /// How long ago data last came, where nothing was written since then; nil where something was, or the kernel does not
-    /// say (it does for TCP).
+    /// How long ago data was last received, if nothing was written since. nil otherwise; known for TCP only.
     public let unanswered: Duration?
-    /// How long ago data last came, where something was written within the same tick of the kernel's clock (1 to 10 ms),
-    /// and so before it or after it; nil where it was not, or the kernel does not say (it does for TCP).
+    /// How long ago data was last received, if something was written within the same tick of the kernel's clock (1 to
+    /// 10 ms), so that their order is unknown. nil otherwise; known for TCP only.
     public let tied: Duration?
 
     init(_ raw: Int32) {
@@ -125,23 +124,23 @@ public struct SocketTraffic: Sendable, Hashable {
     }
 }
 
-/// A reading of a process's sockets that copies them, piece by piece: each takes the kernel some microseconds.
+/// Copies a process's sockets in steps: each takes the kernel some microseconds.
 public final class SocketCopyReading {
-    /// Those that were found so far, of the kinds that can have news: they listen, are connected, or take datagrams.
+    /// The copies so far: sockets that can receive something, since they listen, are connected or take datagrams.
     public private(set) var copies: [SocketCopy] = []
-    /// The numbers of all sockets that were seen.
+    /// Inode numbers of all sockets that were seen.
     public private(set) var seen: Set<UInt32>
     private let pidfd: Descriptor
     private let directory: OpaquePointer
     private let most: Int
     private var count = 0
 
-    /// Begins with the first descriptor of a process. EACCES for a process that may not be looked into, ENOENT for one that
-    /// is gone.
+    /// Opens the process's descriptor table. Throws EACCES if this process may not inspect it, ENOENT if it has
+    /// ended.
     ///
     /// - Parameters:
-    ///   - seen: numbers of sockets that are not wanted again.
-    ///   - most: with one more it is EMFILE.
+    ///   - seen: inode numbers of sockets to skip.
+    ///   - most: the maximum of copies; one more throws EMFILE.
     public init(_ pid: Int32, pidfd: Descriptor, seen: Set<UInt32> = [], most: Int = .max) throws(Errno) {
         guard let directory = opendir("/proc/\(pid)/fd") else { throw Errno(rawValue: errno) }
         self.directory = directory
@@ -152,9 +151,9 @@ public final class SocketCopyReading {
 
     deinit { closedir(directory) }
 
-    /// Reads on, at most until the time (CLOCK_MONOTONIC) is come; whether all were read. EPERM where a process may not be
-    /// copied from (ptrace(2), "Ptrace access mode checking"), ENOSYS by an old kernel, EMFILE when this process has no
-    /// room for more.
+    /// Continues reading until `deadline` (CLOCK_MONOTONIC) at the latest. Returns true when all were read. Throws
+    /// EPERM if this process may not copy from it (ptrace(2), "Ptrace access mode checking"), ENOSYS if the kernel is
+    /// too old, EMFILE if this process is out of descriptors or `most` is exceeded.
     public func read(until deadline: Duration? = nil) throws(Errno) -> Bool {
         let folder = dirfd(directory)
         while let entry = readdir(directory) {
@@ -176,13 +175,13 @@ public final class SocketCopyReading {
         do throws(Errno) {
             descriptor = try Pidfd.copy(pidfd.raw, fd)
         } catch {
-            // Closed, or the process has ended meanwhile.
+            // The descriptor was closed, or the process has ended.
             if error == .badFileDescriptor || error.isGone { return }
             throw error
         }
         guard let facts = try? SocketFacts(descriptor.raw), facts.family != .other, facts.kind != .other,
             facts.listens || facts.isConnected || facts.kind == .datagram,
-            // Its number may be another's by now.
+            // The descriptor's number may have been reused for another socket.
             (try? File.status(descriptor: descriptor.raw).inode) == UInt64(inode)
         else { return }
         guard copies.count < most else { throw .tooManyOpenFiles }
@@ -191,13 +190,13 @@ public final class SocketCopyReading {
 }
 
 extension Pidfd {
-    /// A copy of a descriptor of the process, close-on-exec. EPERM where that is forbidden, EBADF for one that is not
-    /// open, ESRCH for a process that has ended.
+    /// Duplicates a descriptor of the process, close-on-exec. Throws EPERM if that is forbidden, EBADF if it is not
+    /// open, ESRCH if the process has ended.
     public static func copy(_ pidfd: Int32, _ fd: Int32) throws(Errno) -> Descriptor {
         Descriptor(owning: try call { tlx_pidfd_getfd(pidfd, fd) })
     }
 
-    /// Why no descriptors of that process can be copied; nil if they can.
+    /// The error that prevents copying descriptors of that process; nil if they can be copied.
     public static func copyObstacle(_ pid: Int32) -> Errno? {
         do throws(Errno) {
             let process = try open(pid)

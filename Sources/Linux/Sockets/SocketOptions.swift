@@ -3,7 +3,7 @@
 import CLinux
 import Glibc
 
-/// What can be set of a socket at any time (socket(7), tcp(7), ip(7)).
+/// Options that can be set on a socket at any time (socket(7), tcp(7), ip(7)).
 public enum SocketOption: Int32, Sendable, CaseIterable {
     /// SO_KEEPALIVE: 0 or 1.
     case keepAlive = 0
@@ -17,24 +17,24 @@ public enum SocketOption: Int32, Sendable, CaseIterable {
     case passCredentials
     /// IP_PKTINFO or IPV6_RECVPKTINFO: 0 or 1.
     case packetInfo
-    /// SO_PRIORITY: 0 to 6, above only with CAP_NET_ADMIN.
+    /// SO_PRIORITY: 0 to 6; more needs CAP_NET_ADMIN.
     case priority
-    /// SO_RCVBUFFORCE, where that is forbidden SO_RCVBUF: bytes.
+    /// Bytes: SO_RCVBUFFORCE, or SO_RCVBUF without CAP_NET_ADMIN.
     case receiveBuffer
-    /// SO_SNDBUFFORCE, where that is forbidden SO_SNDBUF: bytes.
+    /// Bytes: SO_SNDBUFFORCE, or SO_SNDBUF without CAP_NET_ADMIN.
     case sendBuffer
 }
 
-/// What waits in a socket until the program takes it.
+/// What is queued in a socket until the program takes it.
 public struct SocketBacklog: Hashable, Sendable {
-    /// Connections; of a datagram socket bytes of memory.
+    /// Queued connections; for a datagram socket, bytes of memory.
     public var waiting: UInt32
-    /// The most that may wait.
+    /// The limit of `waiting`.
     public var most: UInt32
-    /// Datagrams that found no room.
+    /// Datagrams dropped because the queue was full.
     public var dropped: UInt32 = 0
 
-    /// What waits, of how much.
+    /// Creates one from queued and limit.
     public init(waiting: UInt32, most: UInt32) {
         self.waiting = waiting
         self.most = most
@@ -47,31 +47,31 @@ extension Sockets {
         try call { tlx_set_socket_option(socket, option.rawValue, value) }
     }
 
-    /// Keeps new connections to a TCP socket that listens waiting, or lets them in again: what a client sends to begin one
-    /// is dropped, and sent again by its kernel, first after a second.
+    /// Keeps new connections to a listening TCP socket waiting, or lets them in again. While held back, the clients'
+    /// SYN packets are dropped; their kernels retransmit them, first after a second.
     public static func holdBack(_ socket: Int32, _ on: Bool) throws(Errno) {
         do throws(Errno) {
             try call { tlx_hold_back(socket, on ? 1 : 0) }
         } catch {
-            // There was nothing to take away.
+            // No filter was attached.
             if on || error != .noSuchFileOrDirectory { throw error }
         }
     }
 
-    /// The most connections that may wait at any socket of this network namespace (`net.core.somaxconn`).
+    /// The maximum backlog of a socket in this network namespace (`net.core.somaxconn`).
     public static var mostBacklog: Int32? {
         guard let text = try? File.readString("/proc/sys/net/core/somaxconn") else { return nil }
         return Int32(String(text.filter { $0.isNumber }))
     }
 
-    /// What waits at a TCP socket that listens.
+    /// The queue of a listening TCP socket.
     public static func tcpBacklog(_ socket: Int32) throws(Errno) -> SocketBacklog {
         var (waiting, most): (UInt32, UInt32) = (0, 0)
         try call { tlx_tcp_backlog(socket, &waiting, &most) }
         return SocketBacklog(waiting: waiting, most: most)
     }
 
-    /// What waits at a Unix socket that listens, by the kernel's socket diagnostics.
+    /// The queue of a listening Unix socket, by the kernel's socket diagnostics.
     public static func unixBacklog(_ socket: Int32) throws(Errno) -> SocketBacklog {
         let inode = try File.status(descriptor: socket).inode
         let netlink = Descriptor(owning: try call { tlx_diagnostics_socket() })
@@ -80,7 +80,7 @@ extension Sockets {
         return SocketBacklog(waiting: waiting, most: most)
     }
 
-    /// What waits in the receive buffer, in bytes of the kernel's memory.
+    /// The receive buffer, in bytes of kernel memory.
     public static func bufferBacklog(_ socket: Int32) throws(Errno) -> SocketBacklog {
         var (used, most, dropped): (UInt32, UInt32, UInt32) = (0, 0, 0)
         try call { tlx_receive_memory(socket, &used, &most, &dropped) }

@@ -2,25 +2,25 @@
 
 import CLinux
 
-/// What waits at a socket, as the kernel's socket diagnostics tell it without touching the socket.
+/// What is queued at a socket, by the kernel's socket diagnostics, which do not touch the socket.
 public struct SocketQueue: Sendable, Hashable {
-    /// Connections that wait to be accepted, or bytes that wait to be read.
+    /// Connections to accept, or bytes to read.
     public let unread: Int
     /// Where it is bound; see ``SocketFacts/place``.
     public let place: UInt64
-    /// How its address is written.
+    /// The address family.
     public let family: SocketFacts.Family
-    /// What goes over it.
+    /// The socket type.
     public let kind: SocketFacts.Kind
-    /// It waits for connections.
+    /// It accepts connections.
     public let listens: Bool
-    /// It has another side.
+    /// It has a peer.
     public let isConnected: Bool
-    /// The other side writes no more.
+    /// The peer has shut down its sending side.
     public let isClosing: Bool
-    /// Whoever writes has to wait until there is room.
+    /// A writer would block: its buffer is full.
     public let isFull: Bool
-    /// What moves on it, of a connection.
+    /// The traffic, for a connection.
     public let traffic: SocketTraffic
 
     fileprivate init(_ queue: tlx_socket_queue) {
@@ -39,8 +39,9 @@ public struct SocketQueue: Sendable, Hashable {
 
 /// The sockets of this process's network namespace: TCP, UDP and Unix sockets.
 public enum SocketQueues {
-    /// Those with these numbers, and TCP sockets at these ports that a process has. The kernel goes through all there are, about a microsecond each: not for a loop.
-    /// EACCES or such where socket diagnostics are forbidden or missing.
+    /// Finds the sockets with these inode numbers, and the TCP sockets at these ports that a process has open. The
+    /// kernel visits every socket, about a microsecond each: do not call it on the event loop. Throws EACCES and the
+    /// like if socket diagnostics are forbidden or missing.
     public static func read(
         _ inodes: Set<UInt32>,
         at ports: Set<UInt64> = []
@@ -55,7 +56,7 @@ public enum SocketQueues {
                         || one.inode != 0 && kind <= tlx_queue_tcp6 && ports.contains(one.place)
                 }
             } catch {
-                // A kernel without that protocol, or without its diagnostics.
+                // The kernel lacks that protocol or its diagnostics.
                 if failure == nil || error != .noSuchFileOrDirectory { failure = error }
             }
         }

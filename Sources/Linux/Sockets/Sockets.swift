@@ -3,40 +3,40 @@
 import CLinux
 import Glibc
 
-/// Who is at the other end of a connection, or sent a datagram.
+/// The peer of a connection, or the sender of a datagram.
 public struct PeerCredentials: Hashable, Sendable {
-    /// Its process, 0 when the kernel did not say.
+    /// Its process; 0 if the kernel does not say.
     public var pid: Int32
     /// Its user.
     public var uid: UInt32
     /// Its group.
     public var gid: UInt32
-    /// Its supplementary groups; only for connections.
+    /// Its supplementary groups; for connections only.
     public var groups: [UInt32]
 }
 
-/// One message that was received.
+/// A received message.
 public struct ReceivedMessage {
-    /// The data, cut to the size that was asked for.
+    /// The data, truncated to the requested size.
     public var bytes: [UInt8]
-    /// Descriptors that came along.
+    /// Descriptors that were passed along.
     public var descriptors: [Descriptor]
-    /// The sender; nil when the socket does not ask for it (`passCredentials`).
+    /// The sender; nil unless the socket has SO_PASSCRED.
     public var sender: PeerCredentials?
-    /// Whether data was cut.
+    /// Whether data was truncated (MSG_TRUNC).
     public var dataTruncated: Bool
-    /// Whether descriptors were lost: more than asked for, or no free numbers.
+    /// Whether descriptors were lost (MSG_CTRUNC): more than requested, or this process is out of descriptors.
     public var controlTruncated: Bool
 }
 
-/// Sockets: Unix ones, and as much of TCP as readiness and socket activation need.
+/// Unix sockets, and as much of TCP as readiness checks and socket activation need.
 public enum Sockets {
     /// The longest path of a Unix socket in bytes (unix(7): 108 with the NUL).
     public static let longestPath = 107
     /// The most descriptors that one message carries (SCM_MAX_FD).
     public static let mostDescriptors = 253
 
-    /// The sort of Unix socket.
+    /// The socket type.
     public enum Kind: Int32, Sendable {
         /// SOCK_STREAM.
         case stream = 0
@@ -66,8 +66,8 @@ public enum Sockets {
         return both
     }
 
-    /// A listening Unix stream (or sequenced) socket at `path`, non-blocking; what lies at that path is removed first
-    /// when it is a socket. `@name` is an abstract one.
+    /// A listening Unix stream (or sequenced) socket at `path`, non-blocking. An old socket at that path is removed
+    /// first. `@name` means an abstract socket.
     public static func listen(
         path: String,
         kind: Kind = .stream,
@@ -80,8 +80,8 @@ public enum Sockets {
         return socket
     }
 
-    /// A datagram socket at `path`, non-blocking, that is told who sends (SO_PASSCRED); what lies at that path is
-    /// removed first when it is a socket. `receiveBuffer` in bytes is a wish.
+    /// A datagram socket at `path`, non-blocking, that receives the sender's credentials (SO_PASSCRED). An old socket
+    /// at that path is removed first. `receiveBuffer` is in bytes; the kernel may grant less.
     public static func bindDatagram(
         path: String,
         mode: UInt32 = 0o666,
@@ -105,8 +105,8 @@ public enum Sockets {
         if !path.hasPrefix("@") { try File.setMode(path, mode) }
     }
 
-    /// Connects to a Unix socket. A blocking one waits while the backlog is full, at most for `sendTimeout`, which
-    /// also bounds what is sent later.
+    /// Connects to a Unix socket. A blocking socket waits while the backlog is full, for `sendTimeout` at most, which
+    /// also limits later sends.
     public static func connect(
         path: String,
         kind: Kind = .stream,
@@ -119,19 +119,19 @@ public enum Sockets {
         return socket
     }
 
-    /// Whether somebody receives at that path: a file may be left of a socket that is closed. A listener that answers takes
-    /// in a connection that has ended already.
+    /// Whether a process receives at that path: a closed socket may leave its file behind. A listener sees the probe
+    /// as a connection that is closed at once.
     public static func isServed(path: String, kind: Kind = .stream) -> Bool {
         do throws(Errno) {
             _ = try connect(path: path, kind: kind, nonBlocking: true)
             return true
         } catch {
-            // Its queue is full.
+            // Its backlog is full.
             return error == .resourceTemporarilyUnavailable
         }
     }
 
-    /// Takes a connection, non-blocking and close-on-exec; nil when none waits (or it is gone already).
+    /// Accepts a connection, non-blocking and close-on-exec; nil if none waits or it was aborted.
     public static func accept(_ listener: Int32) throws(Errno) -> Descriptor? {
         do throws(Errno) {
             return try callUnlessBlocked { tlx_accept(listener) }.map(Descriptor.init(owning:))
@@ -141,7 +141,7 @@ public enum Sockets {
         }
     }
 
-    /// Who is at the other end, as of its connect (SO_PEERCRED, SO_PEERGROUPS).
+    /// The peer's credentials at the time of its connect (SO_PEERCRED, SO_PEERGROUPS).
     public static func peer(_ socket: Int32) throws(Errno) -> PeerCredentials {
         var raw = tlx_credentials()
         try call { tlx_peer_credentials(socket, &raw) }
@@ -159,7 +159,7 @@ public enum Sockets {
         )
     }
 
-    /// Receives one message; nil when none waits. For stream sockets no bytes and no descriptors is the end.
+    /// Receives one message; nil if none waits. On a stream socket, no bytes and no descriptors mean the end.
     public static func receive(
         _ socket: Int32,
         maximum: Int,
@@ -169,8 +169,8 @@ public enum Sockets {
         return try receive(socket, into: &buffer, maximumDescriptors: maximumDescriptors)
     }
 
-    /// The same with a buffer that many sockets can share: it is room to work in, the message has its own bytes. With
-    /// `leaving` the message stays where it is, and its descriptors are duplicates: `drop` takes it away.
+    /// The same with a scratch buffer that many sockets can share; the message gets its own bytes. With `leaving` the
+    /// message stays queued (MSG_PEEK) and its descriptors are duplicates: `drop` removes it.
     public static func receive(
         _ socket: Int32,
         into buffer: inout [UInt8],
@@ -213,10 +213,10 @@ public enum Sockets {
         )
     }
 
-    /// Takes the next datagram away; nothing happens when none waits.
+    /// Drops the next datagram, if any.
     public static func drop(_ socket: Int32) { _ = tlx_drop(socket) }
 
-    /// Sends one message with descriptors, at most 253; nil when there is no room now. Never raises SIGPIPE.
+    /// Sends one message with at most 253 descriptors; nil if there is no room now. Never raises SIGPIPE.
     @discardableResult
     public static func send(
         _ socket: Int32,
@@ -229,13 +229,13 @@ public enum Sockets {
         }
     }
 
-    /// Sends raw bytes; nil when there is no room now. Never raises SIGPIPE.
+    /// Sends raw bytes; nil if there is no room now. Never raises SIGPIPE.
     public static func send(_ socket: Int32, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int? {
         try callUnlessBlocked { tlx_send(socket, bytes.baseAddress, bytes.count, nil, 0, 0) }
     }
 
-    /// Receives one message without descriptors into `buffer`, and says how large it was: what does not fit is lost. 0
-    /// is the end; nil means that none came: where it waits, within the time of ``setReceiveTimeout(_:_:)``.
+    /// Receives one message without descriptors into `buffer` and returns its size; what does not fit is lost. 0 is
+    /// the end. nil means that none came, with `wait` within the time of ``setReceiveTimeout(_:_:)``.
     public static func receive(
         _ socket: Int32,
         into buffer: UnsafeMutableRawBufferPointer,
@@ -245,32 +245,33 @@ public enum Sockets {
         return try callUnlessBlocked { recv(socket, buffer.baseAddress, buffer.count, flags) }
     }
 
-    /// Sets an option of SOL_SOCKET that is a number.
+    /// Sets an integer option of SOL_SOCKET.
     private static func setOption(_ socket: Int32, _ option: Int32, _ value: Int32) throws(Errno) {
         var value = value
         try call { setsockopt(socket, SOL_SOCKET, option, &value, socklen_t(MemoryLayout<Int32>.size)) }
     }
 
-    /// Has a Unix socket, and those that it accepts, take no descriptors: who sends one gets EPERM. What one still has to
-    /// send can hold whoever lets go of it, even unread. Errors: ENOPROTOOPT before Linux 6.16.
+    /// Makes a Unix socket, and those it accepts, refuse descriptors: a sender gets EPERM. Otherwise closing a
+    /// received descriptor could block even if its message is unread, if data is still to be sent (SO_LINGER). Throws
+    /// ENOPROTOOPT before Linux 6.16.
     public static func refuseDescriptors(_ socket: Int32) throws(Errno) { try setOption(socket, 83, 0) }
 
-    /// Has the close of a connection end it at once, so that neither side keeps anything of it (SO_LINGER of no time).
+    /// Makes close(2) reset the connection, so that neither side keeps any state of it (SO_LINGER with zero time).
     public static func resetOnClose(_ socket: Int32) throws(Errno) {
         var value = linger(l_onoff: 1, l_linger: 0)
         try call { setsockopt(socket, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size)) }
     }
 
-    /// Bounds how long a blocking socket waits for room (SO_SNDTIMEO); nil: for ever.
+    /// Limits how long a blocking socket waits for room (SO_SNDTIMEO); nil: forever.
     public static func setSendTimeout(_ socket: Int32, _ timeout: Duration?) throws(Errno) {
         let microseconds = max(0, timeout?.microseconds ?? 0)
         var time = timeval(tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
         try call { setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size)) }
     }
 
-    /// Bounds how long a blocking socket waits for a message (SO_RCVTIMEO); nil: for ever.
+    /// Limits how long a blocking socket waits for a message (SO_RCVTIMEO); nil: forever.
     public static func setReceiveTimeout(_ socket: Int32, _ timeout: Duration?) throws(Errno) {
-        // All zeros would be for ever.
+        // Zero would mean forever.
         let microseconds = max(timeout == nil ? 0 : 1, timeout?.microseconds ?? 0)
         var time = timeval(tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
         try call { setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size)) }
@@ -282,8 +283,8 @@ public enum Sockets {
     /// Shuts down the sending side.
     public static func shutdownWriting(_ socket: Int32) throws(Errno) { try call { shutdown(socket, Int32(SHUT_WR)) } }
 
-    /// Begins a TCP connection to a numeric address (`127.0.0.1`, `::1`), non-blocking: writable when it is decided,
-    /// then ask `pendingError`.
+    /// Starts a TCP connection to a numeric address (`127.0.0.1`, `::1`), non-blocking. When the socket becomes
+    /// writable, `pendingError` gives the result.
     public static func connectTCP(address: String, port: UInt16) throws(Errno) -> Descriptor {
         Descriptor(owning: try call { tlx_tcp_connect(address, port) })
     }
@@ -298,17 +299,18 @@ public enum Sockets {
         Descriptor(owning: try call { tlx_tcp_listen(address, port, backlog, reusePort ? 1 : 0) })
     }
 
-    /// Who has the other side of a TCP connection open.
+    /// The user that has the other end of a TCP connection open.
     public enum TCPPeer: Hashable, Sendable {
-        /// A process of this user accepted it, on this machine. It cannot be another's later.
+        /// A process of this user on this machine accepted it. This cannot change later.
         case user(UInt32)
-        /// This machine, and it cannot be told who: nobody has accepted it (any more), or the kernel does not say.
+        /// This machine, but the user is unknown: the connection is not accepted (or already closed), or the kernel
+        /// does not say.
         case unknown
         /// Another machine.
         case elsewhere
     }
 
-    /// Who has the other side of a TCP connection open (sock_diag(7)). A side that has written something was accepted.
+    /// Finds the user at the other end of a TCP connection (sock_diag(7)). An end that has sent data was accepted.
     public static func peer(ofTCP socket: Int32) -> TCPPeer {
         var user: UInt32 = 0
         switch tlx_tcp_peer_user(socket, &user) {
@@ -323,7 +325,7 @@ public enum Sockets {
         UInt16(truncatingIfNeeded: try call { tlx_tcp_port(socket) })
     }
 
-    /// The error that a non-blocking connect ended with; nil when it succeeded.
+    /// The result of a non-blocking connect: its error, or nil if it succeeded.
     public static func pendingError(_ socket: Int32) -> Errno? {
         let code = tlx_socket_error(socket)
         if code < 0 { return Errno(rawValue: errno) }

@@ -4,28 +4,28 @@ import CLinux
 import Glibc
 import WireText
 
-/// A TCP connection that is open both ways.
+/// An established TCP connection.
 public struct TCPConnection: Hashable, Sendable {
-    /// The number of its socket, as `/proc/PID/fd` shows it; 0 while nobody has accepted it.
+    /// The inode number of its socket, as `/proc/PID/fd` shows it; 0 until it is accepted.
     public var inode: UInt32
-    /// When data last moved over it, in either direction, or it was opened, to about 10 ms (CLOCK_MONOTONIC); nil where
-    /// the kernel does not say.
+    /// When data last moved in either direction, or the connection was opened (CLOCK_MONOTONIC, to about 10 ms); nil
+    /// if the kernel does not say.
     public var lastTraffic: Duration?
 }
 
-/// The TCP connections of this process's network namespace, IPv4 and IPv6: those that are open both ways (ESTABLISHED).
-/// Whoever listens, connects, has closed one direction or waits in TIME_WAIT does not count. Of Multipath TCP those
-/// are here that fell back to plain TCP.
+/// The established TCP connections (IPv4 and IPv6) of this process's network namespace. Sockets in any other state
+/// (listening, connecting, half-closed, TIME_WAIT) do not count. Of Multipath TCP only connections that fell back to
+/// plain TCP are included.
 public enum TCPConnections {
-    /// All of them: from the kernel's socket diagnostics; where these are missing or forbidden, from the tables.
+    /// All of them, from the kernel's socket diagnostics or, if those are missing or forbidden, from `/proc/net`.
     public static func established() throws(Errno) -> [TCPConnection] {
         guard let reading = try? TCPConnectionReading(), (try? reading.read()) != nil else { return try listed() }
         return reading.connections
     }
 
-    /// All of them by `/proc/net/tcp` and `tcp6`, which do not tell when data moved.
+    /// All of them from `/proc/net/tcp` and `tcp6`, which lack the time of the last traffic.
     ///
-    /// - Parameter root: what stands before `/proc`.
+    /// - Parameter root: prefix of `/proc`.
     public static func listed(root: String = "") throws(Errno) -> [TCPConnection] {
         var connections: [TCPConnection] = []
         for name in ["tcp", "tcp6"] {
@@ -33,7 +33,7 @@ public enum TCPConnections {
             do throws(Errno) {
                 text = try File.read(root + "/proc/net/" + name, limit: 1 << 28)
             } catch {
-                // A kernel without IPv6 has no table of it.
+                // A kernel without IPv6 has no tcp6.
                 if name == "tcp6", error == .noSuchFileOrDirectory { continue }
                 throw error
             }
@@ -52,13 +52,13 @@ public enum TCPConnections {
     private static let isEstablished = Array("01".utf8)
 }
 
-/// A reading of all open TCP connections, and of the sockets that listen, from the kernel's socket diagnostics
-/// (sock_diag(7)) that goes on piece by piece: each takes the kernel about a microsecond, and there may be very many.
+/// Reads all established TCP connections and the listening sockets from the kernel's socket diagnostics
+/// (sock_diag(7)), in steps: each socket takes the kernel about a microsecond, and there may be very many.
 public final class TCPConnectionReading {
-    /// Those that were found so far.
+    /// The connections found so far.
     public private(set) var connections: [TCPConnection] = []
-    /// The sockets that listen; when a connection to one was last closed is known at the end. Sockets in TIME_WAIT,
-    /// which tell it, are read only where somebody listens, and none of them is kept.
+    /// The listening sockets; their `lastClosed` is complete when all was read. It comes from the sockets in
+    /// TIME_WAIT, which are read only if any socket listens, and are not stored.
     public var listeners: [TCPListener] { table.listeners }
 
     private let socket: Descriptor
@@ -70,7 +70,7 @@ public final class TCPConnectionReading {
         let version: Int32
         let listens: Bool
 
-        /// Who listens comes first, by both versions: an IPv6 socket may have IPv4 connections.
+        /// Listening sockets first, of both IP versions: an IPv6 socket may have IPv4 connections.
         static let all = [true, false].flatMap { listens in [4, 6].map { Question(version: $0, listens: listens) } }
 
         func states(hasListeners: Bool) -> UInt32 {
@@ -79,12 +79,14 @@ public final class TCPConnectionReading {
         }
     }
 
-    /// Begins one. EACCES, EPERM or such where this is forbidden or missing: see ``TCPConnections/listed(root:)``.
+    /// Starts one. Throws EACCES, EPERM and the like if diagnostics are forbidden or missing: then use
+    /// ``TCPConnections/listed(root:)``.
     public init() throws(Errno) {
         socket = Descriptor(owning: try call { tlx_diagnostics_socket() })
     }
 
-    /// Reads on, at most until the time (CLOCK_MONOTONIC) is come; whether all were read. Errors as above.
+    /// Continues reading until `deadline` (CLOCK_MONOTONIC) at the latest. Returns true when all were read. Throws
+    /// the same errors as `init`.
     public func read(until deadline: Duration? = nil) throws(Errno) -> Bool {
         while let question = questions.first {
             if !isAsked {
@@ -101,7 +103,7 @@ public final class TCPConnectionReading {
         return questions.isEmpty
     }
 
-    /// Whether it was the last.
+    /// Returns true if it was the last.
     private func takePiece() throws(Errno) -> Bool {
         try withUnsafeTemporaryAllocation(of: tlx_tcp_socket.self, capacity: Int(tlx_tcp_piece)) {
             piece throws(Errno) in

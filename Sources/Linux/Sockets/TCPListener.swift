@@ -2,15 +2,15 @@
 
 import CLinux
 
-/// A TCP socket that listens.
+/// A listening TCP socket.
 public struct TCPListener: Sendable {
-    /// The number of the socket, as `/proc/PID/fd` shows it.
+    /// The inode number of the socket, as `/proc/PID/fd` shows it.
     public let inode: UInt32
-    /// Where it listens.
+    /// The port that it listens on.
     public let port: UInt16
-    /// When a connection to it was last closed in the usual way, to about 10 ms (CLOCK_MONOTONIC), as far as this
-    /// machine knows: whoever closes first keeps it in TIME_WAIT for 60 s. So a client elsewhere that closes first
-    /// leaves nothing here, and a connection that was reset leaves nothing anywhere.
+    /// When a connection to it was last closed normally (CLOCK_MONOTONIC, to about 10 ms), as far as this machine
+    /// knows: the end that closes first stays in TIME_WAIT for 60 s. A remote client that closes first leaves no
+    /// trace here, and a reset connection leaves none anywhere.
     public internal(set) var lastClosed: Duration?
 
     fileprivate let high: UInt64
@@ -23,8 +23,8 @@ public struct TCPListener: Sendable {
         isV6Only = socket.is_v6_only != 0
     }
 
-    /// How well it fits a connection to that address: the kernel gives it to the listener of that very address, else
-    /// to one of all addresses of that version, else to one of all addresses. 0: it does not.
+    /// How well it matches a connection to that address. The kernel prefers the listener of that very address (3),
+    /// then one on all addresses of that IP version (2), then one on all addresses (1). 0: no match.
     fileprivate func fit(_ end: tlx_tcp_end) -> Int {
         if high == end.high, low == end.low { return 3 }
         guard high == 0 else { return 0 }
@@ -34,12 +34,12 @@ public struct TCPListener: Sendable {
     }
 }
 
-/// All sockets that listen, by their ports.
+/// All listening sockets, by port.
 struct TCPListenerTable {
     private(set) var listeners: [TCPListener] = []
     private var byPort: [UInt16: [Int]] = [:]
 
-    /// What precedes an IPv4 address that is written as an IPv6 one.
+    /// The prefix of an IPv4 address that is mapped to IPv6 (::ffff:0:0/96).
     fileprivate static let mapped: UInt64 = 0xffff
     /// TCP_TIMEWAIT_LEN of the kernel.
     private static let timeWait = Duration.seconds(60)
@@ -49,17 +49,17 @@ struct TCPListenerTable {
         listeners.append(TCPListener(listener))
     }
 
-    /// Takes a socket in TIME_WAIT: that of a connection to one of these, or the other end of such a connection.
+    /// Records a socket in TIME_WAIT: the near or the far end of a connection to one of these listeners.
     mutating func closed(_ socket: tlx_tcp_socket, _ now: Duration) {
         guard socket.milliseconds != .max else { return }
         let time = now - max(.zero, Self.timeWait - .milliseconds(socket.milliseconds))
         if note(time, at: socket.local, isHere: true) { return }
-        // Who listens on all addresses of this machine does not do so on those of others.
+        // A listener on all addresses of this machine does not cover other machines' addresses.
         let isHere = socket.remote.isLoopback || socket.remote.hasAddress(of: socket.local)
         _ = note(time, at: socket.remote, isHere: isHere)
     }
 
-    /// Whether one of them is concerned. `isHere`: whether this is known to be an address of this machine.
+    /// Returns whether a listener matches. `isHere`: the address is known to be one of this machine.
     private mutating func note(_ time: Duration, at end: tlx_tcp_end, isHere: Bool) -> Bool {
         guard let candidates = byPort[end.port] else { return false }
         var best = isHere ? 1 : 3

@@ -3,23 +3,23 @@
 import CLinux
 import Glibc
 
-/// An eventfd(2) that several threads hold: one signals, the loop of another watches it. Closed with the last reference.
+/// An eventfd(2) shared by threads: one signals it, another's event loop watches it. The last reference closes it.
 public final class EventCounter: Sendable {
     /// The descriptor to watch, readable after a signal.
     public let raw: Int32
 
-    /// Makes one. Errors: out of descriptors.
+    /// Creates one. Throws EMFILE if out of descriptors.
     public init() throws(Errno) { raw = try call { tlx_eventfd() } }
 
     deinit { close(raw) }
 
-    /// Makes it readable; from any thread, never waits.
+    /// Makes it readable. Callable from any thread; never blocks.
     public func signal() {
         var one: UInt64 = 1
         _ = write(raw, &one, 8)
     }
 
-    /// Takes the signals back; false when there was none.
+    /// Resets the counter; false if it was zero.
     @discardableResult
     public func drain() -> Bool {
         var count: UInt64 = 0

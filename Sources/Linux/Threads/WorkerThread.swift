@@ -3,7 +3,7 @@
 import CLinux
 import Glibc
 
-/// A thread beside the loop's, for what may wait for a disk. It takes no signals: those are the loop's.
+/// A thread beside the event loop, for work that may wait for a disk. It blocks all signals, which the loop handles.
 public enum WorkerThread {
     private final class Body {
         let name: String
@@ -15,7 +15,7 @@ public enum WorkerThread {
         }
     }
 
-    /// Runs `body` on a new detached thread with a stack of 512 KiB. Errors: out of threads or memory.
+    /// Runs `body` on a new detached thread with a stack of 512 KiB. Throws EAGAIN if out of threads or memory.
     ///
     /// - Parameter name: shown by ps -L and in /proc/PID/task/TID/comm; at most 15 bytes.
     public static func start(named name: String, _ body: @escaping @Sendable () -> Void) throws(Errno) {
@@ -25,7 +25,7 @@ public enum WorkerThread {
         try result(pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED)))
         try result(pthread_attr_setstacksize(&attributes, 512 << 10))
         let box = Unmanaged.passRetained(Body(name, body))
-        // The thread inherits the mask.
+        // The thread inherits the signal mask.
         var all = sigset_t()
         var before = sigset_t()
         sigfillset(&all)
@@ -54,18 +54,18 @@ public enum WorkerThread {
     }
 }
 
-/// A value that threads share: one at a time, and a way to wait for a change of it.
+/// A value shared by threads, under a mutex and with a condition to wait for changes.
 ///
-/// Hold it for moments only: whoever calls `withLock` waits for whoever is in it.
+/// Hold it only briefly: `withLock` blocks every other caller.
 public final class Monitor<State>: @unchecked Sendable {
-    // Sendable, since `state` is touched only while `mutex` is held. Both live at an address of their own: Swift may
+    // Sendable, since `state` is accessed only while `mutex` is held. Mutex and condition are allocated, as Swift may
     // move a stored property.
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     private var state: State
     private var waiting = 0
 
-    /// A monitor of that value.
+    /// Creates one with that value.
     public init(_ state: sending State) {
         self.state = state
         mutex.initialize(to: pthread_mutex_t())
@@ -85,7 +85,7 @@ public final class Monitor<State>: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// Runs `body` alone.
+    /// Runs `body` under the lock.
     public func withLock<Result, Failure: Error>(
         _ body: (inout State) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
@@ -94,7 +94,7 @@ public final class Monitor<State>: @unchecked Sendable {
         return try body(&state)
     }
 
-    /// Runs `body` if as many threads wait here, none of which comes out of it before `body` is over; false otherwise.
+    /// Runs `body` if exactly `count` threads wait here, and keeps them waiting until it returns; false otherwise.
     public func whileAllWait(_ count: Int, _ body: () -> Void) -> Bool {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
@@ -103,11 +103,11 @@ public final class Monitor<State>: @unchecked Sendable {
         return true
     }
 
-    /// Wakes all that wait.
+    /// Wakes all waiting threads.
     public func wake() { pthread_cond_broadcast(condition) }
 
-    /// Waits for `wake()`, at most until `deadline` of CLOCK_MONOTONIC, until `body` gives something; nil at the
-    /// deadline. `body` runs alone, also before the first wait; it may put the deadline off or forward.
+    /// Waits for `wake()` until `body` returns a value; nil at `deadline` (CLOCK_MONOTONIC). `body` runs under the
+    /// lock, also before the first wait, and may move the deadline.
     public func wait<Result>(
         until deadline: Duration? = nil,
         for body: (inout State, _ deadline: inout Duration?) -> sending Result?
