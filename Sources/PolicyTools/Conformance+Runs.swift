@@ -96,7 +96,7 @@ extension Conformance {
 
     // MARK: Time
 
-    /// The median must be below a tenth of the deadline: a busy machine needs the rest.
+    /// Warns if the median exceeds a tenth of the deadline, or the 99th percentile half: a busy machine needs the rest.
     package func time(_ description: PolicyDescription) throws(Errno) {
         let apps = 1000
         let count = min(5000, max(100, questions))

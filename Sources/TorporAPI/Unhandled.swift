@@ -24,7 +24,7 @@ public struct UnhandledInfo: Hashable, Sendable {
     public var firstAt: Int64
     /// When the last of them came, microseconds since 1970.
     public var lastAt: Int64
-    /// When it was last given up, microseconds since 1970.
+    /// Since when it is no longer delivered, microseconds since 1970.
     public var since: Int64
     /// Why: `unhandled`, `crashed`, `unknown-message` or `unreadable`.
     public var why: String

@@ -48,8 +48,8 @@ public protocol AppDelegate: Sendable {
     /// ``TorporApp/saveState(_:scene:)``; declining ``Declined/restoration`` keeps it for the next time.
     ///
     /// If this throws, the scene is not connected, and the error is reported to the client that opened it. An app with
-    /// scenes inside gets launch, memory and termination messages for itself, and the messages of the foreground and the
-    /// background for each scene.
+    /// scenes inside gets launch, memory and termination messages for itself, and the messages of the foreground and
+    /// the background for each scene.
     func sceneWillConnect(
         _ app: TorporApp,
         scene: String,

@@ -8,7 +8,7 @@ public struct Selector: Sendable, Hashable, CustomStringConvertible {
     private let isTag: Bool
     private let isPlain: Bool
 
-    /// A selector; nil if the text is empty.
+    /// A selector; nil if the name or tag is empty.
     public init?(_ text: String) {
         let bytes = Array(text.utf8)
         let prefix = Array("tag:".utf8)

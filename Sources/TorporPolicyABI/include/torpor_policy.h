@@ -142,7 +142,7 @@ typedef struct torpor_policy_app {
     int64_t measured_at;  /* when */
     uint64_t memory;      /* bytes in memory */
     uint64_t cpu_time;    /* microseconds of processor time of this run */
-    uint32_t cpu_permille; /* of one processor, between the last two measurements; TORPOR_UNKNOWN before there are two */
+    uint32_t cpu_permille; /* of one processor, between the last two measurements; TORPOR_UNKNOWN before the second */
     uint32_t connections; /* open TCP connections; TORPOR_UNKNOWN if unknown */
     int64_t last_traffic; /* when data last went over one of its connections, or one to its ports was closed */
     int64_t last_heartbeat; /* when it last sent WATCHDOG=1 */
