@@ -2,15 +2,15 @@
 
 import TorporPolicyKit
 
-/// Apps that are ended before those of the next band.
+/// A group of apps that are evicted before those of the next band.
 struct Band {
-    /// What counts among apps of one priority.
+    /// What decides among apps of one priority.
     enum Order: String, CaseIterable {
         case age
         case size
     }
 
-    /// The states that apps can be ended in.
+    /// The states in which apps can be evicted.
     private enum Ended: String, CaseIterable {
         case suspended
         case background
@@ -29,15 +29,15 @@ struct Band {
 
     let name: String
     let order: Order
-    /// Those that it has; all if there are none.
+    /// The states of its apps; empty for all.
     let states: [State]
     private let apps: [Selector]
     private let priorities: ClosedRange<Int>
 
-    /// Whether it says more of its apps than their state.
+    /// Whether it selects by more than the state.
     let isSpecific: Bool
 
-    /// A configured one.
+    /// A configured band.
     init(_ options: Options, number: Int, order: Order) throws(PolicyError) {
         name = try options.string("name", default: "\(number)")
         self.order = try options.word("order", default: order)
@@ -63,12 +63,12 @@ struct Band {
         isSpecific = false
     }
 
-    /// Those that come behind the configured ones.
+    /// The default bands after the configured ones.
     static func ofStates(order: Order) -> [Band] {
         Ended.allCases.map { Band($0.state, order: order) }
     }
 
-    /// Whether the app can be in it.
+    /// Whether the app matches it.
     func has(_ app: App) -> Bool {
         (states.isEmpty || states.contains(app.state)) && priorities.contains(app.priority)
             && (apps.isEmpty || app.matches(apps))

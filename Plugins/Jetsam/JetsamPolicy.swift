@@ -2,14 +2,14 @@
 
 public import TorporPolicyKit
 
-/// What the supervisor asks for.
+/// The entry point for the supervisor.
 @c(torpor_policy_entry)
 public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Jetsam.exported(to: abi) }
 
-/// Who is ended first when memory is short.
+/// Orders the evictions if memory is short.
 ///
-/// Each app is in a band. Bands go in their order; within one a lower priority goes first, then whoever was used
-/// longest ago, or is the largest. Active apps come behind all others, if at all.
+/// Each app is in a band. Bands go in their order; within a band apps with lower priority go first, then the one used
+/// longest ago, or the largest. Active apps go last, if at all.
 struct Jetsam: Policy {
     static let description = PolicyDescription(
         name: "jetsam",
@@ -108,13 +108,13 @@ struct Jetsam: Policy {
     }
 }
 
-/// An app, and what its place in the order depends on.
+/// An app with the values that decide its place in the order.
 private struct Candidate: Comparable {
     let app: App
     let band: Int
     private let isActive: Bool
     private let priority: Int
-    /// What counts first and second within the band, the smallest first.
+    /// The first and the second value that decide within the band, the smallest first.
     private let rank: (Int64, Int64)
 
     init(_ app: App, band: Int, order: Band.Order) {

@@ -2,14 +2,14 @@
 
 public import TorporPolicyKit
 
-/// What the supervisor asks for.
+/// The entry point for the supervisor.
 @c(torpor_policy_entry)
 public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Mobile.exported(to: abi) }
 
-/// A few apps in front and the others stopped, as on a phone.
+/// Keeps a few apps in the foreground and suspends the others, like a phone.
 ///
-/// An app that comes to the foreground sends the one to the background that was used least recently, if there are more
-/// than `max_active` then. Whose time in the background is used up is suspended.
+/// If an app comes to the foreground and then more than `max_active` are there, the least recently used one goes to
+/// the background. An app whose background time is used up is suspended.
 struct Mobile: Policy {
     static let description = PolicyDescription(
         name: "mobile",
@@ -49,12 +49,12 @@ struct Mobile: Policy {
     private let suspends: Bool
     private let keepRunning: [Selector]
 
-    /// When somebody last asked for an app to be in the foreground.
+    /// When the foreground was last requested for an app.
     private var wanted: [UInt32: Time] = [:]
-    /// Apps whose time is used up and that could not be suspended then.
+    /// Apps whose time is used up but that could not be suspended then.
     private var waiting: Set<UInt32> = []
-    /// Who was sent away at a moment. One question can be about much that happened, and the view shows what was so
-    /// before it.
+    /// The apps sent to the background at a moment. One question can have many events, and the view shows the state
+    /// before them.
     private var sent: (at: Time, places: Set<UInt32>) = (Time(microseconds: .min), [])
 
     init(options: Options) throws(PolicyError) {
@@ -80,7 +80,7 @@ struct Mobile: Policy {
             if to != .background { waiting.remove(app.place) }
             if !to.isForeground { wanted[app.place] = nil }
             if to.isForeground, !from.isForeground || to == .active { makeRoom(in: view, &advice) }
-            // What it required may be free now.
+            // An app that it required may be suspended now.
             if to == .suspended || to == .notRunning { suspendWaiting(in: view, &advice) }
         case .timeUsed(let app):
             timeUsed(app, &advice)
@@ -96,7 +96,7 @@ struct Mobile: Policy {
         app.isInFront && !app.isOneshot && !app.matches(keepActive) && !sent.places.contains(app.place)
     }
 
-    /// Sends to the background whoever is too many.
+    /// Sends apps to the background if there are too many in the foreground.
     private mutating func makeRoom(in view: View, _ advice: inout Advice) {
         let now = view.now
         if sent.at != now { sent = (now, []) }
@@ -108,19 +108,19 @@ struct Mobile: Policy {
             .sorted { ($0.lastUse, $0.app.place) < ($1.lastUse, $1.app.place) }
         guard let last = apps.last?.app.name else { return }
         let limit = maxActive == 1 ? "1 app" : "\(maxActive) apps"
-        // Whoever was used last stays, also where a debugger keeps others.
+        // The last one used stays, even if other apps cannot go because of a debugger.
         for (_, app) in apps.dropLast().filter({ !$0.app.isTraced }).prefix(excess) {
             advice.send(app, to: .background, because: "\(limit) may be in the foreground, and \(last) came after it")
             sent.places.insert(app.place)
         }
     }
 
-    /// When somebody turned to it. Apps in the foreground are all in use at present: what differs is since when.
+    /// When a user turned to it. All apps in the foreground count as in use now: what differs is since when.
     private func lastUse(_ app: App, _ now: Time) -> Time {
         let arrived: Time?
         switch app.state {
         case .active: arrived = app.since(.active)
-        // It was there before the interruption.
+        // It was active before the interruption.
         case .inactive: arrived = app.isInterrupted ? app.since(.active) : app.since(.inactive)
         // On its way.
         case .notRunning, .background, .suspended: arrived = now
@@ -148,7 +148,7 @@ struct Mobile: Policy {
         }
     }
 
-    /// Those whose time was used up when nobody asked.
+    /// Apps whose time was used up while this policy was not asked.
     private mutating func suspendOverdue(in view: View, _ advice: inout Advice) {
         let now = view.now
         for app in view.apps {

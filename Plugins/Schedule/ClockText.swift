@@ -2,7 +2,7 @@
 
 import CalendarTime
 
-/// Moments as people say them to each other.
+/// Formats moments for users.
 enum ClockText {
     private static let weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 

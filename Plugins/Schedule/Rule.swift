@@ -3,9 +3,9 @@
 import CalendarTime
 import TorporPolicyKit
 
-/// One of `rules`: some apps, a window, and where they are in it and outside it.
+/// An entry of `rules`: some apps, a window, and their states in it and outside of it.
 struct Rule {
-    /// Where an app can be sent.
+    /// The states that a rule can set.
     enum Target: String, CaseIterable {
         case active
         case background
@@ -22,15 +22,15 @@ struct Rule {
         }
     }
 
-    /// From 1, as reasons count it.
+    /// Its number from 1, for reasons.
     let number: Int
     let apps: [Selector]
     private let window: Window
     private let name: String?
     private let inside: State
-    /// Nil: between its windows the rule says nothing.
+    /// Nil: outside its windows the rule decides nothing.
     private let outside: State?
-    /// Where the calendar stood when it was last looked at.
+    /// The phase of the window when last checked.
     private(set) var phase = Window.Phase(isOpen: false)
 
     init(number: Int, options: Options, zones: some TimeZones) throws(PolicyError) {
@@ -65,7 +65,7 @@ struct Rule {
         return expression
     }
 
-    /// Whether another phase began since the last time, at a moment in microseconds since 1970.
+    /// Whether a new phase began since the last check; `moment` in microseconds since 1970.
     mutating func look(at moment: Int64) -> Bool {
         if phase.holds(at: moment) { return false }
         said = nil
@@ -74,16 +74,16 @@ struct Rule {
         return old.isOpen != phase.isOpen || old.since != phase.since
     }
 
-    /// Looks anew whatever was so before.
+    /// Makes the next check find a new phase.
     mutating func forget() { phase = Window.Phase(isOpen: false, since: .max) }
 
-    /// Where its apps should be now; nil where it says nothing.
+    /// The state of its apps now; nil if the rule decides nothing.
     var target: State? { phase.isOpen ? inside : outside }
 
-    /// What was said last, and at which moment: many apps are told the same.
+    /// The last reason and its moment, cached: many apps get the same.
     private var said: (moment: Int64, text: String)?
 
-    /// Why they should be there, as people say it.
+    /// The reason in words.
     mutating func reason(at moment: Int64, in zone: TimeZone) -> String {
         if let said, said.moment == moment { return said.text }
         var text = phase.isOpen ? name ?? "in its window" : "outside \(name ?? "its window")"

@@ -3,14 +3,14 @@
 import CalendarTime
 public import TorporPolicyKit
 
-/// What the supervisor asks for.
+/// The entry point for the supervisor.
 @c(torpor_policy_entry)
 public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Schedule.exported(to: abi) }
 
-/// Apps by the calendar: where they are in windows of time, and where outside them.
+/// Changes the states of apps by the calendar: inside and outside of windows of time.
 ///
-/// It speaks when a window begins or ends, and is silent otherwise: whoever sends an app elsewhere meanwhile has the
-/// last word until then.
+/// It only advises when a window begins or ends: if the state of an app is changed otherwise in between, that holds
+/// until then.
 struct Schedule: Policy {
     static let description = PolicyDescription(
         name: "schedule",
@@ -59,34 +59,34 @@ struct Schedule: Policy {
         ]
     )
 
-    /// It asks again after this time at the latest: clocks are changed, and machines sleep.
+    /// It asks to be asked again after at most this time: clocks are changed, and machines sleep.
     private static let longestWait = Duration.seconds(3_600)
-    /// A difference between the clocks that is larger than this is no drift, in microseconds.
+    /// A larger difference of the clocks, in microseconds, is not drift: the clock was set.
     private static let jump: UInt64 = 500_000
 
     private let zone: TimeZone
     private var rules: [Rule] = []
     /// By place.
     private var standings: [UInt32: Standing] = [:]
-    /// Places of apps that could not be stopped when their time came, because others need them.
+    /// Places of apps that could not be stopped in time because other apps require them.
     private var waiting: Set<UInt32> = []
-    /// Microseconds since 1970 less those of the monotonic clock, when the calendar was last looked at.
+    /// Wall clock minus monotonic clock in microseconds at the last check of the calendar.
     private var clockDifference: Int64?
-    /// When the timer is due that was asked for.
+    /// When the requested timer is due.
     private var due: Time?
 
-    /// What is known of an app.
+    /// The state of an app.
     private struct Standing {
         var name: String
-        /// The rules that name it, in their order.
+        /// The rules for it, in their order.
         var rules: [Int]
-        /// What decided about it last.
+        /// The last decision about it.
         var decision: Decision?
-        /// Somebody has sent it elsewhere since.
+        /// Its state was changed otherwise since.
         var isHeld = false
     }
 
-    /// A rule, and since when it has said what it says.
+    /// A rule, and since when its current decision holds.
     private struct Decision: Equatable {
         var rule: Int
         var since: Int64?
@@ -116,7 +116,7 @@ struct Schedule: Policy {
     }
 
     mutating func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict {
-        // Whoever does not know the time has nothing to say.
+        // Without the time it cannot advise.
         guard view.machine.microsecondsSince1970 > 0 else { return .continue }
         var isNews = look(in: view)
         switch event {
@@ -145,7 +145,7 @@ struct Schedule: Policy {
 
     // MARK: The calendar
 
-    /// Whether a window began or ended since the last time, or the clock was changed.
+    /// Whether a window began or ended since the last check, or the clock was set.
     private mutating func look(in view: View) -> Bool {
         let moment = view.machine.microsecondsSince1970
         let difference = moment &- view.now.microseconds
@@ -157,7 +157,7 @@ struct Schedule: Policy {
         return isNews
     }
 
-    /// Asks for the timer at the next beginning or end, unless it comes by then anyway.
+    /// Requests the timer for the next begin or end, unless an earlier one was requested.
     private mutating func askAgain(in view: View, _ advice: inout Advice) {
         let moment = view.machine.microsecondsSince1970
         var wait = Self.longestWait
@@ -166,7 +166,7 @@ struct Schedule: Policy {
         }
         wait = max(wait, .milliseconds(100))
         let wanted = view.now + wait
-        // One that should have come long ago was lost.
+        // A timer that is long overdue was lost.
         if let due, due <= wanted, due + .seconds(1) > view.now { return }
         due = wanted
         advice.askAgain(after: wait)
@@ -174,7 +174,7 @@ struct Schedule: Policy {
 
     // MARK: Apps
 
-    /// Learns which apps there are; what it knew of those that stay remains, wherever they are now.
+    /// Updates the list of apps; the state of those that remain is kept, even at another place.
     private mutating func meet(_ apps: View.Apps) {
         var known: [String: Standing] = [:]
         for standing in standings.values { known[standing.name] = standing }
@@ -193,8 +193,8 @@ struct Schedule: Policy {
         }
     }
 
-    /// What came to where it is since the window began, and was elsewhere in the same run, was sent there by somebody,
-    /// or ended by itself: when this policy starts anew, that still holds.
+    /// An app that has changed its state in the same run since the window began was moved otherwise, or ended by
+    /// itself. That holds even after a restart of this policy.
     private mutating func leaveWhatWasMoved(in view: View) {
         let difference = view.machine.microsecondsSince1970 &- view.now.microseconds
         for (place, standing) in standings {
@@ -210,13 +210,13 @@ struct Schedule: Policy {
         }
     }
 
-    /// The first rule that has something to say about an app.
+    /// The decision of the first rule that decides about an app now.
     private func decision(of standing: Standing) -> Decision? {
         guard let index = standing.rules.first(where: { rules[$0].target != nil }) else { return nil }
         return Decision(rule: index, since: rules[index].phase.since)
     }
 
-    /// Sends apps where they should be, about which another decision holds than before.
+    /// Advises about the apps whose decision changed.
     private mutating func decideAll(in view: View, _ advice: inout Advice) {
         for app in view.apps {
             guard let standing = standings[app.place] else { continue }
@@ -229,7 +229,7 @@ struct Schedule: Policy {
         }
     }
 
-    /// Sends an app where the decision about it says.
+    /// Advises the state that the decision about an app says.
     private mutating func send(_ app: App, in view: View, _ advice: inout Advice) {
         guard let decision = standings[app.place]?.decision, let target = rules[decision.rule].target else { return }
         guard !isThere(app, target) else { return }
@@ -241,7 +241,7 @@ struct Schedule: Policy {
         advice.send(app, to: target, because: reason)
     }
 
-    /// Whether there is nothing to advise: it is or goes there, or cannot.
+    /// Whether there is nothing to advise: the app has that state or goal, or cannot get there.
     private func isThere(_ app: App, _ target: State) -> Bool {
         let runs = app.state != .notRunning || app.edge != .none
         switch target {
@@ -249,21 +249,21 @@ struct Schedule: Policy {
         case .suspended: return !runs || app.goal == .suspended
         case .active, .background, .inactive:
             if runs || app.nextRestart != nil { return app.goal == target }
-            // Only a person starts these again.
+            // Only a user starts these again.
             return app.isStartedByPersonOnly || app.hasFailed
         }
     }
 
     // MARK: What happens between
 
-    /// Somebody asked for something: that holds until the next decision.
+    /// A goal was requested otherwise: it holds until the next decision.
     private mutating func hold(_ app: App, _ goal: State) {
         guard let decision = standings[app.place]?.decision else { return }
         standings[app.place]?.isHeld = rules[decision.rule].target != goal
         waiting.remove(app.place)
     }
 
-    /// An app was launched: it goes again if it should be gone and no person wants it.
+    /// An app was launched: it is stopped again if it should not run and no user wants it.
     private mutating func comeBack(_ app: App, in view: View, _ advice: inout Advice) {
         guard let standing = standings[app.place], !standing.isHeld, let decision = standing.decision,
             rules[decision.rule].target == .notRunning
@@ -271,7 +271,7 @@ struct Schedule: Policy {
         send(app, in: view, &advice)
     }
 
-    /// Those that others needed may be free now.
+    /// Apps that other apps required may be stopped now.
     private mutating func retry(in view: View, _ advice: inout Advice) {
         guard !waiting.isEmpty else { return }
         for place in waiting.sorted() {

@@ -2,26 +2,26 @@
 
 import CalendarTime
 
-/// The stretches of time between the moments at which something begins and those at which it ends.
+/// Intervals of time between calendar events of begin and of end.
 struct Window {
     let from: CalendarExpression
     let to: CalendarExpression
 
-    /// Where the calendar stands: within a stretch or between two. All in microseconds since 1970.
+    /// The calendar at a moment: in an interval or between two. All times in microseconds since 1970.
     struct Phase: Equatable {
         var isOpen: Bool
-        /// When it began; nil when that was never.
+        /// When it began; nil for ever ago.
         var since: Int64?
-        /// When the next one may begin; nil when that is never.
+        /// When the next one may begin; nil for never.
         var until: Int64?
 
-        /// Whether it is still the one at that moment.
+        /// Whether the phase still holds at that moment.
         func holds(at moment: Int64) -> Bool { moment >= since ?? .min && moment < until ?? .max }
     }
 
-    /// Where the calendar stands at a moment.
+    /// The phase at a moment.
     ///
-    /// What begins again before it ended goes on; what ends and begins at the same moment is a new stretch.
+    /// A begin within an interval has no effect; an end and a begin at the same moment start a new interval.
     func phase(at moment: Int64) -> Phase {
         let began = from.latest(notAfter: moment)
         let ended = to.latest(notAfter: moment)

@@ -67,13 +67,13 @@ extension Server {
     )
 }
 
-/// What goes for which apps.
+/// Finds the rule for an app.
 struct Rules {
-    /// The configured ones in their order, and behind them the one for all others.
+    /// The configured rules in their order, then the rule for all others.
     let all: [Rule]
     private let protected: [Selector]
 
-    /// Instead of a rule's index: the app is left alone.
+    /// Stands for a rule's index: the app is protected.
     static let protected = -1
 
     init(_ options: Options) throws(PolicyError) {
@@ -96,9 +96,9 @@ struct Rules {
     }
 }
 
-/// When an app is idle, and when it may be. A class, since it is looked up for each app and never copied.
+/// When an app is idle, and when it may be. A class, since it is looked up for each app without a copy.
 final class Rule {
-    /// What use a TCP connection is.
+    /// What counts as use of a TCP connection.
     enum Connections: String, CaseIterable {
         case open
         case traffic
@@ -109,13 +109,13 @@ final class Rule {
     let idleAfter: Duration
     /// ``idleAfter`` in microseconds.
     let idleTime: Int64
-    /// Of one processor, on average over ``idleAfter``.
+    /// The share of one processor, on average over ``idleAfter``.
     let idleShare: Double
     let connections: Connections
     private let windows: [DailyWindow]
     private let clock: LocalClock
 
-    /// The one for all.
+    /// The rule for all apps.
     init(_ options: Options, clock: LocalClock) throws(PolicyError) {
         apps = []
         idleAfter = try options.duration("idle_after", default: .seconds(600), in: Self.idleTimes)
@@ -126,7 +126,7 @@ final class Rule {
         self.clock = clock
     }
 
-    /// One for some.
+    /// A rule for some apps.
     init(_ options: Options, among apps: [Selector], instead general: Rule) throws(PolicyError) {
         self.apps = apps
         idleAfter = try options.duration("idle_after", default: general.idleAfter, in: Self.idleTimes)
@@ -141,7 +141,7 @@ final class Rule {
     private static let idleTimes = Duration.seconds(1)...Quantity.longest
     private static let shares = 0.0001...64.0
 
-    /// The first moment from that one on in which the app is not protected.
+    /// The first moment from `time` on at which the app is not protected.
     func unprotected(at time: Time, _ view: View) -> Time {
         if windows.isEmpty { return time }
         let moment = view.machine.microsecondsSince1970 &+ (time - view.now).microseconds

@@ -2,25 +2,25 @@
 
 public import TorporPolicyKit
 
-/// What the supervisor asks for.
+/// The entry point for the supervisor.
 @c(torpor_policy_entry)
 public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Server.exported(to: abi) }
 
-/// Apps that nobody uses make room.
+/// Moves idle apps out of the way.
 ///
-/// An active app that was not used for `idle_after` goes to the background; when its time there is used up it is
-/// suspended, unless it is used again. Use is data on a TCP connection or one that is open, processor time, and
-/// heartbeats of an app that owes none. The policy is asked when the next app could have become idle, and otherwise
-/// only when something happens.
+/// An active app that was not used for `idle_after` goes to the background. When its time there is used up, it is
+/// suspended unless it is used again. Use is data on a TCP connection or an open one, processor time, and heartbeats
+/// of an app without a watchdog. The policy is asked when the next app could be idle, and otherwise only about
+/// events.
 struct Server: Policy {
     private let rules: Rules
     private let suspends: Bool
 
-    /// What is known of the app in each place.
+    /// The usage of the app at each place.
     private var usage: [Usage?] = []
-    /// Apps that would be looked at if no other app required them, or nothing held them.
+    /// Apps to check again once no other app requires them and nothing holds them.
     private var needed: Set<UInt32> = []
-    /// When the supervisor was told to ask again.
+    /// When the policy has requested to be asked again.
     private var asksAgain: Time?
 
     init(options: Options) throws(PolicyError) {
@@ -58,7 +58,7 @@ struct Server: Policy {
             usage[known(app, view)]!.cameToBackground(app)
         case .suspended, .notRunning:
             if to == .notRunning, usage.indices.contains(Int(app.place)) { usage[Int(app.place)] = nil }
-            // What it required may be free now.
+            // An app that it required may go now.
             guard !needed.isEmpty else { return }
             let places = needed.sorted()
             needed = []
@@ -70,7 +70,7 @@ struct Server: Policy {
 
     // MARK: The foreground
 
-    /// Sends away who is idle, and has itself asked when the next one can be.
+    /// Sends idle apps to the background, and requests to be asked when the next one can be idle.
     private mutating func lookAtAll(in view: View, _ advice: inout Advice) {
         var next: Time?
         for app in view.apps {
@@ -93,7 +93,7 @@ struct Server: Policy {
         advice.askAgain(after: time - now)
     }
 
-    /// Looks at an app, and gives when that is worth while again; nil when something has to happen first.
+    /// Checks an app, and returns when to check it again; nil if an event has to come first.
     private mutating func look(_ app: App, in view: View, _ advice: inout Advice) -> Time? {
         let now = view.now
         switch app.state {
@@ -109,7 +109,7 @@ struct Server: Policy {
             let due = rule.unprotected(at: max(usage[place]!.idleAt(app, rule, now), now), view)
             guard due <= now else { return due }
             advice.send(app, to: .background, because: Usage.idleness(app, rule, now))
-            // Should it stay nevertheless, that is enough for now.
+            // If it stays in the foreground nevertheless, it is not advised again for now.
             usage[place]!.wasSent(at: now)
             return nil
         case .background:
@@ -138,7 +138,7 @@ struct Server: Policy {
         }
         if let again = usage[place]!.waitForMeasurement(app, rule, now) { return askAgain(at: again, now, &advice) }
         guard usage[place]!.isFresh(app, rule, now) else {
-            // It may be in use, and that is no reason to bring it to the foreground.
+            // Possible use does not bring it to the foreground.
             usage[place]!.isOverdue = false
             advice.grant(
                 app,
@@ -165,7 +165,7 @@ struct Server: Policy {
 
     // MARK: What is known
 
-    /// Where what is known of the app's present run is; it is there.
+    /// The index of the app's usage, which exists afterwards for its current run.
     private mutating func known(_ app: App, _ view: View) -> Int {
         let place = Int(app.place)
         if place >= usage.count {
@@ -175,7 +175,7 @@ struct Server: Policy {
         return place
     }
 
-    /// What goes for the app; nil if it is protected.
+    /// The rule for the app; nil if it is protected.
     private mutating func rule(of app: App, _ view: View) -> Rule? {
         let place = known(app, view)
         let index = usage[place]!.rule ?? rules.index(for: app)

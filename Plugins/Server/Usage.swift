@@ -2,29 +2,29 @@
 
 import TorporPolicyKit
 
-/// What is known of how a run of an app is used.
+/// How a run of an app is used.
 struct Usage {
-    /// Which of the rules goes for it; nil before it was looked for.
+    /// The index of its rule; nil before it was looked up.
     var rule: Int?
     /// Its time in the background is used up, and it is still there.
     var isOverdue = false
-    /// This policy has sent it to the background, and nobody has brought it back.
+    /// This policy has sent it to the background, and it has not been brought back.
     private(set) var isSent = false
 
     private let incarnation: UInt32
     private let launchedAt: Time?
-    /// When it was last known to be in use, or to have been told to go.
+    /// When it was last used, or advised to go.
     private var used: Time
-    /// A point of its processor time, since when it has not taken more than an idle app may.
+    /// A reading of its processor time; since then it was idle by that measure.
     private var sample: Sample
-    /// Since when each measurement that it was looked at with was too old.
+    /// Since when all measurements at checks were too old.
     private var outdatedSince: Time?
 
     private struct Sample {
         var at: Time
         var microseconds: UInt64
 
-        /// What was measured last; before that, the launch, when it had taken none.
+        /// The last measurement; before the first one, the launch with 0.
         init(_ app: App, at now: Time) {
             if let measured = app.measuredAt {
                 (at, microseconds) = (measured, app.processorMicroseconds)
@@ -37,12 +37,12 @@ struct Usage {
     init(_ app: App, at now: Time) {
         incarnation = app.incarnation
         launchedAt = app.launchedAt
-        // How it was used before this policy was there is not known.
+        // Earlier use is unknown.
         used = now
         sample = Sample(app, at: now)
     }
 
-    /// Whether it is about the run that the app is in.
+    /// Whether it is about the app's current run.
     func isOf(_ app: App) -> Bool { incarnation == app.incarnation && launchedAt == app.launchedAt }
 
     // MARK: What happens
@@ -69,17 +69,17 @@ struct Usage {
 
     // MARK: What it is
 
-    /// When it will have been idle for long enough, if it is not used from now on.
+    /// When it will be idle, if it is not used from now on.
     mutating func idleAt(_ app: App, _ rule: Rule, _ now: Time) -> Time {
         var last = used
         if rule.connections != .ignore, let traffic = app.lastTraffic { last = max(last, traffic) }
-        // An app that owes heartbeats sends them whether it is used or not.
+        // An app with a watchdog sends heartbeats whether it is used or not.
         if !app.isWatched, let heartbeat = app.lastHeartbeat { last = max(last, heartbeat) }
         let due = last.advanced(byMicroseconds: rule.idleTime)
-        // What else can be told of it matters only then.
+        // The other measurements only matter then.
         guard due <= now else { return due }
         if let again = waitForMeasurement(app, rule, now) { return again }
-        // What nobody can tell may be use.
+        // What is unknown may be use.
         guard app.isTraced || !isFresh(app, rule, now) || isConnected(app, rule) || isBusy(app, rule) else {
             return due
         }
@@ -87,8 +87,8 @@ struct Usage {
         return now.advanced(byMicroseconds: rule.idleTime)
     }
 
-    /// When to look again if what was measured of the app is too old to go by. A question has it measured anew, but the
-    /// supervisor measures once a second at most; what does not come within ``longestWait`` is not waited for.
+    /// When to check again if the app's measurements are too old. A question makes the supervisor measure again, but
+    /// at most once a second; after ``longestWait`` the policy stops waiting.
     mutating func waitForMeasurement(_ app: App, _ rule: Rule, _ now: Time) -> Time? {
         let since = outdatedSince ?? now
         guard !isFresh(app, rule, now), (now - since).microseconds < Self.longestWait else {
@@ -99,24 +99,24 @@ struct Usage {
         return now.advanced(byMicroseconds: min(tolerance(rule) / 2, 1_000_000))
     }
 
-    /// Microseconds: three rounds of measuring.
+    /// In microseconds: three rounds of measurements.
     private static let longestWait: Int64 = 3_000_000
 
-    /// Whether what was measured of the app is new enough to go by.
+    /// Whether the app's measurements are recent enough.
     func isFresh(_ app: App, _ rule: Rule, _ now: Time) -> Bool {
         guard let measured = app.measuredAt, measured >= now.advanced(byMicroseconds: -tolerance(rule)) else {
             return false
         }
-        // What was so before it came to the background says nothing of its use there.
+        // Measurements from before it entered the background do not show its use there.
         return app.state != .background || app.since(.background).map { measured >= $0 } ?? true
     }
 
-    /// How old what was measured may be, in microseconds.
+    /// How old measurements may be, in microseconds.
     private func tolerance(_ rule: Rule) -> Int64 { min(max(rule.idleTime / 10, 500_000), 30_000_000) }
 
-    /// What shows that it is used in the background, in words; nil: nothing does. It was measured there.
+    /// What shows use in the background, in words; nil if nothing does. Needs a measurement from there.
     mutating func useInBackground(_ app: App, _ rule: Rule, _ now: Time) -> String? {
-        // What came before was the use for which it was let be, or led to its being sent here.
+        // Earlier use was counted before, or led to its being sent here.
         let since = max(app.since(.background) ?? now, now.advanced(byMicroseconds: -rule.idleTime))
         if isConnected(app, rule) {
             return app.connections.map { "\($0) TCP connections are open" } ?? "its TCP connections cannot be seen"
@@ -132,7 +132,7 @@ struct Usage {
 
     private func isConnected(_ app: App, _ rule: Rule) -> Bool { rule.connections == .open && app.connections != 0 }
 
-    /// Whether it has taken more processor time since the sample than an idle app may over ``Rule/idleAfter``.
+    /// Whether it has used more processor time since the reading than an idle app may within ``Rule/idleAfter``.
     private mutating func isBusy(_ app: App, _ rule: Rule) -> Bool {
         guard let measured = app.measuredAt, measured > sample.at else { return false }
         let time = measured.microseconds.subtractingReportingOverflow(sample.at.microseconds).partialValue

@@ -3,22 +3,22 @@
 public import Linux
 public import Varlink
 
-/// What a supervisor tells a process of an app by its environment.
+/// What a supervisor passes to an app's process in its environment.
 public struct AppEnvironment: Sendable {
-    /// The app's name; nil when no supervisor started this.
+    /// The app's name; nil without a supervisor.
     public let app: String?
     /// The app's own socket.
     public let socket: String?
     /// Why it was launched: an object.
     public let options: JSON
-    /// Where it may keep files.
+    /// The directory for its files.
     public let stateDirectory: String?
-    /// Where sd_notify speaks to.
+    /// The socket of sd_notify(3).
     public let notifySocket: String?
-    /// How often a heartbeat is due, when this process is to send it.
+    /// The interval of heartbeats, if this process has to send them.
     public let watchdog: Duration?
 
-    /// That of this process; `read` is for tests.
+    /// The environment of this process; tests pass another `read`.
     public init(_ read: (String) -> String? = { ThisProcess.environment($0) }) {
         func value(_ name: String) -> String? { read(name).flatMap { $0.isEmpty ? nil : $0 } }
         app = value("TORPOR_APP")

@@ -4,27 +4,27 @@ public import Linux
 public import TorporAPI
 public import Varlink
 
-/// The app's side of its own socket (`TORPOR_APP_SOCKET`), over replacements of the supervisor.
+/// The app's side of its own socket (`TORPOR_APP_SOCKET`). It survives replacements of the supervisor.
 ///
-/// It has two connections: one that streams messages, if the process is to be the app's delegate, and one for calls.
-/// When one ends it connects again, says what it had, and asks again what was not answered. It never waits and has no
-/// thread: `work()` is to be called when `poller` is readable and at `wakeTime`, always on the same thread.
+/// It has two connections: one that streams messages, if the process wants to be the app's delegate, and one for
+/// calls. If one is lost it reconnects, sends its state, and repeats unanswered calls. It never blocks and has no
+/// thread: call `work()` when `poller` is readable and at `wakeTime`, always on the same thread.
 public final class AppLink {
     /// What happened.
     public enum Event: Sendable {
-        /// It is the delegate, for the first time or again.
+        /// The process is the delegate, for the first time or again.
         case attached(AppSituation)
-        /// The app is told something.
+        /// A message for the app.
         case message(AppMessage)
-        /// Tasks of this process ended while nobody was there to hold them.
+        /// Tasks of this process that ended because the supervisor did not know them.
         case tasksLost([Int64])
-        /// Nobody answers at the socket; it goes on trying.
+        /// The supervisor does not answer; the link keeps trying.
         case lost
-        /// It cannot be the delegate; it does not try again.
+        /// The process cannot be the delegate; the link does not retry.
         case refused(VarlinkClientError)
     }
 
-    /// What becomes of a call.
+    /// Gets the result of a call.
     public typealias Completion = (Result<JSON, VarlinkClientError>) -> Void
 
     private struct Pending {
@@ -33,13 +33,13 @@ public final class AppLink {
         var completion: Completion
     }
 
-    /// Readable when there is something to do.
+    /// Readable if `work()` should be called.
     public let poller: Poller
     /// The socket.
     public let path: String
-    /// Whether it is the delegate at the moment.
+    /// Whether the process is the delegate now.
     public private(set) var isAttached = false
-    /// Whether it wants to be the delegate.
+    /// Whether the process wants to be the delegate.
     public let isDelegate: Bool
 
     private var stream: LinkChannel?
@@ -58,17 +58,17 @@ public final class AppLink {
 
     private static let streamTag: UInt64 = 1
     private static let callsTag: UInt64 = 2
-    /// How long a supervisor that has just come may refuse what its predecessor had granted.
+    /// How long a new supervisor may refuse what its predecessor had granted.
     private static let patience = Duration.seconds(10)
 
-    /// Connects at the first `work()`. `isDelegate` false: only for calls.
+    /// Connects at the first `work()`. With `isDelegate` false there are only calls.
     public init(path: String, isDelegate: Bool) throws(Errno) {
         self.path = path
         self.isDelegate = isDelegate
         poller = try Poller()
     }
 
-    /// When to call `work()` at the latest, on the monotonic clock; nil: only when `poller` is readable.
+    /// The latest time for the next `work()`, on the monotonic clock; nil: only when `poller` is readable.
     public var wakeTime: Duration? {
         var time: Duration?
         if isDelegate, stream == nil, !isRefused { time = streamRetry.at }
@@ -76,26 +76,26 @@ public final class AppLink {
         return time
     }
 
-    /// Asks; the completion runs within `work()`.
+    /// Makes a call; the completion runs within `work()`.
     ///
-    /// When the connection is lost before the reply it is asked again: an answer that was heard before and a task that
-    /// was ended before count as done.
+    /// If the connection is lost before the reply, the call is repeated: an answer that was received before, or a
+    /// task that was ended before, counts as done.
     public func call(_ request: AppRequest, then completion: @escaping Completion) {
         pending.append(Pending(request: request, completion: completion))
         sendPending()
     }
 
-    /// Gives up what is not answered yet.
+    /// Fails all unanswered calls.
     public func giveUp() {
         let given = pending
         pending = []
         for call in given { call.completion(.failure(.disconnected)) }
     }
 
-    /// How many calls wait for their replies.
+    /// How many calls are unanswered.
     public var pendingCount: Int { pending.count }
 
-    /// Does what there is to do without waiting, and says what happened.
+    /// Does all that is possible without blocking, and returns what happened.
     public func work() -> [Event] {
         var ready: Set<UInt64> = []
         _ = try? poller.drain { tag, _ in ready.insert(tag) }
@@ -144,7 +144,7 @@ public final class AppLink {
         }
     }
 
-    /// False when the connection is not read any further.
+    /// False if no more may be read from the connection.
     private func take(_ response: VarlinkResponse) -> Bool {
         if let error = response.error {
             refuse(.service(name: error, parameters: response.parameters))
@@ -193,7 +193,7 @@ public final class AppLink {
         let since = attachRefusedSince ?? now
         attachRefusedSince = since
         loseStream()
-        // Who was the delegate before is so again, as soon as the supervisor knows its processes.
+        // The former delegate is accepted again as soon as the supervisor knows its processes.
         if wasAttached, now - since < Self.patience { return }
         isRefused = true
         events.append(.refused(error))
@@ -201,7 +201,7 @@ public final class AppLink {
 
     // MARK: Calls
 
-    /// Before the supervisor has been told who the delegate is and what it has got, it could not place an answer.
+    /// Before the supervisor knows the delegate and its last message, it could not assign an answer.
     private var mayCall: Bool { !isDelegate || isAttached }
     private var wantsCalls: Bool { mayCall && !(pending.isEmpty && tasks.isEmpty) }
 
@@ -269,7 +269,7 @@ public final class AppLink {
         if case .answer(var answer) = call.request, answer.result == .unhandled,
             response.error == VarlinkErrorName.invalidParameter
         {
-            // A supervisor that is older than the word takes it for a mistake: to that one the message is done.
+            // A supervisor that does not know `unhandled` refuses it: send `done` instead.
             answer.result = .done
             pending.append(Pending(request: .answer(answer), completion: call.completion))
             return

@@ -3,9 +3,9 @@
 import Linux
 import Varlink
 
-/// One connection to the app's socket that never waits: what is to be sent is kept, what came is taken apart.
+/// A connection to the app's socket that never blocks: it buffers what it sends, and splits what it receives.
 final class LinkChannel {
-    /// The connection ended, or what came over it is no Varlink.
+    /// The connection was lost, or the data is not valid Varlink.
     struct Lost: Error {}
 
     let socket: Descriptor
@@ -15,7 +15,7 @@ final class LinkChannel {
     private var outbound: [UInt8] = []
     private var waitsForRoom = false
 
-    /// Connects. EAGAIN: the service has as many waiting as it takes.
+    /// Connects. Throws EAGAIN if the accept queue of the service is full.
     init(path: String, poller: Poller, tag: UInt64) throws(Errno) {
         socket = try Sockets.connect(path: path, nonBlocking: true)
         self.poller = poller
@@ -31,7 +31,7 @@ final class LinkChannel {
         try flush()
     }
 
-    /// Sends what there is room for.
+    /// Sends what the socket has room for.
     func flush() throws(Lost) {
         var sent = 0
         defer { outbound.removeFirst(sent) }
@@ -50,7 +50,7 @@ final class LinkChannel {
         }
     }
 
-    /// Hands over every reply that has come whole; `body` says whether it wants the next one.
+    /// Passes each complete reply to `body`, which returns whether it wants the next one.
     func receive(_ body: (VarlinkResponse) -> Bool) throws(Lost) {
         while true {
             while let response = try next() {
@@ -74,7 +74,7 @@ final class LinkChannel {
     }
 }
 
-/// When to connect again: at once, then after pauses that double.
+/// When to reconnect: at once, then after pauses that double.
 struct Retry {
     private(set) var at: Duration = .zero
     private var pause = Duration.zero

@@ -2,9 +2,9 @@
 
 public import Linux
 
-/// Says something by sd_notify: lines of `NAME=value` to `NOTIFY_SOCKET`.
+/// Sends sd_notify(3) messages: lines of `NAME=value` to `NOTIFY_SOCKET`.
 public enum NotifySpeech {
-    /// Sends without waiting for anybody to read.
+    /// Sends without waiting for the receiver.
     public static func say(_ text: String, to socket: String) throws(Errno) {
         let connection = try Sockets.connect(path: socket, kind: .datagram, sendTimeout: .seconds(5))
         try connection.withRaw { raw throws(Errno) in
@@ -14,9 +14,10 @@ public enum NotifySpeech {
         }
     }
 
-    /// Waits until everything that this process has said was handled; false when the time is up.
+    /// Waits until all messages of this process were handled; false after the timeout.
     ///
-    /// A program that ends before it was heard cannot be told from one that is not of the app.
+    /// Without it, a process may end before its messages are read, and then the supervisor cannot tell that it
+    /// belongs to the app.
     public static func settle(_ socket: String, timeout: Duration) throws(Errno) -> Bool {
         let connection = try Sockets.connect(path: socket, kind: .datagram, sendTimeout: timeout)
         let (ours, theirs) = try Descriptor.pipe()
@@ -25,7 +26,8 @@ public enum NotifySpeech {
         }
         theirs.close()
         guard sent != nil else { return false }
-        // Nobody writes: it is readable when the last one has closed the other end.
+        // No process writes to the pipe: it becomes readable (end of file) when the last one has closed the other
+        // end.
         return try ours.withRaw { raw throws(Errno) in try Descriptor.wait(raw, timeout: timeout) }
     }
 }

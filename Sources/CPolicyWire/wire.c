@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The header is all there is to this target; the compiler wants something to compile.
+// The target is only a header, but the compiler needs a source file.
 #include "torpor_policy_wire.h"

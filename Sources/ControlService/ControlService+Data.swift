@@ -7,10 +7,10 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// The data folders of apps, also of those that have left the configuration.
+/// The data folders of apps, including apps that are no longer in the configuration.
 extension ControlService {
     func data(of patterns: [String], _ reply: Reply) {
-        // Of what is no app any more there is still the data, by its exact name.
+        // The data of a removed app still exists, under its exact name.
         let names = patterns.flatMap { pattern in
             (try? selection.resolve([pattern]).map(\.name)) ?? [pattern]
         }

@@ -11,9 +11,9 @@ import Processes
 import Supervisor
 import TorporAPI
 
-/// What comes of an app by itself: who wakes it, and who suspends it. For those who look at its status.
+/// Forecasts for an app's status: what wakes it, and what suspends it.
 extension ControlService {
-    /// Fills in what is foreseen of an app.
+    /// Fills in the forecast of an app.
     func forecast(_ app: AppRuntime, in status: inout AppStatus) {
         let machine = coordinator.machine(app.id)
         if let since = app.times.all.first(where: { $0.state == machine.state })?.time {
@@ -38,7 +38,7 @@ extension ControlService {
         status.notWokenBy += supervisor.wakes.pathSource?.troubles(of: app) ?? []
     }
 
-    /// What launches an app that a person stopped only after it was started again, in words; nil for nothing.
+    /// Why events do not launch an app that a user stopped, in words; nil if nothing would launch it anyway.
     func silencedByStop(_ app: AppRuntime) -> String? {
         guard coordinator.machine(app.id).isStopped else { return nil }
         let wakers = wakers(of: app, connections: [])
@@ -47,7 +47,7 @@ extension ControlService {
         return "nothing launches it until ‘torpor start \(app.name)’, not even \(names)"
     }
 
-    /// Whether an app that is to run always was evicted, and nothing launches it again.
+    /// Whether an app that should always run was evicted, and nothing launches it again.
     func isStranded(_ app: AppRuntime) -> Bool {
         let machine = coordinator.machine(app.id)
         guard app.wasCutShort == true, !machine.isAlive, !machine.isWaitingToLaunch, !machine.failed,
@@ -56,7 +56,7 @@ extension ControlService {
         return wakers(of: app, connections: []).isEmpty
     }
 
-    /// Which events launch an app that a person force-quit, in words.
+    /// The events that launch an app after a force quit, in words.
     func launchesAfterForceQuit(_ app: AppRuntime) -> String {
         let modes = app.specification.wakeAfterForceQuit
         let allowed = app.specification.backgroundModes.map(\.rawValue).filter(modes.contains).sorted()
@@ -64,7 +64,7 @@ extension ControlService {
             ? "no event launches it again" : "no event launches it again except \(allowed.joined(separator: ", "))"
     }
 
-    /// Who suspends an app in the background; nil for one that is not there, or on its way.
+    /// What suspends an app in the background; nil if it is not in the background, or in a transition.
     private func suspender(of machine: AppMachine) -> Suspender? {
         guard machine.state == .background, machine.transition == nil else { return nil }
         if machine.goal == .suspended { return machine.settlesIn && !machine.isHeld ? .launch : .asked }
@@ -91,8 +91,8 @@ extension ControlService {
         return wakers
     }
 
-    /// Where its processes listen, in sockets that they made themselves, as much of it as is found within 2 ms; or where
-    /// somebody listens for them.
+    /// The addresses at which its processes listen on sockets that they opened themselves, as far as 2 ms suffice to
+    /// find them; or the ports that torpord holds for it.
     private func listeningAddresses(of app: AppRuntime) -> [String] {
         guard let tree = app.run.tree else { return supervisor.wakes.connectionWatch.heldPorts(of: app) }
         let end = Clock.monotonic() + .milliseconds(2)
@@ -106,7 +106,7 @@ extension ControlService {
         return addresses.sorted()
     }
 
-    /// Adds where one process listens. One that may not be looked into adds nothing.
+    /// Adds the listening addresses of one process; none if it may not be inspected.
     private func listen(
         _ pid: Int32,
         _ given: Set<UInt32>,

@@ -7,12 +7,12 @@ import Supervisor
 import TorporAPI
 import VarlinkServer
 
-/// The pictures of apps.
+/// The icons of apps.
 extension ControlService {
-    /// The picture that the configuration names; disks are waited for beside the loop.
+    /// Sends the icon that the configuration names; it is read outside of the loop, which must not wait for a disk.
     func sendIcon(of app: AppRuntime, _ reply: Reply) {
         guard let path = app.specification.presentation.icon else { return reply.send(AppIcon(trouble: nil).json) }
-        // One reading for all who ask meanwhile.
+        // Requests that come during a read share its result.
         guard app.iconReplies == nil else {
             app.iconReplies?.append(reply)
             return

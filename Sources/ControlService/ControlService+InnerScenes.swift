@@ -10,9 +10,9 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// Scenes inside apps: what clients ask of them.
+/// Requests of clients about scenes inside apps.
 extension ControlService {
-    /// An app with scenes inside, as clients see it.
+    /// An app with scenes inside, in the form for clients.
     func owner(_ app: AppRuntime) -> SceneTemplateInfo {
         var info = SceneTemplateInfo(
             name: app.name,
@@ -25,7 +25,7 @@ extension ControlService {
         return info
     }
 
-    /// Makes a scene inside an app where there is none, and connects it.
+    /// Connects a scene inside an app; creates it if it does not exist.
     func open(_ request: OpenSceneRequest, inside app: AppRuntime, for peer: Peer, _ reply: Reply) {
         supervisor.innerScenes.open(app, request.name, options: request.session, by: Self.name(of: peer)) {
             [weak self] result in
@@ -44,12 +44,12 @@ extension ControlService {
         }
     }
 
-    /// Carries out a verb on scenes inside apps; false where it names none.
+    /// Carries out a verb on scenes inside apps; false if it names none.
     func carryOutInside(_ request: VerbRequest, for peer: Peer, _ reply: Reply) -> Bool {
         let (scenes, others) = scenesInside(request)
         if scenes.isEmpty { return false }
         if let other = others.first {
-            // A name that nobody has is told as that.
+            // An unknown name is reported as such.
             if (try? selection.resolve([other])) == nil { return false }
             reply.fail(
                 "\(scenes[0].1.app) is a scene inside an app, and \(other) is not: name them in separate requests"
@@ -66,7 +66,7 @@ extension ControlService {
         return true
     }
 
-    /// The scenes inside apps that a verb names, each once, and the names that stand for none.
+    /// The scenes inside apps that a verb names, without repetitions, and the names that are not such scenes.
     private func scenesInside(_ request: VerbRequest) -> (scenes: [(AppRuntime, SceneSession)], others: [String]) {
         let owners = supervisor.innerScenes.owners
         guard !owners.isEmpty, request.apps.count(where: Self.isGlob) <= Selection.mostSearches else {
@@ -97,7 +97,7 @@ extension ControlService {
 
     private static func isGlob(_ name: String) -> Bool { name.utf8.contains { $0 == 0x2a || $0 == 0x3f } }
 
-    /// Why a verb is none for scenes inside apps; nil where it is one.
+    /// Why a verb cannot be used on scenes inside apps; nil if it can.
     private static func refusal(of verb: Verb) -> String? {
         switch verb {
         case .start, .foreground, .background, .disconnect, .discard: nil
@@ -113,7 +113,7 @@ extension ControlService {
         for peer: Peer,
         _ reply: Reply
     ) {
-        // Asked again after torpord was lost, it is only waited for.
+        // A request that was repeated after a loss of torpord only waits.
         let asked = scenes.filter { $0.app.tokens.standing(of: request.token) != .unknown }.map(\.app.id)
         for (app, _) in scenes where !asked.contains(app.id) { app.tokens.take(request.token) }
         var carriedOut: Set<AppID> = []
@@ -122,7 +122,7 @@ extension ControlService {
             do throws(RequestError) {
                 let goal = try goal(of: request, session, app)
                 let machine = machine(app)
-                // What comes of a run that ends meanwhile is not what was asked for.
+                // The result of a run that ends before this is not the requested one.
                 let incarnation = machine.isAlive ? machine.incarnation : machine.incarnation + 1
                 if !asked.contains(app.id), request.verb != .discard {
                     let text = "is asked to have its scene \(session.name) \(Self.text(goal))"
@@ -130,7 +130,7 @@ extension ControlService {
                     try supervisor.innerScenes.move(session, to: goal, app)
                 }
                 carriedOut.insert(app.id)
-                // One that is discarded may be gone already.
+                // A discarded scene may be gone already.
                 let number = supervisor.innerScenes.knownNumber(of: session.app) ?? 0
                 item = PendingCall.Item(
                     app: app.id,
@@ -163,7 +163,7 @@ extension ControlService {
         }
     }
 
-    /// Where the scene is to be.
+    /// The requested state of the scene.
     private func goal(
         of request: VerbRequest,
         _ session: SceneSession,
@@ -186,7 +186,7 @@ extension ControlService {
         }
     }
 
-    /// How a scene has come to where it was wanted; nil while it is on its way.
+    /// The result for a scene; nil while it is on its way.
     func judge(
         _ item: PendingCall.Item,
         _ scene: SceneID,

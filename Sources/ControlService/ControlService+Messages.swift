@@ -8,7 +8,7 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// What is posted to apps, and what of it nobody handled.
+/// Messages posted to apps, and those that no app handled.
 extension ControlService {
     func tell(_ outcome: Result<PostResult, PostRefusal>, of request: PostRequest, _ reply: Reply) {
         switch outcome {
@@ -113,7 +113,7 @@ extension UnhandledInfo {
             why: item.why
         )
         key = mail.key
-        // What cannot be read is shown as the text that it is.
+        // A payload that is not valid JSON is shown as text.
         payload = withPayload ? (try? JSON.parse(mail.payload)) ?? .string(mail.payload) : nil
         count = mail.count
         firstAt = mail.firstAt

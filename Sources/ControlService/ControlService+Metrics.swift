@@ -9,9 +9,9 @@ import Processes
 import Supervisor
 import TorporAPI
 
-/// Numbers for those who watch many machines.
+/// Metrics for monitoring.
 extension ControlService {
-    /// What only torpord knows: what it has counted, and what its processes and the machine's memory are.
+    /// What only torpord knows: its counters, its processes, and the machine's memory.
     var metrics: [MetricFamily] { counters.families + ofApps + ofProcesses + ofMemory }
 
     private var ofApps: [MetricFamily] {

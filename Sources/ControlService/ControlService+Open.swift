@@ -11,9 +11,9 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// URLs and files that apps are to open.
+/// Requests to open URLs and files.
 extension ControlService {
-    /// Chooses the app, brings it to the foreground and answers when it has opened the URL.
+    /// Chooses the app, brings it to the foreground and replies when it has opened the URL.
     func open(_ request: OpenRequest, for peer: Peer, _ reply: Reply) throws(Selection.Unknown) {
         let target = OpenTarget(request.target)
         if let problem = request.problem(with: target) { return reply.fail(problem) }
@@ -22,7 +22,7 @@ extension ControlService {
             app = try selection.one(name)
         } else {
             let fitting = supervisor.mailboxes.handlers(of: target).map(\.app)
-            // Asked again after the connection was lost: another may have been used last by now.
+            // A repeated request stays with its app, although another one may have been used last by now.
             let before = fitting.first { $0.tokens.standing(of: request.token) != .unknown }
             guard let chosen = before ?? fitting.first else {
                 return reply.fail(
@@ -42,7 +42,7 @@ extension ControlService {
         carryOut(verb, [app], opening: target, for: peer, reply)
     }
 
-    /// Says which apps open it.
+    /// Replies which apps can open it.
     func handlers(of request: OpenRequest, _ reply: Reply) {
         let target = OpenTarget(request.target)
         if let problem = request.problem(with: target) { return reply.fail(problem) }
@@ -50,8 +50,8 @@ extension ControlService {
         reply.send(["handlers": .array(handlers.map { HandlerInfo(app: $0.app.name, by: $0.fit.word).json })])
     }
 
-    /// The next app has the URL that an app did not handle: from now on the call is about that one. False where it is with
-    /// the app of the call.
+    /// If the next app has got the URL, since the app of the call did not handle it, the call follows that app. False
+    /// if the URL is still with the app of the call.
     func followURL(_ waiter: PendingCall, _ index: Int) -> Bool {
         let item = waiter.items[index]
         guard let url = item.url, let passed = apps[item.app].passedOn, passed.id == url else { return false }
@@ -72,11 +72,11 @@ extension ControlService {
         return true
     }
 
-    /// How an app that is in the foreground has taken the URL of the call; nil while it has not.
+    /// The result for an app in the foreground and the call's URL; nil until the app has answered it.
     func judgeURL(_ item: PendingCall.Item, _ app: AppRuntime, _ result: VerbResult) -> VerbResult? {
         guard let url = item.url, result.ok else { return result }
         let waits = supervisor.mailboxes.waiting(for: app).contains { $0.id == url }
-        // By a signal it is told that there is something.
+        // An app without an answer to URLs only gets a signal that there is one: that is enough.
         if waits { return supervisor.mailboxes.answersURLs(app) ? nil : result }
         if let owner = supervisor.mailboxes.unhandled.app(of: url) {
             return self.result(

@@ -14,11 +14,11 @@ import Varlink
 import VarlinkServer
 
 extension ControlService {
-    /// Carries out a verb and answers it, at once or when its apps are there.
+    /// Carries out a verb and replies, at once or when its apps have reached the state.
     ///
     /// - Parameters:
-    ///   - target: what the apps are to open in the foreground; nil for the request's own URL, if it has one.
-    ///   - waitsForPlace: a scene is launched when there is a place for it, and not refused where there is none.
+    ///   - target: what the apps should open in the foreground; nil for the request's own URL, if it has one.
+    ///   - waitsForPlace: true: a scene waits until the limit of live scenes allows its launch; false: it is refused.
     func carryOut(
         _ request: VerbRequest,
         _ selected: [AppRuntime],
@@ -28,11 +28,11 @@ extension ControlService {
         _ reply: Reply
     ) {
         let target = request.verb == .foreground ? target ?? request.url.map { .url($0) } : nil
-        // Asked again after torpord was lost: whether the URL still waits is known when the store was read.
+        // For a repeated request: whether the URL is still queued is known once the store was read.
         if target != nil, !supervisor.mailboxes.isLoaded {
             return supervisor.mailboxes.whenLoaded { [weak self] in
                 guard let self else { return }
-                // One may have left the configuration meanwhile.
+                // An app may have been removed from the configuration in the meantime.
                 let left = selected.filter { app in self.apps.contains { $0 === app } }
                 self.carryOut(request, left, opening: target, for: peer, reply)
             }
@@ -52,7 +52,7 @@ extension ControlService {
             let before = coordinator.machine(app.id)
             let goalOfPerson = app.kept.goalOfPerson
             var url: Int64?
-            // They take the token too: asked again for them in the same call, they are not stopped a second time.
+            // Dependents take the token too: a repeated request must not stop them a second time.
             let along = stopped.dependents(of: app) { goesAlong($0, with: request) }
             for app in [app] + along {
                 app.lastEnding = nil
@@ -74,9 +74,9 @@ extension ControlService {
                 } else if let asked = self.request(for: request, before) {
                     try self.request(asked, of: app.id)
                 }
-                // What the core decides is recorded with the token.
+                // The core's decision is recorded together with the token.
                 for app in [app] + along where !app.tokens.isRecorded { record(app) }
-                // It may have waited for a policy before somebody insisted.
+                // The launch may have waited for a policy before a user forced it.
                 if app.skipsAdmission == true, coordinator.waitsForAdmission(app.id) {
                     if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }
                     supervisor.policyManager?.admit(app.id)
@@ -124,13 +124,13 @@ extension ControlService {
         guard target != nil else {
             return start(waiter, timeoutMilliseconds: request.timeoutMilliseconds)
         }
-        // What was asked for is on the disk before anybody hears that it is on its way.
+        // The request must be durable before the client learns that it was accepted.
         supervisor.store.sync { [weak self] _ in
             self?.start(waiter, timeoutMilliseconds: request.timeoutMilliseconds)
         }
     }
 
-    /// Has what a request is to open wait for the app. Returns its number.
+    /// Queues the target of a request for the app. Returns its number.
     private func open(
         _ target: OpenTarget,
         for peer: Peer,
@@ -155,7 +155,7 @@ extension ControlService {
         }
     }
 
-    /// Answers as soon as every item has its result.
+    /// Replies as soon as every item has its result.
     func start(_ waiter: PendingCall, timeoutMilliseconds: Int64?) {
         pendingCalls.append(waiter)
         check(waiter, waiter.waiting())
@@ -173,7 +173,7 @@ extension ControlService {
         }
     }
 
-    /// Refuses what is only for scenes, and launches for which there is no place.
+    /// Refuses verbs that are only for scenes, and launches beyond the limit of live scenes.
     private func requireScene(_ request: VerbRequest, _ app: AppRuntime) throws(RequestError) {
         let refusal: String? =
             switch request.verb {
@@ -185,7 +185,7 @@ extension ControlService {
         if let refusal { throw RequestError(refusal) }
     }
 
-    /// An app with scenes inside comes to the foreground with the one that was used last, where none returns with it.
+    /// An app with scenes inside comes to the foreground with the scene used last, unless another returns with it.
     private func requireScene(inside app: AppRuntime) throws(RequestError) {
         guard app.specification.innerScenes != nil, !machine(app).canComeToForeground else { return }
         let last = supervisor.innerScenes.toComeBack(with: app)
@@ -220,7 +220,7 @@ extension ControlService {
     private func target(of request: VerbRequest, _ app: AppRuntime, _ before: AppMachine) -> PendingCall.Target {
         switch request.verb {
         case .start:
-            // With scenes inside it comes to the foreground only for one of them.
+            // An app with scenes inside only comes to the foreground for one of them.
             if app.specification.innerScenes != nil {
                 return .goal(coordinator.machine(app.id).goal == .active ? .active : .background)
             }
@@ -237,10 +237,10 @@ extension ControlService {
         }
     }
 
-    /// The first launches are begun: what is not launched now may have been waited for.
+    /// The first launches have begun: calls may have waited for apps that are not launched now.
     package func begin() { for waiter in pendingCalls { check(waiter, waiter.waiting()) } }
 
-    /// Looks at everybody who waits for one of the apps.
+    /// Checks all calls that wait for one of the apps.
     package func touched(_ apps: [AppRuntime]) {
         for waiter in pendingCalls { check(waiter, apps.flatMap { waiter.waiting(for: $0.id) }) }
     }
@@ -332,7 +332,7 @@ extension ControlService {
         }
     }
 
-    /// That an app which this call launched has come up, and has said that it failed: its state is as it would be else.
+    /// The app was launched by this call and reported that the launch failed: its state does not show that.
     private func failedLaunch(_ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> String {
         guard machine.incarnation > item.incarnation,
             app.run.timeline.time(of: .answered(.didFinishLaunching, .failed)) != nil
@@ -340,7 +340,7 @@ extension ControlService {
         return "; it answered didFinishLaunching with failed (see ‘torpor history \(app.name)’)"
     }
 
-    /// How it has come to a goal.
+    /// The result for a goal.
     private func judge(_ goal: Goal, _ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> VerbResult?
     {
         if app.specification.rules.isOneshot, machine.isDone { return result(app, ok: true, "has done its work") }
@@ -350,7 +350,7 @@ extension ControlService {
             if app.specification.rules.exitsOnSuspend, machine.goal == .notRunning, machine.isAlive,
                 goal == .background || goal == .suspended
             {
-                return nil  // How it ends will tell whether it opted out or somebody stopped it.
+                return nil  // How it ends tells whether it opted out or was stopped.
             }
             if goal == .suspended, machine.goal == .background {
                 if machine.sleepsAgain {
@@ -374,7 +374,7 @@ extension ControlService {
         return result(app, ok: true, text + back + lacksScene(app, machine) + failedLaunch(item, app, machine))
     }
 
-    /// Why an app with scenes inside has not come to the foreground; empty if it has, or some scene is connected.
+    /// Why an app with scenes inside is not in the foreground; empty if it is, or if a scene is connected.
     private func lacksScene(_ app: AppRuntime, _ machine: AppMachine) -> String {
         guard app.specification.innerScenes != nil, machine.state == .background, machine.sceneMachines.isEmpty else {
             return ""
@@ -382,9 +382,9 @@ extension ControlService {
         return ", since none of its scenes is connected: ‘torpor scene open \(app.name)@NAME’ shows one"
     }
 
-    /// An app that has failed and is not started again by itself: its state may not come for ever.
+    /// The result for an app that failed and is not restarted: waiting for its state might never end.
     private func hasFailed(_ app: AppRuntime, _ machine: AppMachine) -> VerbResult? {
-        // Before that it is not known what is launched.
+        // Until then it is not known which apps are launched.
         guard supervisor.isStarted, !machine.isAlive, !machine.isWaitingToLaunch, !coordinator.isHeld(app.id) else {
             return nil
         }
@@ -411,7 +411,7 @@ extension ControlService {
         }
     }
 
-    /// An incarnation that ended while the call waited for it to get somewhere.
+    /// The result for an incarnation that ended while the call waited for its state.
     private func endedInstead(
         _ item: PendingCall.Item,
         _ app: AppRuntime,
@@ -438,7 +438,7 @@ extension ControlService {
         )
     }
 
-    /// The app is no more: whoever still waits for it waits in vain.
+    /// The app was removed: calls that wait for it fail.
     func endWaiting(for app: AppRuntime) {
         for waiter in pendingCalls {
             for index in waiter.waiting(for: app.id) {
@@ -466,7 +466,7 @@ extension ControlService {
             let machine = coordinator.machine(app.id)
             let at = machine.transition?.rawValue ?? machine.state.rawValue
             let why = machine.isWaitingForPermission ? app.heldBack.map { " (\($0))" } ?? "" : ""
-            // What the client has spent on the way is of no interest.
+            // Rounded, since the time that the client has spent on the way does not matter.
             let time = milliseconds < 1000 ? milliseconds : (milliseconds + 50) / 100 * 100
             let isThere = machine.transition == nil && machine.state.rawValue == machine.goal.rawValue
             let then =

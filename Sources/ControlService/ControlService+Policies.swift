@@ -11,7 +11,7 @@ import TorporAPI
 import TorporPolicyABI
 import VarlinkServer
 
-/// What clients are answered about policies.
+/// Requests of clients about policies.
 extension ControlService {
     func policies(_ reply: Reply) {
         reply.send(Replies.policies((supervisor.policyManager?.chain.slots ?? []).map(status)))

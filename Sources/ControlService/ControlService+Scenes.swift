@@ -10,9 +10,9 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// Scenes: what clients ask of templates.
+/// Requests of clients about templates and their scenes.
 extension ControlService {
-    /// Makes a scene where there is none, and asks for it as a person asks for an app.
+    /// Creates a scene unless it exists, and brings it to the foreground like an app.
     func openScene(_ request: OpenSceneRequest, for peer: Peer, _ reply: Reply) {
         guard supervisor.isStarted else {
             return supervisor.engine.whenStarted { [weak self] in self?.openScene(request, for: peer, reply) }
@@ -46,7 +46,7 @@ extension ControlService {
                 verb.wait = request.wait
                 verb.timeoutMilliseconds = request.timeoutMilliseconds
                 verb.token = request.token
-                // A new one has its session, and waits for its place rather than to be refused one.
+                // A new scene has its session already, so it waits for its turn instead of being refused.
                 carryOut(verb, [app], waitsForPlace: isNew, for: peer, reply)
             case .failure(.noTemplate(let name)): refuse(unknown: name, reply)
             case .failure(.refused(let sentence)): reply.fail(sentence)
@@ -54,7 +54,7 @@ extension ControlService {
         }
     }
 
-    /// Why a connection to a scene's socket would not come to be answered.
+    /// Why the app would not answer a connection to the scene's socket.
     private func refusalToConnect(_ app: AppRuntime) -> String? {
         let machine = coordinator.machine(app.id)
         guard !machine.isAlive, !machine.isWaitingToLaunch else { return nil }
@@ -88,7 +88,7 @@ extension ControlService {
         )
     }
 
-    /// What to do about a name that no app has, where it could be that of a scene.
+    /// A hint for an unknown name that could be that of a scene.
     func sceneHint(_ name: String) -> String? {
         if let (app, session) = supervisor.innerScenes.scene(named: name) {
             return
@@ -109,18 +109,18 @@ extension ControlService {
             "there is no scene \(name): ‘torpor scene open \(name)’ creates it, ‘torpor scene list’ has the others"
     }
 
-    /// Has scenes go for good, once it is on the disk that they do.
+    /// Removes scenes for good, after the removal is durable.
     func discard(_ request: VerbRequest, _ chosen: [AppRuntime], for peer: Peer, _ reply: Reply) {
         let scenes = chosen.filter { $0.specification.scene != nil }
         guard !scenes.isEmpty else { return carryOut(request, chosen, for: peer, reply) }
         supervisor.scenes.discard(scenes) { [weak self] in
             guard let self else { return }
-            // One may have gone meanwhile.
+            // A scene may be gone in the meantime.
             carryOut(request, chosen.filter { app in self.apps.contains { $0 === app } }, for: peer, reply)
         }
     }
 
-    /// All templates, as clients see them.
+    /// All templates, in the form for clients.
     var templates: [SceneTemplateInfo] {
         guard !supervisor.scenes.templates.isEmpty else { return [] }
         let scenes = Dictionary(grouping: supervisor.scenes.scenes(of: nil)) { $0.specification.template }

@@ -6,7 +6,7 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// What is downloaded and uploaded for apps.
+/// Requests about downloads and uploads.
 extension ControlService {
     func transfers(_ request: TransfersRequest, _ reply: Reply) throws(Selection.Unknown) {
         let chosen = request.apps.isEmpty ? Array(apps) : try selection.resolve(request.apps)

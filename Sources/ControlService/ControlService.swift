@@ -16,18 +16,18 @@ import TorporAPI
 import Varlink
 package import VarlinkServer
 
-/// What clients of `io.torpor.Manager` are answered. It uses every room, and none uses it.
+/// Answers the clients of `io.torpor.Manager`. It uses every room, and none uses it.
 package final class ControlService: ShellRoom, ClientService {
     package unowned(unsafe) let supervisor: Supervisor
     private(set) var server: VarlinkServer?
-    /// Calls that wait until apps are where they want them.
+    /// Calls that wait until their apps have reached a state.
     var pendingCalls: [PendingCall] = []
-    /// Reads the configuration again: one reading for all who ask before it begins.
+    /// Reads the configuration again; requests that come before a read begins share it.
     let configurationReads: CoalescingReader<ConfigurationPlace, ConfigurationRead>
-    /// Reads icons for clients, wherever they are.
+    /// Reads icons for clients outside of the loop.
     let iconReads: BackgroundWorker
 
-    /// - Parameter supervisor: outlives it.
+    /// - Parameter supervisor: must outlive this object.
     package init(_ supervisor: Supervisor) {
         self.supervisor = supervisor
         configurationReads = CoalescingReader(
@@ -39,7 +39,7 @@ package final class ControlService: ShellRoom, ClientService {
         iconReads = BackgroundWorker(supervisor.loop, named: "icons", isInOrder: false)
     }
 
-    /// Whoever still waits for it waits in vain.
+    /// Calls that wait for the app fail.
     package func forget(_ app: AppRuntime) {
         endWaiting(for: app)
         for follower in app.outputFollowers { (follower as? LogFollower)?.end() }
@@ -54,13 +54,14 @@ package final class ControlService: ShellRoom, ClientService {
 
     package func close(leavingSocket: Bool) { server?.close(leavingSocket: leavingSocket) }
 
-    /// Clients may connect from now on.
+    /// Accepts clients from now on.
     ///
-    /// - Parameter held: the socket of an earlier torpord. Without its path nobody finds it: then a new one is made.
+    /// - Parameter held: the socket of an earlier torpord. If its path is gone, clients cannot find it: then a new
+    ///   socket is made.
     package func listen(taking held: Descriptor?) throws(VarlinkServerError) {
         let path = supervisor.runtime.socket
         var limits = VarlinkServer.Limits()
-        // Clients do not take what torpord needs to launch.
+        // Clients must not use up the file descriptors that torpord needs to launch apps.
         let files = (try? ThisProcess.limit(NotifySockets.openFiles).soft) ?? 1024
         limits.connections = min(limits.connections, max(64, Int(clamping: files / 4)))
         let server = try VarlinkServer(
@@ -198,12 +199,12 @@ package final class ControlService: ShellRoom, ClientService {
         reply.send(["message": .string("\(names) \(verb) \(Signal.name(signal)) when resumed")])
     }
 
-    /// Whether the app gets it only when it runs again.
+    /// Whether the signal stays pending until the app runs again.
     private func waits(_ signal: Int32, for app: AppRuntime) -> Bool {
         coordinator.machine(app.id).state == .suspended && signal != Signal.kill && signal != Signal.continue
     }
 
-    /// Sends it to one app, once for each token; gives why it could not.
+    /// Sends the signal to one app, once per token; returns why it could not.
     private func send(_ signal: Int32, to app: AppRuntime, _ token: RequestToken?) -> String? {
         switch app.tokens.standing(of: token) {
         case .taken: return nil
@@ -239,7 +240,7 @@ package final class ControlService: ShellRoom, ClientService {
         reply.send(Replies.timers(supervisor.wakes.timers.statuses(of: chosen ?? selection.apps)))
     }
 
-    /// Answers whether the next instance will be started, before this one makes way.
+    /// Replies whether the next instance will be started, before this one exits.
     func upgrade(_ reply: Reply) {
         supervisor.upgrades.begin { sentence in
             reply.send(UpgradeReply(ok: sentence == nil, message: sentence ?? "the next torpord is started").json)
@@ -267,7 +268,7 @@ package final class ControlService: ShellRoom, ClientService {
         return info
     }
 
-    /// Reads memory and processor time of the apps for which that is due.
+    /// Reads memory and processor time of the apps whose values are old.
     private func sampleUsage() {
         let living = apps.filter { $0.run.tree != nil && isUsageOld($0) }
         guard !living.isEmpty else { return }
@@ -278,8 +279,8 @@ package final class ControlService: ShellRoom, ClientService {
         for app in living { supervisor.processControl.checkStillSuspended(app) }
     }
 
-    /// After a second; of one that was new then, in the moment of whose launch there is next to nothing, after as long as
-    /// it had run.
+    /// Values are old after a second; sooner for an app that was just launched, whose values change fast: after as
+    /// long as it had run when they were read.
     private func isUsageOld(_ app: AppRuntime) -> Bool {
         guard app.run.usage.processes > 0, let sampledAt = app.run.sampledAt else { return true }
         let age = app.run.launchedAt.map { sampledAt - $0 } ?? .seconds(1)
@@ -458,7 +459,7 @@ package final class ControlService: ShellRoom, ClientService {
 }
 
 extension ReadySpecification {
-    /// As `status` shows it.
+    /// The text of `status`.
     var text: String {
         switch self {
         case .exec: "exec"
@@ -478,7 +479,7 @@ extension ReadySpecification {
 }
 
 extension AppRuntime {
-    /// Its picture is being read for these.
+    /// Clients that wait for the read of its icon.
     var iconReplies: [Reply]? {
         get { slots[IconRepliesSlot.self] }
         set { slots[IconRepliesSlot.self] = newValue }

@@ -6,9 +6,9 @@ import Lifecycle
 import Supervisor
 import TorporAPI
 
-/// Which apps a stop or a restart takes along, because they require what is stopped.
+/// The apps that a stop or a restart also affects, because they require the stopped app.
 struct DependentStops {
-    /// Each is answered for once, though it may require several of those that are stopped.
+    /// Each app has only one result, though it may require several of the stopped apps.
     private var answeredFor: Set<AppID>
     private let requiredBy: [String: [AppRuntime]]
 
@@ -21,7 +21,7 @@ struct DependentStops {
         self.requiredBy = requiredBy
     }
 
-    /// Those that require an app, directly or through others, and are so.
+    /// The apps that require an app, directly or through others, and match the condition.
     func dependents(of app: AppRuntime, where isSo: (AppRuntime) -> Bool) -> [AppRuntime] {
         var found: [AppRuntime] = []
         var seen: Set = [app.id]
@@ -34,14 +34,14 @@ struct DependentStops {
         return found.sorted { $0.id < $1.id }
     }
 
-    /// Those among them that have no item yet; they have one from now on.
+    /// Those of the apps that have no item yet; they count as having one from now on.
     mutating func newOnes(_ along: [AppRuntime]) -> [AppRuntime] {
         along.filter { answeredFor.insert($0.id).inserted }
     }
 }
 
 extension ControlService {
-    /// Whether a stop or restart of what an app requires is passed on to it.
+    /// Whether a stop or restart of an app is passed on to this app, which requires it.
     func goesAlong(_ app: AppRuntime, with request: VerbRequest) -> Bool {
         let machine = coordinator.machine(app.id)
         switch request.verb {
@@ -53,7 +53,7 @@ extension ControlService {
         }
     }
 
-    /// What to wait for in those that are stopped along with an app. Restarts are answered for what was named alone.
+    /// The items to wait for in apps that are stopped as dependents. A restart only waits for the apps that it names.
     func companions(
         _ along: [AppRuntime],
         of app: AppRuntime,

@@ -11,7 +11,7 @@ import Processes
 import Supervisor
 import TorporAPI
 
-/// Looks at what the machine offers this supervisor, and says what is missing and what that costs.
+/// Checks what the machine offers this supervisor, and says what is missing and what that costs.
 struct Doctor {
     private let supervisor: Supervisor
 
@@ -37,7 +37,7 @@ struct Doctor {
         }
     }
 
-    /// Each policy that does not do its work, or is not kept from doing harm.
+    /// A check for each policy: whether it works, and whether it is confined.
     private var policies: [DoctorCheck] {
         (supervisor.policyManager?.chain.slots ?? []).map { slot in
             var check = DoctorCheck(name: "policy \(slot.settings.name)", ok: true, value: slot.state.name)
@@ -85,7 +85,7 @@ struct Doctor {
         )
     }
 
-    /// Apps stand to the keeper, and so to torpord, as it does: what may not be done to it may not be done to them.
+    /// torpord has the same rights over the keeper as over apps: what the kernel forbids here, it forbids there.
     private var connections: DoctorCheck {
         let obstacle = Pidfd.copyObstacle(ThisProcess.parent)
         return DoctorCheck(
@@ -101,7 +101,7 @@ struct Doctor {
         )
     }
 
-    /// Why the kernel does not let sockets be copied, and what to do about it.
+    /// Why the kernel does not allow copies of sockets, and what to do about it.
     private func whyNotCopied(_ obstacle: Errno) -> String {
         func field(_ name: String) -> String { (try? ProcFS.statusField(ThisProcess.pid, name)).flatMap { $0 } ?? "" }
         let mayTrace = UInt64(field("CapEff"), radix: 16).map { $0 >> 19 & 1 == 1 } ?? false
@@ -147,7 +147,7 @@ struct Doctor {
         )
     }
 
-    /// By VmLck, such as `1234 kB`, CAP_IPC_LOCK and RLIMIT_MEMLOCK.
+    /// From VmLck (such as `1234 kB`), CAP_IPC_LOCK and RLIMIT_MEMLOCK.
     private var ownMemory: DoctorCheck {
         func field(_ name: String) -> String { (try? ProcFS.statusField(ThisProcess.pid, name)).flatMap { $0 } ?? "" }
         let kilobytes = field("VmLck").split(separator: " ").first.flatMap { UInt64($0) } ?? 0

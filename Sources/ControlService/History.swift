@@ -8,31 +8,31 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// Answers one client that asks for events: those of the past from the store, a page at a time, the newest from the
-/// log in memory, and where it follows those to come. None is left out or sent twice: each page goes on behind the
-/// last event sent.
+/// Answers one client that asks for events: old events from the store, a page at a time, the newest from the log in
+/// memory, and with `follow` later ones. No event is left out or sent twice: each page begins after the last event
+/// sent.
 final class History {
     private unowned(unsafe) let supervisor: Supervisor
     private let request: EventsRequest
     private let reply: Reply
     /// The sequence of the last event sent.
     private var position: Int64
-    /// The names of the apps that it is about; nil for everything.
+    /// The names of the apps whose events are sent; nil for all events.
     private let apps: [String]?
-    /// The configuration does not name the app (any more): then there has to be something of it.
+    /// The configuration does not have the app (any more): an error, unless there are events about it.
     private var unknown: Selection.Unknown?
-    /// What could not be had, in a sentence.
+    /// What is missing from the answer, in a sentence.
     private var incomplete: String?
 
-    /// How many events a reply holds.
+    /// The most events in a reply.
     private static let page = 500
-    /// How many an answer has where the request does not say.
+    /// The default limit of an answer.
     private static let most = 10_000
 
     init(_ supervisor: Supervisor, _ request: EventsRequest, _ reply: Reply) {
         self.supervisor = supervisor
         var request = request
-        // A number that is later than all others is of a log that the clock has left behind.
+        // A number beyond the log's belongs to a log that was lost: ignore it.
         if let after = request.after, after > supervisor.events.sequence { request.after = nil }
         self.request = request
         self.reply = reply
@@ -44,7 +44,7 @@ final class History {
         do throws(Selection.Unknown) {
             apps = try supervisor.selection.resolve([app]).map(\.name)
         } catch {
-            // Of a scene inside an app the app's events tell.
+            // The events of an app include those of the scenes inside it.
             if let (owner, _) = supervisor.innerScenes.scene(named: app) {
                 apps = [owner.name]
                 return
@@ -54,7 +54,7 @@ final class History {
         }
     }
 
-    /// Sends what there is, and goes on as the request says.
+    /// Sends the existing events, and then follows if requested.
     func begin() {
         let reachesBack = supervisor.events.reachesBack(since: request.since, after: request.after)
         if let limit {
@@ -70,7 +70,7 @@ final class History {
         }
     }
 
-    /// The newest of how many are wanted; nil for all.
+    /// The limit of the request; nil for all.
     private var limit: Int? {
         if let limit = request.limit { return Int(clamping: min(limit, Int64(Self.most))) }
         if request.since != nil || request.after != nil { return reply.more ? nil : Self.most }
@@ -103,7 +103,7 @@ final class History {
         query.limit = Self.page
         ask(query) { history, events in
             history.position = events.last?.sequence ?? history.position
-            // What the store did not have yet when it was asked is in the log.
+            // Events that the store did not have yet when it was asked are in the log.
             guard events.count == Self.page else { return history.send(newest: nil, of: events) }
             history.reply.send(Replies.events(events, sequence: history.position), continues: true)
             guard history.reply.isUnread else { return history.nextPage() }
@@ -114,7 +114,7 @@ final class History {
         }
     }
 
-    /// Sends the last of what there is: these, and those that only the log has.
+    /// Sends the newest events: these, and those that only the log has.
     private func send(newest limit: Int?, of stored: [EventRecord]) {
         position = stored.last?.sequence ?? position
         let log = supervisor.events

@@ -8,15 +8,15 @@ import Supervisor
 import TorporAPI
 import VarlinkServer
 
-/// One client that reads an app's log, and follows it if it wants to: what there was at its call comes a page at a time,
-/// however much that is. It reads the file, not the output: so it can lag behind, and go on where another instance's
-/// follower was.
+/// Sends an app's log to one client, and follows it on request: what existed at the call is sent a page at a time,
+/// whatever its size. It reads the file rather than the app's output, so it can fall behind, and continue where the
+/// follower of another instance was.
 final class LogFollower: OutputFollower {
-    /// What it does.
+    /// The current step.
     private enum Phase {
-        /// Looks for where what there was begins.
+        /// Searches for the start of the existing lines to send.
         case searching(LogSearch)
-        /// Sends what there was.
+        /// Sends existing lines.
         case past(LogSearch)
         case following
     }
@@ -29,28 +29,28 @@ final class LogFollower: OutputFollower {
     private var phase: Phase
     private var position: LogPosition
     private var isAgain = false
-    /// The client takes one reply, and all that there was goes into it.
+    /// The client takes a single reply with all existing lines.
     private let isGathered: Bool
     private var gathered: [LogLine] = []
-    /// So much is looked through yet for a client that takes one reply.
+    /// How many more bytes are searched for a client that takes a single reply.
     private var searchLeft = LogReader.mostBytes
-    /// When a client that waits for the first line is told that it is looked for.
+    /// When a client that waits for the first line is told that the search continues.
     private var signAt = Clock.monotonic() + signInterval
 
     /// Called when the last reply was sent.
     var onDone: (() -> Void)?
 
-    /// So much is sent before everything else has its turn.
+    /// How many bytes are sent before other work of the loop.
     private static let pageBytes = 256 << 10
-    /// So much goes into the one reply of a client that comes back with a cursor.
+    /// How many bytes go into the single reply of a client that returns with a cursor.
     private static let onePageBytes = 1 << 20
-    /// So much is looked through before everything else has its turn.
+    /// How many bytes are searched before other work of the loop.
     private static let searchBytes = 1 << 20
     private static let signInterval = Duration.seconds(5)
 
     /// - Parameters:
-    ///   - position: where to begin; nil to begin with what the query asks for.
-    ///   - follows: goes on with what comes later.
+    ///   - position: where to begin; nil to search for what the query asks for.
+    ///   - follows: whether later lines are sent too.
     init(
         _ reader: LogReader,
         _ query: LogQuery,
@@ -73,16 +73,16 @@ final class LogFollower: OutputFollower {
         reply.onRead = { [weak self] in self?.step() }
     }
 
-    /// The app is no more: what is left is sent, and nothing after it.
+    /// The app was removed: sends the rest and then ends.
     func end() {
         guard !reply.isClosed else { return }
         follows = false
-        // Nobody else keeps it now.
+        // Keeps this object alive until the end: the app no longer does.
         reply.onRead = { self.step() }
         step()
     }
 
-    /// Sends the next lines, if there are any and the client has read those before.
+    /// Sends the next lines if there are any and the client has read the previous ones.
     func step() {
         guard !reply.isClosed, !reply.isUnread, !isAgain else { return }
         guard advance(), !reply.isClosed, !reply.isUnread else { return }
@@ -111,7 +111,7 @@ final class LogFollower: OutputFollower {
             let page = next(to: search)
             if !page.more { phase = .following }
             if reply.more {
-                // Also when there was nothing: it is followed from now on.
+                // Also without lines, to tell the client that following begins.
                 send(page.lines.map(\.forClients), more: page.more, continues: page.more || follows)
             } else {
                 gathered += page.lines.map(\.forClients)
@@ -119,7 +119,7 @@ final class LogFollower: OutputFollower {
             }
         case .following:
             let page = next()
-            // Lines that the query leaves out move the cursor too.
+            // Lines that do not match the query move the cursor too.
             let isNews = !page.lines.isEmpty || page.more
             if isNews || !follows { send(page.lines.map(\.forClients), continues: page.more || follows) }
             return page.more
@@ -141,6 +141,6 @@ final class LogFollower: OutputFollower {
 }
 
 extension StampedLine {
-    /// As clients get it.
+    /// The form for clients.
     var forClients: LogLine { LogLine(at: time, text: text) }
 }

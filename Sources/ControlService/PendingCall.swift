@@ -6,21 +6,21 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// A call that waits until its apps are where it wants them.
+/// A call that waits until its apps have reached a state.
 final class PendingCall {
     struct Item {
         var app: AppID
         let target: Target
-        /// Endings up to this incarnation do not concern the call, unless it is to end that one.
+        /// Exits up to this incarnation do not concern the call, unless the call is to end that one.
         var incarnation: UInt32
         var generation: Int
-        /// The URL that it is to open, by its number.
+        /// The number of the URL that it should open.
         var url: Int64?
-        /// The app that had the URL before this one, and did not handle it.
+        /// The app that had the URL before this one and did not handle it.
         var passedOnBy: String?
-        /// It was carried out before, for the client that now asks again: what happened since has not been seen here.
+        /// A client repeats a request that was carried out before: what happened in between was not observed here.
         var isRepeated = false
-        /// The app that was asked for, when this one is stopped because it requires it.
+        /// The app that the request named, if this app is stopped because it requires that one.
         var cause: String?
         var last: (AppState, Transition?, String?)?
         var result: VerbResult?
@@ -28,19 +28,19 @@ final class PendingCall {
 
     /// What the call waits for.
     enum Target: Hashable {
-        /// Launched and in that goal's state.
+        /// Launched, and in the state of the goal.
         case goal(Goal)
-        /// As `goal`, where an interruption began or ended: inactive is as good as active.
+        /// Like `goal`, for the begin or end of an interruption: inactive counts as active.
         case interruption(of: Goal)
         /// No process is left.
         case gone
-        /// A later incarnation than this is where the goal is.
+        /// An incarnation later than this has reached its goal.
         case newIncarnation(after: UInt32)
-        /// In that state, however it came there.
+        /// In that state, for whatever reason.
         case state(AppState)
-        /// A scene inside the app is where it was wanted.
+        /// A scene inside the app has reached its goal.
         case scene(SceneID, SceneGoal, name: String)
-        /// Nothing: the answer is ready.
+        /// Nothing: the result is known.
         case done
     }
 
@@ -48,12 +48,12 @@ final class PendingCall {
     private(set) var items: [Item]
     /// How many items have no result yet.
     private var unanswered: Int
-    /// The places of each app among the items: an app is looked at whenever it is touched, in a call for a thousand apps too.
+    /// The indices of each app's items: an app is checked whenever it is touched, also in a call for a thousand apps.
     private var places: [AppID: [Int]] = [:]
     var timer: TimerSource?
-    /// Makes the last reply of the results.
+    /// Builds the last reply from the results.
     var render: ([VerbResult]) -> JSON = Replies.results
-    /// What is waited for when all items have their results, before the last reply.
+    /// Work between the last result and the last reply.
     var beforeReply: ((_ then: @escaping () -> Void) -> Void)?
 
     init(reply: Reply, items: [Item]) {
@@ -65,12 +65,12 @@ final class PendingCall {
 
     var isDone: Bool { unanswered == 0 }
 
-    /// The items that have no result yet: of one app, or all.
+    /// The indices of items without a result: of one app, or all.
     func waiting(for app: AppID? = nil) -> [Int] {
         (app.map { places[$0] ?? [] } ?? Array(items.indices)).filter { items[$0].result == nil }
     }
 
-    /// The URL of an item is another app's now.
+    /// The URL of an item has been passed on to another app.
     func follow(_ index: Int, to app: AppID, url: Int64, incarnation: UInt32, generation: Int, from name: String) {
         places[items[index].app]?.removeAll { $0 == index }
         places[app, default: []].append(index)
@@ -82,14 +82,14 @@ final class PendingCall {
         items[index].last = nil
     }
 
-    /// Gives an item its result, if it has none.
+    /// Sets the result of an item, unless it has one.
     func answer(_ index: Int, _ result: VerbResult) {
         guard items[index].result == nil else { return }
         items[index].result = result
         unanswered -= 1
     }
 
-    /// Where the app of an item is now; false when that is known already.
+    /// Records the current state of an item's app; false if it has not changed.
     func isNews(_ index: Int, _ now: (AppState, Transition?, String?)) -> Bool {
         if let last = items[index].last, last == now { return false }
         items[index].last = now

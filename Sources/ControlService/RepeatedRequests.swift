@@ -5,17 +5,17 @@ import Lifecycle
 import Supervisor
 import TorporAPI
 
-/// Requests that are asked again by a client that lost the connection: what they asked for was carried out, maybe by an
-/// earlier torpord, and is only waited for.
+/// Requests that a client repeats after a lost connection: they were carried out before, perhaps by an earlier
+/// torpord, and now only wait.
 extension ControlService {
-    /// What to wait for, as the app is now.
+    /// What to wait for, given the app's current state.
     func repeated(_ request: VerbRequest, _ app: AppRuntime) -> PendingCall.Item {
         let machine = coordinator.machine(app.id)
         var item = PendingCall.Item(
             app: app.id,
             target: targetAgain(request, app, machine),
             incarnation: machine.incarnation,
-            // A stop was the newest request when it was taken: any other goal now is a newer one.
+            // A stop was the newest request when it was accepted: any other goal now is a newer one.
             generation: [.stop, .kill, .disconnect, .discard].contains(request.verb) ? -1 : machine.goalGeneration
         )
         item.isRepeated = true
@@ -33,7 +33,7 @@ extension ControlService {
         case .foreground: return .goal(.active)
         case .stop, .kill, .disconnect, .discard: return .gone
         case .restart:
-            // Until the old incarnation is gone it is the newest.
+            // The old incarnation is the newest until it is gone.
             let isOld =
                 coordinator.isHeld(app.id) || machine.isWaitingForPermission || machine.transition == .terminating
             return .newIncarnation(
@@ -46,7 +46,7 @@ extension ControlService {
         }
     }
 
-    /// An incarnation that came and went while nobody looked on behalf of the call.
+    /// The result for an incarnation that started and ended while no torpord observed it for the call.
     func endedUnseen(_ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> VerbResult? {
         guard item.isRepeated, !machine.isAlive, !machine.isWaitingForPermission, let reason = machine.lastEnding,
             !reason.wasAskedFor

@@ -9,10 +9,10 @@ import Supervisor
 import TorporAPI
 import VarlinkServer
 
-/// What persons ask of apps, as it outlives a start and as history tells of it.
+/// Users' requests to apps: they persist across a start, and the history records them.
 extension ControlService {
-    /// A person asks for something; `goal` is that before. To be called before it is carried out: what comes of it at
-    /// once counts later.
+    /// Records a user's request; `goal` is the goal before it. Call it before the request is carried out, since
+    /// immediate results come later.
     func personAsks(_ request: VerbRequest, of app: AppRuntime, goal: Goal) {
         switch request.verb {
         case .start, .foreground, .background, .resume, .restart, .reset: supervisor.wakes.startedByPerson(app)
@@ -30,13 +30,13 @@ extension ControlService {
         case .restart: if app.kept.goalOfPerson == .notRunning { app.kept.goalOfPerson = .active }
         case .interrupt, .reset, .hold, .wait: return
         }
-        // Sent away, such an app ends: what it is at the next start is the configuration's to say.
+        // Such an app exits when it is sent to the background: the configuration decides about its next start.
         if app.specification.rules.exitsOnSuspend, [.background, .suspended].contains(app.kept.goalOfPerson) {
             app.kept.goalOfPerson = nil
         }
     }
 
-    /// History tells who wanted what, before it tells what came of it.
+    /// Records the requester in the history, before the results of the request.
     func noteAsked(_ request: VerbRequest, of app: AppRuntime, by peer: Peer) {
         let what: String
         switch request.verb {
@@ -57,6 +57,6 @@ extension ControlService {
         note(app, .asked, text: "is asked to \(what)", reason: Self.name(of: peer))
     }
 
-    /// Who asks, as history has it.
+    /// The requester in the history.
     static func name(of peer: Peer) -> String { peer.uid == 0 ? "root" : "uid \(peer.uid)" }
 }

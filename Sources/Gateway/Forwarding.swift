@@ -5,12 +5,12 @@ public import GatewayConfiguration
 import Varlink
 
 extension GatewaySubscription {
-    /// The message that something is which came to this subscription; nil when its subject is none of it.
+    /// Converts a received message into a push; nil if the subscription's pattern does not match its subject.
     ///
     /// - Parameters:
-    ///   - header: a header of the message by its name, where the protocol has them.
-    ///   - sender: what the app is told that it comes from.
-    /// - Throws: ``NoMessage``, whose sentence says why it cannot be one.
+    ///   - header: returns a header of the message by its name, if the protocol has headers.
+    ///   - sender: the sender that the app is told.
+    /// - Throws: ``NoMessage`` with a sentence that says why it is not valid.
     public func push(
         subject: String,
         bytes: [UInt8],
@@ -49,7 +49,7 @@ extension GatewaySubscription {
     }
 }
 
-/// Why something that came is no message for an app.
+/// Why a received message cannot be passed to an app.
 public struct NoMessage: Error, Sendable, CustomStringConvertible {
     /// The sentence.
     public let description: String

@@ -3,7 +3,7 @@
 public import Configuration
 import Linux
 
-/// What the gateway has to say, from any thread: a line on standard error each, with the prefix of sd-daemon(3) where a
+/// The gateway's log, for any thread: a line on standard error per message, with the prefix of sd-daemon(3) if a
 /// journal reads it.
 public final class GatewayLog: Sendable {
     private struct Repeated {
@@ -14,16 +14,16 @@ public final class GatewayLog: Sendable {
     private let level: LogLevel
     private let isJournal: Bool
     private let repeated = Monitor([String: Repeated]())
-    /// The same is said no more often than that.
+    /// The least interval of equal messages.
     private static let interval = Duration.seconds(30)
 
-    /// One for what is at least that severe.
+    /// Logs messages of at least this severity.
     public init(level: LogLevel) {
         self.level = level
         isJournal = JournalSocket.isStream(2, named: ThisProcess.environment("JOURNAL_STREAM"))
     }
 
-    /// Says it, with the control characters of whatever came from outside taken out.
+    /// Logs a sentence, without control characters that may come from outside.
     public func say(_ level: LogLevel, _ sentence: String) {
         guard level >= self.level else { return }
         let scalars = sentence.unicodeScalars.map { $0.value < 32 || $0.value == 127 ? "?" : $0 }
@@ -31,12 +31,13 @@ public final class GatewayLog: Sendable {
         ThisProcess.complain((isJournal ? "<\(Self.priority(level))>" : "torpor-gateway: ") + plain)
     }
 
-    /// Says what may happen with every message: each `what` at most every 30 s, and then how often it was.
+    /// For events that may come with every message: logs each `what` at most every 30 s, then with the number of
+    /// occurrences.
     public func sayOften(_ level: LogLevel, _ what: String, _ sentence: String) {
         guard level >= self.level else { return }
         let now = Clock.monotonic()
         let left: Int? = repeated.withLock { repeated in
-            // What outsiders name is not remembered without end.
+            // Names from outside must not fill the memory.
             if repeated.count > 1000 { repeated = [:] }
             if let before = repeated[what], now - before.saidAt < Self.interval {
                 repeated[what]?.left += 1

@@ -4,7 +4,7 @@ import Configuration
 public import GatewayConfiguration
 public import Varlink
 
-/// What the endpoint answers.
+/// An answer of the HTTP endpoint.
 public struct HTTPAnswer: Sendable, Hashable {
     /// The status code.
     public var status: UInt32
@@ -13,7 +13,7 @@ public struct HTTPAnswer: Sendable, Hashable {
     /// Further headers.
     public var headers: [String: String]
 
-    /// An answer that says what is wrong.
+    /// An error with a sentence.
     public init(_ status: UInt32, _ sentence: String, headers: [String: String] = [:]) {
         self.init(status: status, body: ["error": .string(sentence)], headers: headers)
     }
@@ -24,10 +24,10 @@ public struct HTTPAnswer: Sendable, Hashable {
         self.headers = headers
     }
 
-    /// The answer to whoever asks whether anybody is there.
+    /// The answer to a health check.
     public static var healthy: HTTPAnswer { HTTPAnswer(status: 200, body: ["status": "ok"]) }
 
-    /// The answer for what became of a message, or of a scene that was to be opened.
+    /// The answer for the outcome of a message, or of the opening of a scene.
     public init(_ outcome: PostOutcome, isScene: Bool = false) {
         switch outcome {
         case .taken(let reply): self.init(status: isScene ? 200 : 202, body: reply)
@@ -38,7 +38,7 @@ public struct HTTPAnswer: Sendable, Hashable {
         }
     }
 
-    /// The answer where too many messages wait for the supervisor.
+    /// The answer if too many messages wait for the supervisor.
     public static var busy: HTTPAnswer {
         HTTPAnswer(503, "too many messages are waiting for the supervisor: try again", headers: ["Retry-After": "1"])
     }
@@ -48,7 +48,7 @@ public struct HTTPAnswer: Sendable, Hashable {
         HTTPAnswer(413, "a message has at most \(limit) bytes: send a reference, and have the app fetch it")
     }
 
-    /// The answer for nobody that is known.
+    /// The answer to a request without a valid token.
     public static var unauthorized: HTTPAnswer {
         HTTPAnswer(
             401,
@@ -65,7 +65,7 @@ public struct HTTPTarget: Sendable, Hashable {
     /// The topic; it may contain slashes.
     public let topic: String
 
-    /// Reads a path, percent signs resolved; nil when it is no app's.
+    /// Parses a path without percent-encoding; nil if it is not the path of an app.
     public init?(path: String) {
         let parts = path.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: true)
         guard parts.count == 3, parts[0] == "apps" else { return nil }
@@ -74,7 +74,7 @@ public struct HTTPTarget: Sendable, Hashable {
     }
 }
 
-/// Who may do what at the endpoint.
+/// Decides which requests the endpoint allows.
 public struct HTTPRules: Sendable {
     private let tokens: TokenTable
     private let maxPayload: Int
@@ -85,17 +85,17 @@ public struct HTTPRules: Sendable {
         self.maxPayload = maxPayload
     }
 
-    /// What a request is before its body has come.
+    /// What a request is, before its body is read.
     public enum Verdict: Sendable {
         /// It is answered at once.
         case answer(HTTPAnswer)
-        /// A scene is to be opened.
+        /// It opens a scene.
         case open(SceneOpening)
-        /// Its body is a message for that app, by the holder of that token.
+        /// Its body is a message for the target, with this token.
         case post(HTTPTarget, GatewayToken)
     }
 
-    /// Looks at method, path and headers.
+    /// Judges method, path and headers.
     public func judge(
         method: String,
         path: String,
@@ -106,7 +106,7 @@ public struct HTTPRules: Sendable {
             guard method == "GET" || method == "HEAD" else { return .answer(Self.wrongMethod("GET, HEAD")) }
             return .answer(.healthy)
         }
-        // Before anything that tells what there is.
+        // Checked before any answer that reveals what exists.
         guard let token = tokens.find(authorization: authorization) else { return .answer(.unauthorized) }
         if path.hasPrefix("/scenes/") { return scene(method, path, token) }
         guard let target = HTTPTarget(path: path) else {
@@ -127,7 +127,7 @@ public struct HTTPRules: Sendable {
         return .post(target, token)
     }
 
-    /// `GET /scenes/TEMPLATE/NAME`: what proxies ask before they pass a request on.
+    /// `GET /scenes/TEMPLATE/NAME`: a proxy's query before it passes a request on.
     private func scene(_ method: String, _ path: String, _ token: GatewayToken) -> Verdict {
         let parts = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 3 else {
@@ -148,9 +148,9 @@ public struct HTTPRules: Sendable {
         HTTPAnswer(405, "the method must be \(allowed) here", headers: ["Allow": allowed])
     }
 
-    /// The message that a request is, once its body is there.
+    /// The message of a request, once its body is complete.
     ///
-    /// - Throws: the answer, where it is none.
+    /// - Throws: ``HTTPRefusal`` if it is not a valid message.
     public func push(
         _ target: HTTPTarget,
         _ token: GatewayToken,
@@ -181,7 +181,7 @@ public struct HTTPRules: Sendable {
     }
 }
 
-/// Why a request is no message.
+/// Why a request is not a valid message.
 public struct HTTPRefusal: Error {
     /// What is answered.
     public let answer: HTTPAnswer

@@ -3,27 +3,27 @@
 public import Varlink
 import WireText
 
-/// What the bytes of a message say.
+/// Converts the bytes of a message to JSON.
 public enum Payload {
-    /// What is known of the bytes.
+    /// What the sender says about the bytes.
     public enum Kind: Sendable, Hashable {
-        /// They are JSON, or not taken.
+        /// They are JSON; anything else is an error.
         case json
         /// They are text.
         case text
-        /// They are neither.
+        /// They are binary.
         case binary
-        /// Nothing is: JSON where they are that, else text where they are that.
+        /// Nothing: they may be JSON, text or binary.
         case unknown
 
-        /// That of the header `Content-Type`.
+        /// From the header `Content-Type`.
         public init(contentType: String?) {
             let kind = (contentType ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " }
             switch kind {
             case "application/json": self = .json
             case _ where kind.hasSuffix("+json"): self = .json
             case "application/octet-stream": self = .binary
-            // What curl --data says of anything.
+            // curl --data sends this for any data.
             case "", "application/x-www-form-urlencoded": self = .unknown
             case _ where kind.hasPrefix("text/"): self = .text
             default: self = .binary
@@ -31,9 +31,9 @@ public enum Payload {
         }
     }
 
-    /// Bytes as JSON: themselves, a string, or `{"base64": "…"}`. No bytes are `null`.
+    /// The bytes as JSON: parsed, as a string, or as `{"base64": "…"}`. No bytes are `null`.
     ///
-    /// - Throws: ``JSONError`` for what must be JSON and is not.
+    /// - Throws: ``JSONError`` if the kind is `json` and the bytes are not JSON.
     public static func read(_ bytes: [UInt8], as kind: Kind) throws(JSONError) -> JSON {
         guard !bytes.isEmpty else { return .null }
         switch kind {
@@ -48,13 +48,13 @@ public enum Payload {
 
     private static func binary(_ bytes: [UInt8]) -> JSON { ["base64": .string(Base64.encode(bytes))] }
 
-    /// Whether a payload says that there is something to fetch: `{"aps": {"content-available": 1}}`.
+    /// Whether a payload has `{"aps": {"content-available": 1}}`: there is content to fetch.
     public static func saysContentAvailable(_ payload: JSON) -> Bool {
         guard let value = payload["aps"]?["content-available"] else { return false }
         return value.boolValue ?? (value.intValue == 1)
     }
 
-    /// Whether the header `Content-Available` says so; nil where it says nothing.
+    /// The value of the header `Content-Available`; nil without one.
     public static func saysContentAvailable(header: String?) -> Bool? {
         switch header?.lowercased().filter({ $0 != " " }) {
         case "1", "true": true

@@ -7,22 +7,22 @@ public import Varlink
 public struct Push: Sendable, Hashable {
     /// The app's name.
     public var app: String
-    /// What it is about.
+    /// The topic.
     public var topic: String
-    /// What it says.
+    /// The content.
     public var payload: JSON
-    /// How it becomes one with what waits already: `latest`, `count`, `merge` or `all`; nil as the app says.
+    /// How to coalesce it with queued messages: `latest`, `count`, `merge` or `all`; nil for the app's setting.
     public var coalesce: String?
-    /// Only what has the same key coalesces.
+    /// Only messages with the same key are coalesced.
     public var key: String?
-    /// Whether it wakes the app: there is something to fetch.
+    /// Whether it wakes the app: there is content to fetch.
     public var wakes: Bool
-    /// Where it comes from: `http:ci`, `nats:main`.
+    /// The sender: `http:ci`, `nats:main`.
     public var sender: String
-    /// By which the supervisor knows it again, should it be posted twice because the first reply was lost.
+    /// Makes the post idempotent, in case it is repeated because the first reply was lost.
     public var token = RequestToken.random()
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(
         app: String,
         topic: String,
@@ -41,7 +41,7 @@ public struct Push: Sendable, Hashable {
         self.sender = sender
     }
 
-    /// The call of the supervisor that takes it.
+    /// The call to the supervisor.
     public var call: VarlinkCall {
         var parameters: JSONObject = [
             "app": .string(app), "topic": .string(topic), "urgent": .bool(wakes), "sender": .string(sender),
@@ -54,21 +54,21 @@ public struct Push: Sendable, Hashable {
     }
 }
 
-/// A scene that is to be there for whoever comes to its socket.
+/// A scene to be made for a client that is about to connect to its socket.
 public struct SceneOpening: Sendable, Hashable {
     /// The template's name.
     public var template: String
-    /// The scene's own.
+    /// The scene's own name.
     public var name: String
-    /// Whose token it was: `http:proxy`.
+    /// The name of the token: `http:proxy`.
     public var sender: String
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(template: String, name: String, sender: String) {
         (self.template, self.name, self.sender) = (template, name, sender)
     }
 
-    /// The call of the supervisor that opens it. It launches nothing: whoever connects to its socket does.
+    /// The call to the supervisor. It does not launch the scene: the connection to its socket does.
     public var call: VarlinkCall {
         VarlinkCall(
             method: "io.torpor.Manager.OpenScene",
@@ -77,27 +77,27 @@ public struct SceneOpening: Sendable, Hashable {
     }
 }
 
-/// What is asked of the supervisor for somebody outside.
+/// A request to the supervisor for a client outside.
 public enum OutsideRequest: Sendable, Hashable {
     case post(Push)
     case open(SceneOpening)
 }
 
-/// What became of a message.
+/// The outcome of a message.
 public enum PostOutcome: Sendable, Hashable {
-    /// It is in the app's mailbox, on disk; with the supervisor's reply: `id`, `change`, `outcome`, `message`. Or the scene is
-    /// there, with what it did.
+    /// It is in the app's mailbox, on disk; with `id`, `change`, `outcome` and `message` of the supervisor's reply.
+    /// Or the scene exists, with the supervisor's reply.
     case taken(JSON)
     /// There is no such app.
     case unknownApp(String)
-    /// It is not taken, now or later.
+    /// It was refused, and a retry would be too.
     case refused(String)
     /// The app's mailbox is full.
     case full(String)
-    /// The supervisor does not answer, or too much waits for it already.
+    /// The supervisor does not answer, or its queue is full.
     case unavailable(String)
 
-    /// Whether it may be another one later.
+    /// Whether a retry may succeed.
     public var isTemporary: Bool {
         switch self {
         case .full, .unavailable: true
@@ -113,7 +113,7 @@ public enum PostOutcome: Sendable, Hashable {
         }
     }
 
-    /// Reads why it came to nothing.
+    /// The outcome of a failed call.
     init(_ error: VarlinkClientError) {
         guard case .service(let name, let parameters) = error else {
             self = .unavailable("the call to the supervisor failed: \(error)")
@@ -125,7 +125,7 @@ public enum PostOutcome: Sendable, Hashable {
             let nearest = parameters["nearest"]?.stringValue.map { ": did you mean \($0)?" } ?? ""
             self = .unknownApp("there is no app \(parameters["name"]?.stringValue ?? "of that name")\(nearest)")
         case "io.torpor.Manager.MailboxFull": self = .full(text)
-        // Its disk is full, or its configuration does not know the gateway: that can be mended.
+        // Its disk is full, or its configuration does not allow the gateway: an administrator can fix that.
         case ManagerInterface.ErrorName.failed, ManagerInterface.ErrorName.notPermitted: self = .unavailable(text)
         case VarlinkErrorName.methodNotFound, VarlinkErrorName.methodNotImplemented:
             self = .unavailable("the supervisor is too old to accept messages: upgrade it")

@@ -3,9 +3,9 @@
 import Linux
 import WireText
 
-/// Passwords and tokens, each in a file of its own, so that the configuration can be read by everybody.
+/// Passwords and tokens, each in its own file, so that the configuration can be readable by all users.
 public struct Secrets: Sendable {
-    /// Why a secret cannot be had.
+    /// Why a secret cannot be read.
     public struct Problem: Error, Sendable, CustomStringConvertible {
         /// A sentence that says what to do.
         public let description: String
@@ -25,7 +25,7 @@ public struct Secrets: Sendable {
         self.credentials = credentials
     }
 
-    /// Where one is.
+    /// The path of a secret.
     public func path(_ name: String) -> String {
         if name.hasPrefix("/") { return name }
         if let credentials {
@@ -35,7 +35,7 @@ public struct Secrets: Sendable {
         return folder + "/" + name
     }
 
-    /// Reads one: the file's first line.
+    /// The secret: the file's first line.
     public func read(_ name: String) throws(Problem) -> [UInt8] {
         let path = path(name)
         let bytes: [UInt8]
@@ -50,6 +50,6 @@ public struct Secrets: Sendable {
         return Array(line)
     }
 
-    /// The same as text.
+    /// The secret as text.
     public func text(_ name: String) throws(Problem) -> String { String(wire: try read(name)) }
 }

@@ -3,7 +3,7 @@
 public import Linux
 import Varlink
 
-/// One connection to the supervisor, made when it is needed first; a supervisor that is replaced is waited for.
+/// A connection to the supervisor, opened when first needed. It waits for a supervisor that is being replaced.
 final class SupervisorLink {
     private let socket: String
     private let patience: Duration
@@ -14,7 +14,7 @@ final class SupervisorLink {
         self.patience = patience
     }
 
-    /// Has it done, and waits until it is known what became of it.
+    /// Carries out the request and waits for the outcome.
     func carryOut(_ request: OutsideRequest) -> PostOutcome {
         switch request {
         case .post(let push): post(push)
@@ -38,10 +38,10 @@ final class SupervisorLink {
         }
     }
 
-    /// Posts, and waits until it is known what became of it. A message whose reply was lost with the connection is
-    /// posted again, with the token by which the supervisor knows it.
+    /// Posts a message and waits for the outcome. If the connection is lost before the reply, it posts again with the
+    /// same token, by which the supervisor recognizes it.
     private func post(_ push: Push) -> PostOutcome {
-        // Asked again and again it would not be taken either.
+        // A retry would fail too.
         guard push.payload.isNested(atMost: JSON.payloadDepthLimit) else {
             return .refused("the payload is nested more than \(JSON.payloadDepthLimit) deep")
         }
@@ -65,7 +65,7 @@ final class SupervisorLink {
     }
 }
 
-/// Messages on their way to the supervisor: few at a time, and no more than a bound waiting.
+/// The queue of messages for the supervisor: a few are sent at a time, and the queue has a limit.
 public final class PostQueue: Sendable {
     private struct Job: Sendable {
         let request: OutsideRequest
@@ -74,7 +74,7 @@ public final class PostQueue: Sendable {
 
     private struct State: Sendable {
         var jobs: [Job] = []
-        /// Where the first job is; what is before it was taken.
+        /// The index of the first job; earlier ones are done.
         var first = 0
         var underWay = 0
 
@@ -93,13 +93,13 @@ public final class PostQueue: Sendable {
         }
     }
 
-    /// How long the supervisor may take for one message: it waits for its disk, or is replaced by another meanwhile.
+    /// How long the supervisor may take for one message: it may wait for its disk, or be replaced.
     public static let patience = Duration.seconds(10)
 
     private let state = Monitor(State())
     private let limit: Int
 
-    /// Begins with so many threads, each with a connection of its own. Errors: out of threads.
+    /// Starts the threads, each with its own connection. Throws if no thread can be created.
     public init(
         socket: String,
         limit: Int,
@@ -121,7 +121,8 @@ public final class PostQueue: Sendable {
         }
     }
 
-    /// Has it done, and calls `done` on a thread of its own; false, and nothing is done, when too many wait already.
+    /// Queues the request and calls `done` on a thread of the queue; returns false, and does nothing, if the queue is
+    /// full.
     public func submit(_ request: OutsideRequest, _ done: @escaping @Sendable (PostOutcome) -> Void) -> Bool {
         let isTaken = state.withLock { state in
             guard state.count < limit else { return false }
@@ -132,7 +133,7 @@ public final class PostQueue: Sendable {
         return isTaken
     }
 
-    /// Posts, and waits for what becomes of it; where too many wait, for its place first.
+    /// Posts a message and waits for the outcome; if the queue is full, waits for a place first.
     public func post(_ push: Push) -> PostOutcome {
         let outcome = Monitor<PostOutcome?>(nil)
         let job = Job(request: .post(push)) { result in
@@ -150,7 +151,7 @@ public final class PostQueue: Sendable {
         return result!
     }
 
-    /// Waits until nothing waits and nothing is under way; false at the deadline of CLOCK_MONOTONIC.
+    /// Waits until all messages are handled; false at the deadline (CLOCK_MONOTONIC).
     public func waitUntilEmpty(until deadline: Duration) -> Bool {
         let isEmpty: Bool? = state.wait(until: deadline) { state, _ in
             state.count == 0 && state.underWay == 0 ? true : nil

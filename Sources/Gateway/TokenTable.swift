@@ -4,16 +4,16 @@ import Bearer
 import Configuration
 public import GatewayConfiguration
 
-/// The tokens by which clients of the HTTP endpoint are known.
+/// The tokens that clients of the HTTP endpoint use.
 public struct TokenTable: Sendable {
-    /// The shortest token in bytes: what is shorter can be guessed.
+    /// The shortest allowed token in bytes: shorter ones can be guessed.
     public static let shortest = Bearer.shortest
 
     private let entries: [(token: GatewayToken, secret: [UInt8])]
 
     /// Reads the secrets of tokens.
     ///
-    /// - Throws: ``Secrets/Problem`` for one that cannot be read, is too short, or is another one's too.
+    /// - Throws: ``Secrets/Problem`` if a secret cannot be read, is too short, or belongs to two tokens.
     public init(_ tokens: [GatewayToken], _ secrets: Secrets) throws(Secrets.Problem) {
         var entries: [(token: GatewayToken, secret: [UInt8])] = []
         for token in tokens {
@@ -35,12 +35,12 @@ public struct TokenTable: Sendable {
         self.entries = entries
     }
 
-    /// Tokens whose secrets are at hand.
+    /// For secrets that were read already.
     package init(_ entries: [(token: GatewayToken, secret: [UInt8])]) { self.entries = entries }
 
-    /// Whose token a header `Authorization: Bearer …` has.
+    /// The token in a header `Authorization: Bearer …`; nil if it is unknown.
     ///
-    /// How long it takes tells nothing of the tokens but their lengths: all are compared, each to its end.
+    /// The time of the comparison only reveals the tokens' lengths: all are compared, each to its end.
     public func find(authorization: String?) -> GatewayToken? {
         guard let given = Bearer.token(authorization: authorization) else { return nil }
         var found: GatewayToken?

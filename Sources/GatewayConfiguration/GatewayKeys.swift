@@ -85,7 +85,7 @@ enum GatewayKeys {
     }
 }
 
-/// A subscription whose texts are not read yet: which places there are says the subject.
+/// A subscription whose templates are not parsed yet: the subject decides which placeholders exist.
 struct GatewaySubscriptionDraft: Sendable {
     var done = GatewaySubscription()
     var pattern: String?

@@ -4,14 +4,14 @@ public import Configuration
 
 /// Reads torpor-gateway's configuration.
 public enum GatewayLoader {
-    /// Where it is unless somebody says so.
+    /// The default path of the configuration.
     public static let defaultPath = "/etc/torpor/gateway.toml"
 
-    /// Reads a file; a failure names everything that is wrong at once.
+    /// Reads a file; a failure lists everything that is wrong.
     ///
     /// - Parameters:
     ///   - path: the file; diagnostics name it as it is written here.
-    ///   - environment: the gateway's own: `TORPOR_MANAGER_SOCKET`, where it is an app itself, is the default socket.
+    ///   - environment: the gateway's own: if the gateway is an app, `TORPOR_MANAGER_SOCKET` is the default socket.
     ///   - system: the machine.
     public static func load(
         path: String = defaultPath,

@@ -22,7 +22,7 @@ enum GatewayRead {
         return duration
     }
 
-    /// `127.0.0.1:8780`, `[::1]:8780`, a port of this machine alone, or a path.
+    /// `127.0.0.1:8780`, `[::1]:8780`, a port (on the loopback address), or a path.
     static func address(_ context: Context, _ node: Node) -> GatewayEndpoint.Address? {
         if case .integer(let number) = node.value {
             guard let port = UInt16(exactly: number), port > 0 else {
@@ -97,7 +97,7 @@ enum GatewayRead {
         return brokers ?? []
     }
 
-    /// A scheme, a host, maybe a port.
+    /// A scheme, a host and an optional port.
     static func url(_ dialect: SubjectPattern.Dialect) -> @Sendable (Context, Node) -> String? {
         { context, node in
             guard let text = Read.text(context, node) else { return nil }
@@ -202,16 +202,16 @@ enum GatewayRead {
     }
 }
 
-/// Where a broker of MQTT is.
+/// The address of an MQTT broker.
 public struct BrokerAddress: Sendable, Hashable {
-    /// A name or an address.
+    /// A host name or an address.
     public let host: String
-    /// 1883, or 8883 encrypted, where none is named.
+    /// By default 1883, or 8883 if encrypted.
     public let port: Int32
     /// Whether the connection is encrypted.
     public let isEncrypted: Bool
 
-    /// Reads `mqtt://host:port`.
+    /// Parses `mqtt://host:port`.
     public init?(_ url: String) {
         let parts = url.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 3 || (parts.count == 4 && parts[3].isEmpty), parts[1].isEmpty else { return nil }
@@ -230,16 +230,16 @@ public struct BrokerAddress: Sendable, Hashable {
     }
 }
 
-/// The names that messages carry.
+/// Checks names in messages.
 public enum GatewayNames {
-    /// What is wrong with an app's name, which may be an instance's or a scene's, if anything.
+    /// Why the name of an app, an instance or a scene is not valid; nil if it is.
     public static func problem(app: String) -> String? {
         let parts = app.split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         if let problem = AppName.problem(parts[0]) { return problem }
         return parts.count == 1 ? nil : AppName.problem(scene: parts[1], of: parts[0])
     }
 
-    /// What is wrong with a topic, if anything.
+    /// Why a topic is not valid; nil if it is.
     public static func problem(topic: String) -> String? {
         // The supervisor refuses a longer one.
         let longest = TopicRule.longestName

@@ -9,24 +9,24 @@ public struct GatewaySpecification: Sendable, Hashable {
     public var socket: String
     /// The folder of secrets: passwords and tokens, each a file; absolute.
     public var secrets: String
-    /// Bytes of one message at most.
+    /// The largest message in bytes.
     public var maxPayload = 64 << 10
-    /// How many messages may wait for the supervisor.
+    /// How many messages may be queued for the supervisor.
     public var queue = 256
-    /// How many messages the supervisor is told at a time.
+    /// How many messages are sent to the supervisor at a time.
     public var connections = 4
     /// The least severe messages that are logged.
     public var logLevel: LogLevel = .info
-    /// The endpoint for HTTP; nil where there is none.
+    /// The HTTP endpoint; nil if there is none.
     public var http: GatewayEndpoint?
     /// Servers of NATS.
     public var nats: [GatewayBroker] = []
     /// Brokers of MQTT.
     public var mqtt: [GatewayBroker] = []
-    /// What is allowed but hardly meant, sorted by place.
+    /// What is allowed but probably not intended, sorted by place.
     public var warnings: [Diagnostic] = []
 
-    /// One that listens to nothing.
+    /// A gateway that listens to nothing.
     public init(socket: String, secrets: String) {
         self.socket = socket
         self.secrets = secrets
@@ -53,90 +53,90 @@ public struct GatewayEndpoint: Sendable, Hashable {
 
     /// Where it listens.
     public var address = Address.tcp(address: "127.0.0.1", port: 8780)
-    /// How many connections at a time.
+    /// The most connections at a time.
     public var maxConnections = 512
-    /// How long a connection may say nothing.
+    /// How long a connection may be silent.
     public var timeout: Duration = .seconds(30)
-    /// Who may post.
+    /// The tokens that may post.
     public var tokens: [GatewayToken] = []
 
-    /// One without tokens, to which nobody may post.
+    /// An endpoint without tokens, to which no client may post.
     public init() {}
 }
 
 /// `[[gateway.http.tokens]]`.
 public struct GatewayToken: Sendable, Hashable {
-    /// Whose it is, as apps are told the sender.
+    /// The name of its holder, as apps see it in the sender.
     public var name = ""
-    /// The secret that holds it.
+    /// The name of the secret with the token.
     public var secret = ""
-    /// Patterns of the apps that it is for.
+    /// Patterns of the apps that it may post to.
     public var apps = ["*"]
-    /// Patterns of the topics that it is for.
+    /// Patterns of the topics that it may post.
     public var topics = ["*"]
-    /// Patterns of the templates of which it opens scenes.
+    /// Patterns of the templates whose scenes it may open.
     public var scenes: [String] = []
 
-    /// One without a name or a secret.
+    /// A token without a name and a secret.
     public init() {}
 
-    /// Whether it is for that.
+    /// Whether it may post this topic to this app.
     public func allows(app: String, topic: String) -> Bool {
         apps.contains { Glob.matches($0, app) } && topics.contains { Glob.matches($0, topic) }
     }
 
-    /// Whether it opens scenes of that template.
+    /// Whether it may open scenes of that template.
     public func opens(_ template: String) -> Bool { scenes.contains { Glob.matches($0, template) } }
 }
 
 /// `[[gateway.nats]]`, `[[gateway.mqtt]]`.
 public struct GatewayBroker: Sendable, Hashable {
-    /// What logs and apps are told that it is.
+    /// Its name for logs and apps.
     public var name = ""
-    /// Where it is: `nats://host:4222`, `mqtt://host:1883`; with `tls://`, `mqtts://` encrypted.
+    /// The URL: `nats://host:4222`, `mqtt://host:1883`; encrypted with `tls://`, `mqtts://`.
     public var url = ""
-    /// How it knows this client (MQTT): what it keeps for it while it is away.
+    /// The client ID, by which the broker stores messages while the gateway is away (MQTT).
     public var client: String?
-    /// Who this is.
+    /// The user name at the broker.
     public var user: String?
-    /// The secret that is the user's password.
+    /// The name of the secret with the user's password.
     public var password: String?
-    /// The secret that is a token (NATS).
+    /// The name of the secret with a token (NATS).
     public var token: String?
     /// A file with a user's JWT and seed (NATS); absolute.
     public var credentials: String?
-    /// A file with the certificates of authorities to trust, instead of the system's; absolute.
+    /// A file with CA certificates to trust instead of the system's; absolute.
     public var authorities: String?
-    /// A file with this client's certificate, and the secret that is its key.
+    /// A file with this client's certificate; its key is in ``key``.
     public var certificate: String?
-    /// The secret that is the key of the certificate.
+    /// The name of the secret with the key of the certificate.
     public var key: String?
-    /// What it is asked for.
+    /// The subscriptions.
     public var subscriptions: [GatewaySubscription] = []
 
-    /// One that is asked for nothing.
+    /// A broker without subscriptions.
     public init() {}
 }
 
-/// `[[gateway.nats.subscriptions]]`, `[[gateway.mqtt.subscriptions]]`: what comes there is for which app.
+/// `[[gateway.nats.subscriptions]]`, `[[gateway.mqtt.subscriptions]]`: which messages go to which app.
 public struct GatewaySubscription: Sendable, Hashable {
-    /// Whether what comes wakes the app.
+    /// Whether a message wakes the app.
     public enum WakeRule: String, Sendable, Hashable, CaseIterable {
-        /// When it says so itself: `content-available`.
+        /// If its payload says so: `content-available`.
         case payload
         case always
         case never
     }
 
-    /// What becomes of what the app's mailbox has no place for.
+    /// What happens to a message if the app's mailbox is full.
     public enum FullRule: String, Sendable, Hashable, CaseIterable {
-        /// The server keeps it, and what comes after it.
+        /// The server keeps it and all later ones.
         case wait
-        /// It is lost, and the log says so.
+        /// It is lost and logged.
         case drop
     }
 
-    /// How it becomes one with what waits already; nil as the app's configuration says.
+    /// How a message is coalesced with queued ones; nil for the app's setting.
     public enum Coalesce: String, Sendable, Hashable, CaseIterable {
         case all
         case latest
@@ -146,27 +146,27 @@ public struct GatewaySubscription: Sendable, Hashable {
 
     /// The subject (NATS) or topic filter (MQTT).
     public var pattern = SubjectPattern(.nats)
-    /// The app.
+    /// The name of the app.
     public var app = SubjectTemplate("")
-    /// The topic that the app is told; nil: the subject.
+    /// The topic for the app; nil: the subject.
     public var topic: SubjectTemplate?
-    /// How it becomes one with what waits already.
+    /// How a message is coalesced with queued ones.
     public var coalesce: Coalesce?
-    /// Only what has the same key coalesces.
+    /// Only messages with the same key are coalesced.
     public var key: SubjectTemplate?
-    /// Whether it wakes the app.
+    /// Whether a message wakes the app.
     public var wake = WakeRule.payload
-    /// What becomes of what has no place.
+    /// What happens to a message if the mailbox is full.
     public var onFull = FullRule.wait
-    /// Each message goes to one of all that name this group (NATS).
+    /// The queue group: each message goes to only one of its subscribers (NATS).
     public var group: String?
-    /// The durable consumer of a stream (JetStream).
+    /// The name of the durable consumer of a stream (JetStream).
     public var durable: String?
-    /// The stream, where the subject alone does not tell it (JetStream).
+    /// The stream, if the subject does not determine it (JetStream).
     public var stream: String?
-    /// The quality of service that is asked for (MQTT): 0 or 1.
+    /// The requested QoS (MQTT): 0 or 1.
     public var quality: Int32 = 1
 
-    /// One without anything.
+    /// An empty subscription.
     public init() {}
 }

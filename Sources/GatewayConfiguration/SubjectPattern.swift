@@ -5,7 +5,7 @@ import WireText
 
 /// A subject of NATS, or a topic filter of MQTT, with wildcards.
 public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
-    /// How subjects are written.
+    /// The syntax of subjects.
     public enum Dialect: Sendable, Hashable {
         /// `orders.*.created`, `orders.>`: docs.nats.io/nats-concepts/subjects.
         case nats
@@ -16,27 +16,27 @@ public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
         var one: WireText { WireText(self == .nats ? "*" : "+") }
         var rest: WireText { WireText(self == .nats ? ">" : "#") }
 
-        /// As the servers do: a separator is a byte, whatever combines with it.
+        /// Splits at bytes, as servers do: Swift would join the separator with combining characters after it.
         func parts(_ text: String) -> [WireText] {
             text.utf8.split(separator: separator.utf8[separator.startIndex], omittingEmptySubsequences: false)
                 .map { WireText(String(Substring($0))) }
         }
     }
 
-    /// How it is written.
+    /// The syntax.
     public let dialect: Dialect
     /// The whole text.
     public let description: String
     private let parts: [WireText]
 
-    /// One that matches only the empty subject.
+    /// Matches only the empty subject.
     init(_ dialect: Dialect) {
         self.dialect = dialect
         description = ""
         parts = [WireText("")]
     }
 
-    /// Reads it.
+    /// Parses a pattern.
     ///
     /// - Throws: ``QuantityError``, whose sentence says what is wrong.
     public init(_ text: String, _ dialect: Dialect) throws(QuantityError) {
@@ -54,7 +54,7 @@ public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
             if part == dialect.rest, index < parts.count - 1 {
                 throw problem(": \(dialect.rest) stands for the rest, and nothing can follow it")
             }
-            // NATS takes * and > within a part as they are.
+            // NATS takes * and > literally within a part.
             let bytes = part.description.utf8
             if dialect == .mqtt, bytes.count > 1, bytes.contains(where: { "+#".utf8.contains($0) }) {
                 throw problem(": + and # must stand alone between slashes")
@@ -62,19 +62,19 @@ public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// How many wildcards it has.
+    /// The number of its wildcards.
     public var wildcards: Int { parts.count { $0 == dialect.one || $0 == dialect.rest } }
 
-    /// What its wildcards stand for in a subject; nil when it is not one of its subjects.
+    /// What its wildcards match in a subject; nil if the subject does not match.
     public func match(_ subject: String) -> [String]? {
         let words = dialect.parts(subject)
         var found: [String] = []
-        // Subjects of the server itself.
+        // Wildcards do not match subjects of the server itself, which begin with $ (MQTT 3.1.1, 4.7.2).
         let isWild = parts[0] == dialect.one || parts[0] == dialect.rest
         if dialect == .mqtt, isWild, subject.utf8.first == UInt8(ascii: "$") { return nil }
         for (index, part) in parts.enumerated() {
             if part == dialect.rest {
-                // home/# is home too.
+                // home/# matches home too.
                 guard index < words.count || (dialect == .mqtt && index == words.count) else { return nil }
                 found.append(words[min(index, words.count)...].map(\.description).joined(separator: dialect.separator))
                 return found
@@ -90,7 +90,7 @@ public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// A text with places for what a subject's wildcards stand for: `{1}` for the first, `{subject}` for all of it.
+/// A text with placeholders for a subject's wildcards: `{1}` for the first, `{subject}` for all of it.
 public struct SubjectTemplate: Sendable, Hashable, CustomStringConvertible {
     private enum Part: Sendable, Hashable {
         case text(String)
@@ -102,13 +102,13 @@ public struct SubjectTemplate: Sendable, Hashable, CustomStringConvertible {
     public let description: String
     private let parts: [Part]
 
-    /// A text without places.
+    /// A text without placeholders.
     init(_ text: String) {
         description = text
         parts = [.text(text)]
     }
 
-    /// Reads it, for a subject with so many wildcards.
+    /// Parses a template for a subject with this number of wildcards.
     ///
     /// - Throws: ``QuantityError``, whose sentence says what is wrong.
     public init(_ text: String, wildcards: Int) throws(QuantityError) {
@@ -147,7 +147,7 @@ public struct SubjectTemplate: Sendable, Hashable, CustomStringConvertible {
         parts.allSatisfy { if case .text = $0 { true } else { false } }
     }
 
-    /// It for one subject, of which the wildcards stand for `found`.
+    /// The text for a subject whose wildcards matched `found`.
     public func text(_ subject: String, _ found: [String]) -> String {
         var text = ""
         for part in parts {

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Keeps policies from sending an app to and fro: a few changes of its goal are free, further ones come one by one.
+/// Keeps policies from switching an app's goal back and forth: the first few changes are free, then they are
+/// rate-limited.
 public struct GoalDamping: Sendable {
-    /// So many changes follow each other at will.
+    /// How many changes may follow each other without a pause.
     public static let free = 4
-    /// One more is free after each of these.
+    /// One more change is allowed after each interval.
     public static let interval = Duration.seconds(10)
 
     private var changes = RateLimit<Int>(free: Self.free, interval: Self.interval)
     private var goals: [Int: UInt32] = [:]
 
-    /// Nobody was sent anywhere yet.
+    /// No goals set yet.
     public init() {}
 
-    /// When an app may be sent to that goal; nil for now.
+    /// When an app's goal may be set to this one; nil if now.
     public func heldUntil(_ app: Int, goal: UInt32, now: Duration) -> Duration? {
         goals[app] == goal ? nil : changes.heldUntil(app, now: now)
     }
 
-    /// An app was sent to a goal.
+    /// Records that a policy set an app's goal.
     public mutating func sent(_ app: Int, goal: UInt32, now: Duration) {
         guard goals[app] != goal else { return }
         goals[app] = goal
         changes.count(app, now: now)
     }
 
-    /// Somebody else sent it somewhere, or it is gone: what policies thought before does not count.
+    /// The goal was set by something other than a policy, or the app is gone: earlier changes no longer count.
     public mutating func forget(_ app: Int) {
         goals[app] = nil
         changes.forget(app)

@@ -5,35 +5,36 @@ public import Linux
 public import Policies
 import TorporPolicyABI
 
-/// A host process that is to be started.
+/// The plan for a host process.
 public struct HostPlan {
     /// The policy's name in the configuration.
     public let name: String
-    /// Its descriptors 3, 4, …; they may be closed when the launch was asked for.
+    /// Its file descriptors 3, 4, …; they may be closed once the launch was requested.
     public let descriptors: [Int32]
-    /// Where it writes.
+    /// Its standard error.
     public let standardError: Int32
 }
 
-/// A host process that was started.
+/// A running host process.
 public struct StartedHost {
-    /// Its number.
+    /// The process ID.
     public let pid: Int32
-    /// Pins it.
+    /// Keeps the process ID from being reused unnoticed.
     public let pidfd: Descriptor
 
-    /// A process behind its pidfd.
+    /// A process with its pidfd.
     public init(pid: Int32, pidfd: Descriptor) {
         self.pid = pid
         self.pidfd = pidfd
     }
 }
 
-/// Starts host processes, which end with this one.
+/// Starts host processes, which end when this process ends.
 public protocol PolicyHostLauncher: AnyObject {
-    /// Whom a host becomes; nil: it stays who this process is.
+    /// The user and group that a host switches to; nil: it keeps those of this process.
     var hostUser: (user: UInt32, group: UInt32)? { get }
-    /// Starts torpor-policy-host; `started` is called once, and if it was started `ended` once after it.
+    /// Starts torpor-policy-host; `started` is called once, and if the start succeeded, `ended` is called once after
+    /// it.
     func launch(
         _ plan: HostPlan,
         started: @escaping (Result<StartedHost, PolicyFailure>) -> Void,
@@ -43,20 +44,20 @@ public protocol PolicyHostLauncher: AnyObject {
 
 /// A policy in a process of its own, asked over a socket.
 final class HostRuntime: PolicyRuntime {
-    /// How long opening the library and making the policy may take.
+    /// How long it may take to open the library and create the policy.
     static let loadDeadline = Duration.seconds(5)
-    /// What a host may map: a Swift runtime takes a tenth of it.
+    /// Address space of a host, in bytes: a Swift runtime needs a tenth of it.
     static let addressSpace: UInt64 = 768 << 20
-    /// With a deadline up to this the loop stays awake while it waits.
+    /// With a deadline up to this the loop does not sleep while it waits for an answer.
     private static let shortDeadline = Duration.milliseconds(100)
-    /// How long the end of a process whose socket was closed is waited for, so that it can be told how it ended.
+    /// After the socket was closed, how long to wait for the process's exit status, to report how it ended.
     private static let endPatience = Duration.milliseconds(20)
 
-    /// Told once, when it was loaded or could not be.
+    /// Called once, when the policy was loaded or could not be.
     private var loaded: ((Result<PolicyDescription, PolicyFailure>) -> Void)?
-    /// What it said of itself.
+    /// The policy's description of itself.
     private var description: PolicyDescription?
-    /// Told when it ends while nobody asks it anything.
+    /// Called when the process ends while there is no question.
     var onFailure: ((PolicyFailure) -> Void)?
 
     private(set) var pid: Int32?
@@ -70,19 +71,19 @@ final class HostRuntime: PolicyRuntime {
     private var question: (reader: HostAnswerReader, completion: (Result<PolicyAnswer, PolicyFailure>) -> Void)?
     private var serial: UInt64 = 0
     private var message: [UInt8] = []
-    /// A message that is too long shows.
+    /// Larger than any valid message, so that one that is too long is detected.
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: HostMessages.largest + 8, alignment: 8)
-    /// Where the process may run: where this one ran when it last asked. nil: anywhere.
+    /// The processor that the process is bound to: the one this process ran on at the last question. nil: any.
     private var processor: Int32?
     private var staysNear = true
     private var isClosed = false
     private var end: PolicyEnd?
     private var isEnding = false
     private let machineStalls: () -> Bool
-    /// With whatever is under way: loading, or a question.
+    /// For the current step: loading, or a question.
     private var patience: Patience
 
-    /// Starts the process and has it load the library.
+    /// Starts the process, which loads the library.
     init(
         _ settings: PolicySettings,
         library: TrustedLibrary,
@@ -96,7 +97,7 @@ final class HostRuntime: PolicyRuntime {
         self.loaded = loaded
         self.machineStalls = machineStalls
         deadline = settings.deadline
-        // All that the process does is loading.
+        // The process does nothing but load.
         patience = Patience(deadline: Self.loadDeadline, first: Scheduling(ran: .zero, waited: .zero))
         let load = HostMessages.Load(
             path: library.path,
@@ -113,7 +114,7 @@ final class HostRuntime: PolicyRuntime {
         do throws(Errno) {
             (socket, theirs) = try Sockets.pair(.sequenced)
             (errors, output) = try Descriptor.pipe(nonBlocking: true)
-            // Room for a large answer, so that the host need not wait for this loop between its parts.
+            // Enough for a large answer, so that the host need not wait for this loop between its parts.
             try Sockets.send(socket.raw, bytes)
             timer = try loop.timer { [weak self] in self?.late() }
             watch = try loop.watch(socket.raw, .readable, priority: .answer) { [weak self] _ in self?.receive() }
@@ -167,16 +168,16 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// Lets the process run only where this one runs: its answer is what this one waits for next, and waking another
-    /// processor, which in a virtual machine is its host's work, takes several times as long as the answer.
+    /// Binds the process to the processor that this process runs on: this process waits for its answer, and to wake
+    /// another processor, which a hypervisor does in a virtual machine, takes several times as long as the answer.
     private func comeNear() {
         guard staysNear, let process else { return }
         let here = Processor.current
         guard here != processor else { return }
-        // The number is the process's as long as the pidfd can be signalled.
+        // While the pidfd can be signalled, the process ID still belongs to the process.
         guard (try? Pidfd.sendSignal(process.pidfd.raw, 0)) != nil, (try? Processor.bind(process.pid, to: here)) != nil
         else {
-            // Without the right, or with other processors than this one may use, it runs where it does.
+            // Without permission, or outside of this process's own processors, it stays where it is.
             staysNear = false
             return
         }
@@ -193,7 +194,7 @@ final class HostRuntime: PolicyRuntime {
         question = nil
         loaded = nil
         onFailure = nil
-        // It exits by itself when its socket closes; one that hangs does not.
+        // It exits when its socket closes, unless it hangs.
         if let process { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
     }
 
@@ -210,12 +211,12 @@ final class HostRuntime: PolicyRuntime {
             guard let size else { return }
             if size == 0 { return lost() }
             take(UnsafeRawBufferPointer(rebasing: buffer[..<size]))
-            // One answer is all that there is.
+            // There is only one answer.
             if question == nil { return }
         }
     }
 
-    /// It may have answered before the keeper has told which process it is.
+    /// The policy may be loaded before the keeper has reported the process ID.
     private func tellLoaded() {
         guard process != nil, let description, let loaded else { return }
         self.loaded = nil
@@ -243,7 +244,7 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// The deadline is over, or was over when it was looked at before.
+    /// The deadline has passed, now or at an earlier check.
     private func late() {
         let limit = loaded == nil ? deadline : Self.loadDeadline
         let look = Patience.Look(
@@ -258,7 +259,7 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// The socket is closed: in a moment it is known how the process ended.
+    /// The socket is closed: the exit status follows in a moment.
     private func lost() {
         guard !isClosed, !isEnding else { return }
         if let end { return fail(.ended(end, lastLine: lastLine())) }
@@ -277,7 +278,7 @@ final class HostRuntime: PolicyRuntime {
     private func ended(_ end: PolicyEnd) {
         self.end = end
         guard !isClosed else { return }
-        // What it said before it ended counts.
+        // Messages that it sent before it ended still count.
         if !isEnding { receive() }
         guard !isClosed else { return }
         fail(.ended(end, lastLine: lastLine()))
@@ -296,7 +297,7 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// The last line that the library wrote, such as the reason of a trap.
+    /// The last line on its standard error, such as the reason of a trap.
     private func lastLine() -> String {
         var bytes: [UInt8] = []
         for _ in 0..<64 {

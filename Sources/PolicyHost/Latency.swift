@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long things took, counted in buckets of a sixteenth of a power of two: quantiles are right to about 6 %.
+/// A histogram of durations in buckets of a sixteenth of a power of two: quantiles are accurate to about 6 %.
 public struct Latency: Sendable {
-    /// Sixteen to each power of two; the last one has all from about 17 s on.
+    /// Sixteen per power of two; the last one has everything from about 17 s on.
     private var buckets: [UInt32] = []
-    /// How many were counted.
+    /// How many durations were counted.
     public private(set) var count = 0
 
-    /// None yet.
+    /// An empty histogram.
     public init() {}
 
-    /// Counts one.
+    /// Counts a duration.
     public mutating func add(_ time: Duration) {
         let (seconds, attoseconds) = time.components
         add(nanoseconds: seconds &* 1_000_000_000 &+ attoseconds / 1_000_000_000)
     }
 
-    /// Counts one.
+    /// Counts a duration.
     public mutating func add(nanoseconds: Int64) {
         if buckets.isEmpty { buckets = [UInt32](repeating: 0, count: Self.bucketCount) }
         buckets[Self.bucket(of: UInt64(clamping: nanoseconds))] &+= 1
         count += 1
     }
 
-    /// The time within which that part of them (0 to 1) was over; nil while there are none.
+    /// The quantile for a part from 0 to 1; nil if nothing was counted.
     public func quantile(_ part: Double) -> Duration? {
         guard count > 0 else { return nil }
         var left = max(1, Int((Double(count) * part).rounded(.up)))

@@ -2,48 +2,48 @@
 
 import Linux
 
-/// Whether an answer that is due is still waited for: the time in which the machine keeps a policy's process from running
-/// is not the policy's.
+/// Decides whether to wait longer for an answer that is overdue: time in which the machine keeps a policy's process
+/// from running does not count against the policy.
 struct Patience {
-    /// How the process and the machine are doing when the answer is due, or overdue.
+    /// The state of the process and the machine when the answer is due or overdue.
     struct Look {
-        /// The state of the process, as in /proc/PID/stat; nil when it cannot be read.
+        /// The state letter of /proc/PID/stat; nil if it cannot be read.
         var state: Character?
-        /// The processor time of the process; nil when it cannot be read.
+        /// The processor time of the process; nil if it cannot be read.
         var scheduling: Scheduling?
-        /// Work waits for memory, so that whatever runs may be kept from it.
+        /// Tasks of the machine wait for memory, which may keep the process from running.
         var isMachineStalled: Bool
     }
 
     enum Verdict: Hashable {
-        /// Wait, and look again after this.
+        /// Wait, and check again after this time.
         case look(after: Duration)
         /// The policy took too long.
         case late
-        /// The machine stalls for so long that the answer is not waited for any more.
+        /// The machine has stalled for so long that waiting ends.
         case stalled
     }
 
-    /// How often it is looked at once the deadline is over.
+    /// The interval of checks after the deadline.
     static let interval = Duration.milliseconds(50)
-    /// What a policy with a short deadline gets beyond it; one with a longer deadline gets as long again.
+    /// The least extra time beyond a deadline; for a longer deadline the extra time equals the deadline.
     static let shortest = Duration.milliseconds(1500)
 
     private var left: Duration
-    /// An earlier reading, and where there is none yet, what there was when the process began.
+    /// The first reading since the process began; nil before it.
     private var first: Scheduling?
 
     /// - Parameters:
-    ///   - deadline: the time that the policy has.
-    ///   - first: how its process stood when that began; nil when nobody looked.
+    ///   - deadline: the time for the answer.
+    ///   - first: the process's scheduling when that time began; nil if it was not read.
     init(deadline: Duration, first: Scheduling? = nil) {
         left = max(deadline, Self.shortest)
         self.first = first
     }
 
-    /// Judges at the deadline, and each ``interval`` after it.
+    /// Judges at the deadline, and after each ``interval``.
     mutating func judge(_ look: Look) -> Verdict {
-        // A page that comes from a disk or from swap is waited for in state D.
+        // A process that waits for a page from a disk or from swap is in state D.
         let isStalled = look.isMachineStalled || look.state == "D"
         guard isStalled || waitsForProcessor(look) else { return .late }
         guard left > .zero else { return isStalled ? .stalled : .late }
@@ -53,7 +53,7 @@ struct Patience {
 
     private mutating func waitsForProcessor(_ look: Look) -> Bool {
         guard look.state == "R", let now = look.scheduling else { return false }
-        // Whether it calculates or waits is known when there are two readings.
+        // Two readings are needed to tell whether it computes or waits.
         guard let first else {
             self.first = now
             return true

@@ -3,7 +3,7 @@
 import EventLoop
 import Policies
 
-/// What follows when a policy fails.
+/// What happens after a policy failed.
 extension PolicyChain {
     func refused(_ slot: PolicySlot, _ sentence: String) {
         close(slot)

@@ -21,7 +21,7 @@ extension PolicyChain {
                 try loadHere(slot, library)
             }
         } catch {
-            // Always later: whoever configures the chain finds its policies loading.
+            // Always deferred: the caller that configures the chain expects its policies to be loading.
             loop.later { [weak self, weak slot] in
                 guard let self, let slot, slot.generation == generation else { return }
                 self.failed(slot, error)
@@ -33,7 +33,7 @@ extension PolicyChain {
         let name = slot.settings.name
         let status = try? File.status(descriptor: library.library.raw)
         if let earlier = openedHere[library.path], let status, earlier != (status.device, status.inode) {
-            // The loader would give the same again, and say nothing.
+            // dlopen(3) would return the old library again, without an error.
             throw .refused(
                 "\(library.path) was replaced after torpord loaded it, and a process cannot reload a library: run "
                     + "‘torpor upgrade’, or set isolation = \"process\""
@@ -74,7 +74,7 @@ extension PolicyChain {
             guard let self, let slot, slot.generation == generation else { return }
             self.failed(slot, failure)
         }
-        // Also while it is loading, so that it is closed with its slot; nobody asks it before it is ready.
+        // Set while it is loading too, so that it is closed with its slot; it is not asked before it is ready.
         slot.runtime = runtime
     }
 

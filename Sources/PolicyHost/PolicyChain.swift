@@ -5,41 +5,41 @@ import Linux
 public import Policies
 public import TorporPolicyABI
 
-/// What the supervisor does for its policies.
+/// The supervisor's side of the policy chain.
 public protocol PolicyChainDelegate: AnyObject {
-    /// A question is about to be asked: the view has to show what is so now. `needs` has `TORPOR_NEEDS_…` of what is
-    /// measured for whoever is asked. Calls back, at once or later, when the view can be looked at; it rests then until
-    /// the next call.
+    /// Called before a question: the view has to be brought up to date. `needs` has the `TORPOR_NEEDS_…` bits of the
+    /// policies that are asked. Calls `ready`, at once or later, when the view is up to date; it must not change
+    /// until the next call.
     func policiesWillBeAsked(_ events: [torpor_policy_event], needs: UInt64, _ ready: @escaping () -> Void)
-    /// Takes a piece of advice, as far as the rules allow.
+    /// Applies a piece of advice as far as the rules allow.
     func take(_ decision: PolicyDecision) -> CounselOutcome
-    /// Everybody was asked about these events, and their advice was taken or not.
+    /// All policies were asked about these events, and their advice was applied or not.
     func policiesAnswered(_ events: [torpor_policy_event], _ decisions: [(PolicyDecision, CounselOutcome)])
-    /// A policy came to another state, in a sentence about it; `isTrouble` when something is wrong.
+    /// A policy's state changed; `sentence` describes the change, `isTrouble` means an error.
     func policy(_ slot: PolicySlot, changed sentence: String, isTrouble: Bool)
-    /// Somebody else is asked, or about something else, than before.
+    /// The policies that are asked, or the events that they are asked about, changed.
     func policiesChanged()
 }
 
-/// The policies in their order: asks them about what happens, one question under way at a time, and hands on what they
-/// advise. A policy that fails is left out at once and comes back later; it can change nothing by itself.
+/// The policies in their order. Asks them about events, one question at a time, and passes on their advice. A policy
+/// that fails is skipped at once and retried later; it can change nothing by itself.
 ///
-/// Events wait in a queue until the loop has nothing more urgent to do, so no policy is on the way of an exit or a
-/// deadline. All that wait are asked about together: first one policy, then the next.
+/// Events are queued until the loop has nothing more urgent to do, so that policies never delay the handling of an
+/// exit or a deadline. All queued events are asked about together, policy by policy.
 public final class PolicyChain {
-    /// More events than this waiting, and they are replaced by one that says to look at everything.
+    /// If more events than this are queued, one that tells policies to examine everything replaces them.
     static let queueLimit = 4096
-    /// The machine stalls where some task of it waited for memory for that part of the last 10 s, in hundredths of a
-    /// percent.
+    /// The machine counts as stalled if some task waited for memory for this part of the last 10 s, in hundredths of
+    /// a percent.
     public static let stallShare: UInt32 = 100
-    /// The shortest time after which a policy can be asked again.
+    /// The least time before a policy is asked again at its own request.
     static let shortestWait = Duration.milliseconds(100)
 
-    /// What is told of everything.
+    /// Is told of everything.
     public weak var delegate: (any PolicyChainDelegate)?
     /// In the order in which they are asked.
     public private(set) var slots: [PolicySlot] = []
-    /// Events are put together and handed on although no policy wants them: somebody records them.
+    /// Whether events are collected and reported even if no policy wants them, for a recording.
     public var isRecorded = false
 
     let loop: EventLoop
@@ -47,7 +47,7 @@ public final class PolicyChain {
     let hosts: any PolicyHostLauncher
     let guarding: (String, Bool) -> Void
     let machineStalls: () -> Bool
-    /// The files that were opened in this process, by their paths.
+    /// Files that were opened in this process, by path.
     var openedHere: [String: (device: UInt64, inode: UInt64)] = [:]
     private var queue: [Entry] = []
     private var round: Round?
@@ -57,22 +57,22 @@ public final class PolicyChain {
 
     struct Entry {
         var event: torpor_policy_event
-        /// Only this one is asked; nil: all.
+        /// Only this policy is asked; nil: all.
         var only: PolicySlot?
-        /// Who wants the advice, instead of having it taken.
+        /// Gets the advice, which is then not applied.
         var completion: (([PolicyDecision]) -> Void)?
     }
 
-    /// What all are asked about together, one after the other.
+    /// A set of events that all policies are asked about, one policy after the other.
     private final class Round {
         let entries: [Entry]
         var decided: UInt64 = 0
-        /// Whose turn it is.
+        /// The index of the next policy.
         var next = 0
-        /// Which of the entries the one that is being asked was asked about.
+        /// The indices of the entries that the current policy was asked about.
         var indices: [Int] = []
         var decisions: [(index: Int, slot: PolicySlot, decision: PolicyDecision)] = []
-        /// Who was first in a matter, where there are several to ask.
+        /// The first policy that gave advice in a matter; only filled if several are asked.
         var first: [MatterOfEntry: PolicySlot] = [:]
 
         init(_ entries: [Entry]) { self.entries = entries }
@@ -86,10 +86,10 @@ public final class PolicyChain {
     /// A chain without policies.
     ///
     /// - Parameters:
-    ///   - view: what they see; the delegate writes it.
-    ///   - hosts: starts processes for those that are isolated.
-    ///   - guarding: told, by name, when a policy in this process begins to answer and when it is done.
-    ///   - machineStalls: whether work waits for memory, so that late answers are not the policies' doing.
+    ///   - view: what the policies see; the delegate writes it.
+    ///   - hosts: starts the processes of isolated policies.
+    ///   - guarding: called with the name when a policy in this process begins an answer, and when it ends.
+    ///   - machineStalls: whether tasks wait for memory, so that late answers are not the policies' fault.
     public init(
         loop: EventLoop,
         view: PolicyView,
@@ -106,8 +106,8 @@ public final class PolicyChain {
 
     // MARK: Who is asked
 
-    /// Goes by a new configuration: policies of which nothing but the order changed go on as they are. Those that are
-    /// quarantined under a name in `keepingOut` stay so.
+    /// Applies a new configuration: policies continue if only their order changed. Policies quarantined under a name
+    /// in `keepingOut` stay quarantined.
     public func configure(_ settings: [PolicySettings], keepingOut: [String: String] = [:]) {
         var old: [String: PolicySlot] = [:]
         for slot in slots { old[slot.settings.name] = slot }
@@ -129,9 +129,9 @@ public final class PolicyChain {
         }
     }
 
-    /// Opens a policy's library anew, whatever it did before.
+    /// Loads a policy's library again, whatever its state.
     ///
-    /// - Returns: false when there is no policy of that name.
+    /// - Returns: false if there is no policy with that name.
     public func reload(_ name: String) -> Bool {
         guard let slot = slots.first(where: { $0.settings.name == name }) else { return false }
         close(slot)
@@ -146,24 +146,24 @@ public final class PolicyChain {
         isRecorded || slots.contains { $0.wants(kind.rawValue) }
     }
 
-    /// Whether one whose advice is taken is asked about events of that kind.
+    /// Whether some policy whose advice is followed is asked about events of that kind.
     public func isGoverned(_ kind: torpor_policy_event_kind) -> Bool {
         slots.contains { $0.wants(kind.rawValue) && !$0.settings.onlyAdvises }
     }
 
-    /// The first one whose advice is taken and that is asked about events of that kind.
+    /// The first policy whose advice is followed and that is asked about events of that kind.
     public func governor(of kind: torpor_policy_event_kind) -> String? {
         slots.first { $0.wants(kind.rawValue) && !$0.settings.onlyAdvises }?.settings.name
     }
 
-    /// Ends all of them.
+    /// Closes all policies.
     public func close() {
         isClosed = true
         for slot in slots { slot.close() }
         slots = []
     }
 
-    /// Ends a policy's process; the question that it was asked goes to the next one.
+    /// Closes a policy's process; its current question goes to the next policy.
     func close(_ slot: PolicySlot) {
         slot.close()
         guard waitingFor === slot else { return }
@@ -176,19 +176,19 @@ public final class PolicyChain {
 
     // MARK: What they are asked
 
-    /// Puts an event to them as soon as there is nothing more urgent.
+    /// Queues an event; policies are asked as soon as nothing is more urgent.
     public func post(_ event: torpor_policy_event) {
         guard isRecorded || slots.contains(where: { $0.wants(event.kind) }) else { return }
         if queue.count >= Self.queueLimit { shorten() }
         enqueue(Entry(event: event))
     }
 
-    /// Asks about something whose advice is not taken but given to the caller, in order; nobody may have any.
+    /// Asks about an event whose advice is not applied but passed to the caller, in order; there may be none.
     public func ask(_ event: torpor_policy_event, _ completion: @escaping ([PolicyDecision]) -> Void) {
         enqueue(Entry(event: event, completion: completion))
     }
 
-    /// Has the delegate bring the view up to date and hear of it, as if something had happened that nobody is asked about.
+    /// Makes the delegate update the view, as before a question, without asking any policy.
     public func look() {
         guard !isClosed else { return }
         isLookDue = true
@@ -210,14 +210,14 @@ public final class PolicyChain {
         }
     }
 
-    /// Too much has happened to tell of each: launches wait for their answer, the rest is told at once.
+    /// The queue is full: launches and evictions still need their answers; one event replaces the others.
     private func shorten() {
         let kept = [TORPOR_EVENT_LAUNCH, TORPOR_EVENT_EVICTION].map(\.rawValue)
         queue.removeAll { !kept.contains($0.event.kind) && $0.completion == nil }
         queue.append(Entry(event: Self.event(TORPOR_EVENT_APPS, at: loop.now)))
     }
 
-    /// An event of that kind that concerns no app.
+    /// An event of that kind without an app.
     public static func event(_ kind: torpor_policy_event_kind, at time: Duration) -> torpor_policy_event {
         torpor_policy_event(
             size: UInt32(MemoryLayout<torpor_policy_event>.size),
@@ -245,7 +245,7 @@ public final class PolicyChain {
             round = Round(Array(queue[..<count]))
             queue.removeFirst(count)
         }
-        // Who records does so for policies that may need anything.
+        // A recording is for policies that may need any measurement.
         var needs: UInt64 = isRecorded ? .max : 0
         for slot in slots where round.entries.contains(where: { isAsked(slot, $0) }) {
             needs |= slot.description?.needs ?? 0
@@ -287,7 +287,7 @@ public final class PolicyChain {
                 if isReturned { self.askNext() }
             }
             guard isOver else {
-                // It calls back, also when it fails; one that is closed meanwhile does not (``close(_:)``).
+                // The policy calls back, even if it fails; not if it was closed in between (``close(_:)``).
                 isReturned = true
                 waitingFor = slot
                 return
@@ -296,7 +296,7 @@ public final class PolicyChain {
         if round != nil { end() }
     }
 
-    /// The one that is asked now in a process of its own.
+    /// The policy that is asked now, if it runs in its own process.
     private weak var waitingFor: PolicySlot?
 
     private func take(_ result: Result<PolicyAnswer, PolicyFailure>, of slot: PolicySlot, nanoseconds: Int64) {
@@ -304,7 +304,7 @@ public final class PolicyChain {
         switch result {
         case .failure(let failure): failed(slot, failure)
         case .success(let answer):
-            // The loop could not tell while it was asked.
+            // The loop was blocked during the answer, so its time is checked only now.
             if !slot.settings.isIsolated, nanoseconds > slot.deadlineNanoseconds, !machineStalls() {
                 return failed(slot, .late(slot.settings.deadline))
             }
@@ -361,7 +361,7 @@ public final class PolicyChain {
     }
 
     private func outcome(of decision: PolicyDecision, _ slot: PolicySlot) -> CounselOutcome {
-        // It may not be there any more.
+        // The policy may be gone by now.
         guard slots.contains(where: { $0 === slot }) else { return .idle }
         if let other = decision.overruledBy {
             slot.statistics.overruled += 1
@@ -398,7 +398,7 @@ public final class PolicyChain {
         slot.askTimer?.arm(at: at)
     }
 
-    /// Asks those that want to be asked later at once.
+    /// Asks now all policies that want to be asked later.
     public func askThoseWhoWait() {
         for slot in slots where slot.asksAgainAt != nil {
             slot.askTimer?.disarm()

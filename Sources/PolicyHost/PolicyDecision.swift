@@ -3,35 +3,35 @@
 public import Policies
 public import TorporPolicyABI
 
-/// A piece of advice on its way to be taken.
+/// A piece of advice that is about to be applied.
 public struct PolicyDecision: Sendable {
     /// The policy that gives it, by its name in the configuration.
     public let policy: String
-    /// What it answers.
+    /// The event that it answers.
     public let event: torpor_policy_event
-    /// What it says.
+    /// The advice itself.
     public let advice: PolicyAdvice
-    /// Whether it is only told, and not taken.
+    /// Whether it is only reported, not followed.
     public let onlyAdvises: Bool
-    /// The policy before it in the chain that has said something else in the same matter.
+    /// The earlier policy of the chain whose different advice in the same matter counts.
     public let overruledBy: String?
 }
 
-/// What became of a piece of advice.
+/// The outcome of a piece of advice.
 public enum CounselOutcome: Hashable, Sendable {
     /// It changed something.
     case taken
-    /// It is so already.
+    /// It is already so.
     case idle
-    /// It is not taken, for this reason (a sentence without a subject).
+    /// It is not followed, for this reason (a sentence without a subject).
     case refused(String)
     /// The policy changed its mind too often.
     case damped
-    /// It would change something, and is told and not taken.
+    /// It would change something, but is only reported.
     case told
 }
 
-/// What two pieces of advice have to agree on: of those in one matter about one app the first counts.
+/// The subject in which advice can conflict: only the first advice about one app in one matter counts.
 struct Matter: Hashable, Sendable {
     let app: UInt32
     let subject: Subject
@@ -40,7 +40,7 @@ struct Matter: Hashable, Sendable {
         case goal, grant, order, admission, restart, profile
     }
 
-    /// nil for what nobody else has a say in.
+    /// nil for advice that cannot conflict.
     init?(_ advice: PolicyAdvice) {
         app = advice.app
         switch advice.kind {

@@ -6,15 +6,15 @@ public import Policies
 public struct PolicySettings: Hashable, Sendable {
     /// Its name in the configuration.
     public var name: String
-    /// The library, absolute.
+    /// The absolute path of the library.
     public var path: String
-    /// In a process of its own; otherwise in this one.
+    /// Whether it runs in its own process; otherwise in this one.
     public var isIsolated = true
-    /// Its advice is told and not taken.
+    /// Whether its advice is only reported, not followed.
     public var onlyAdvises = false
     /// The longest time that an answer may take.
     public var deadline: Duration = .milliseconds(50)
-    /// What it is given.
+    /// Its options.
     public var options: [PolicyOption] = []
 
     /// A policy without options in a process of its own.
@@ -24,18 +24,18 @@ public struct PolicySettings: Hashable, Sendable {
     }
 }
 
-/// How a policy is doing.
+/// The state of a policy.
 public enum PolicyState: Hashable, Sendable {
     /// Its library is being opened.
     case loading
-    /// It is asked.
+    /// It is in use.
     case ready
     /// It failed, and is loaded again after a delay.
     case waiting
     /// It is not used, for this reason, until its configuration or its library changes and it is loaded again.
     case refused(String)
-    /// It failed too often, the last time like this, and is left out for a while: until ``PolicySlot/retryAt``, and where
-    /// that is nil until a person loads it again.
+    /// It failed too often (the reason is the last failure) and is not asked until ``PolicySlot/retryAt``; if that is
+    /// nil, until a user loads it again.
     case quarantined(String)
 
     /// One word.
@@ -50,25 +50,25 @@ public enum PolicyState: Hashable, Sendable {
     }
 }
 
-/// What a policy has done so far.
+/// The counters of a policy.
 public struct PolicyStatistics: Sendable {
-    /// How often it was asked; about several events at once counts once.
+    /// How often it was asked; a question about several events counts once.
     public var questions = 0
     /// Pieces of advice that changed something.
     public var taken = 0
-    /// Pieces of advice that asked for what was so already.
+    /// Pieces of advice that asked for what was already so.
     public var idle = 0
-    /// Pieces of advice against the rules, or that came too late.
+    /// Pieces of advice that broke the rules or came too late.
     public var refused = 0
-    /// Pieces of advice that were not followed since the policy changed its mind too often.
+    /// Pieces of advice that were ignored because the policy changed its mind too often.
     public var damped = 0
-    /// Pieces of advice that would have changed something, of a policy that only advises.
+    /// Pieces of advice that would have changed something, from a policy with mode `advise`.
     public var told = 0
-    /// Pieces of advice that a policy before it in the chain had forestalled.
+    /// Pieces of advice that an earlier policy of the chain had forestalled.
     public var overruled = 0
-    /// Crashes, late answers, nonsense and floods.
+    /// Crashes, late answers, invalid answers and floods of advice.
     public var failures = 0
-    /// Late answers while the machine stalled, which are no failures.
+    /// Late answers while the machine stalled, which do not count as failures.
     public var stalls = 0
     /// How often it was loaded again after a failure.
     public var restarts = 0

@@ -5,34 +5,34 @@ import Linux
 public import Policies
 import TorporPolicyABI
 
-/// A policy's place in the chain: how it is doing, and what asks it.
+/// A policy's place in the chain: its state, and the runtime that asks it.
 public final class PolicySlot {
     /// What the configuration says of it.
     public let settings: PolicySettings
     /// How it is doing.
     public internal(set) var state: PolicyState = .loading
-    /// What it says about itself; nil before it was loaded once.
+    /// The policy's description of itself; nil before it was first loaded.
     public internal(set) var description: PolicyDescription?
-    /// What it has done.
+    /// Its counters.
     public internal(set) var statistics = PolicyStatistics()
-    /// How it failed last, in a sentence.
+    /// The last failure, in a sentence.
     public internal(set) var lastFailure: String?
-    /// The number of its process; nil while there is none.
+    /// The process ID; nil if it has no process.
     public var pid: Int32? { runtime?.pid }
-    /// When it is loaded again (monotonic).
+    /// When it is loaded again (monotonic clock).
     public internal(set) var retryAt: Duration?
-    /// When it wants to be asked again (monotonic).
+    /// When it wants to be asked again (monotonic clock).
     public internal(set) var asksAgainAt: Duration?
 
     var runtime: (any PolicyRuntime)?
     var ledger = FailureLedger()
-    /// For loading again, and for asking again.
+    /// Timers for loading it again and for asking it again.
     var retryTimer: TimerSource?
     var askTimer: TimerSource?
-    /// Tells a runtime that was replaced from the present one.
+    /// Distinguishes the current runtime from one that was replaced.
     var generation = 0
 
-    /// Its deadline, as answers are timed.
+    /// Its deadline in nanoseconds, to compare with the time of answers.
     let deadlineNanoseconds: Int64
 
     init(_ settings: PolicySettings) {
@@ -58,18 +58,18 @@ public final class PolicySlot {
     }
 }
 
-/// What asks a policy: in this process, or in one of its own.
+/// Asks a policy: in this process, or in its own.
 protocol PolicyRuntime: AnyObject {
-    /// The number of its process, nil for this one.
+    /// The process ID; nil for this process.
     var pid: Int32? { get }
-    /// Asks, and calls back once, at once or later; never after ``close()``. One question at a time. Whether an answer
-    /// that is given at once was given in time, is the caller's to judge.
+    /// Asks a question and calls back once, at once or later; never after ``close()``. One question at a time. If the
+    /// answer comes at once, the caller checks whether it was in time.
     func ask(
         _ events: [torpor_policy_event],
         limit: Int,
         _ completion: @escaping (Result<PolicyAnswer, PolicyFailure>) -> Void
     )
-    /// Ends it.
+    /// Ends the policy.
     func close()
 }
 
@@ -81,7 +81,7 @@ final class LibraryRuntime: PolicyRuntime {
 
     var pid: Int32? { nil }
 
-    /// `guarding` is told when a question begins and when it is over: what happens in between is the policy's doing.
+    /// `guarding` is called when a question begins and when it ends: in between, the policy's code runs.
     init(_ library: PolicyLibrary, _ view: PolicyView, guarding: @escaping (Bool) -> Void) {
         self.library = library
         self.view = view

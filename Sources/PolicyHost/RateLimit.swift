@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// So many at will, further ones one by one; for each key by itself.
+/// A rate limit per key: a number of events in a row, then one per interval.
 public struct RateLimit<Key: Hashable & Sendable>: Sendable {
     private let free: Int
     private let interval: Duration
-    /// When all that is free will be free again.
+    /// When the whole allowance of a key is available again.
     private var restedAt: [Key: Duration] = [:]
 
     /// Allows `free` in a row, and one more after each interval.
@@ -13,20 +13,20 @@ public struct RateLimit<Key: Hashable & Sendable>: Sendable {
         self.interval = interval
     }
 
-    /// When the next one is allowed; nil for now.
+    /// When the next event is allowed; nil if now.
     public func heldUntil(_ key: Key, now: Duration) -> Duration? {
         guard let restedAt = restedAt[key] else { return nil }
         let next = restedAt - interval * (free - 1)
         return next > now ? next : nil
     }
 
-    /// Counts one.
+    /// Counts an event.
     public mutating func count(_ key: Key, now: Duration) {
         restedAt[key] = max(restedAt[key] ?? now, now) + interval
-        // Those that are rested need no memory.
+        // Keys with a full allowance need no entry.
         if restedAt.count > 4096 { restedAt = restedAt.filter { $0.value > now } }
     }
 
-    /// What was counted for the key counts no more.
+    /// Forgets what was counted for the key.
     public mutating func forget(_ key: Key) { restedAt[key] = nil }
 }

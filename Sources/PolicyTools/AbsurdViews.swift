@@ -4,15 +4,15 @@ import Linux
 import Policies
 import TorporPolicyABI
 
-/// Views that no supervisor means to show, and that a policy has to bear: what is measured can be wrong, apps go at any
-/// moment, and newer supervisors know numbers that an older policy does not.
+/// Views that no supervisor produces on purpose, but that a policy has to handle: measurements can be wrong, apps
+/// disappear at any moment, and newer supervisors use numbers that an older policy does not know.
 struct AbsurdView {
     let name: String
     /// Puts the apps and the machine into an empty view.
     let build: (PolicyView) -> Void
     /// Changes each event.
     var bend: (inout torpor_policy_event) -> Void = { _ in }
-    /// Numbers of kinds that this version does not know are asked about too.
+    /// Also asks about kinds of events that this version does not know.
     var hasUnknownEvents = false
 
     static var all: [AbsurdView] {
@@ -99,7 +99,7 @@ struct AbsurdView {
         ]
     }
 
-    /// The events of that kind: about the first app that there is, about the last place, and about one that is empty.
+    /// The events of that kind: about the first app, about the last place, and about an empty place.
     func events(_ kind: UInt32, in view: PolicyView) -> [torpor_policy_event] {
         var places: [UInt32] = [UInt32.max]
         let isAboutApp: [torpor_policy_event_kind] = [
@@ -132,7 +132,7 @@ struct AbsurdView {
         live(view)
     }
 
-    /// All of them run: in turn in each state.
+    /// All apps run, each in the next state in turn.
     private static func live(_ view: PolicyView) {
         view.system.now = 3_600_000_000
         view.system.realtime = 1_750_000_000_000_000
@@ -163,7 +163,7 @@ struct AbsurdView {
         }
     }
 
-    /// Every field of every app, and of the machine, but for what says that there is an app.
+    /// Changes every field of every app and of the machine, except the flag that an app is present.
     private static func bendAll(_ view: PolicyView, _ value: (inout Int64) -> Void) {
         func fit(_ record: UnsafeMutableRawBufferPointer, _ fields: [PolicyField]) {
             for field in fields {

@@ -3,21 +3,21 @@
 import Policies
 import TorporPolicyABI
 
-/// Finds advice that no supervisor could follow, whatever is so: its policy is in error.
+/// Finds advice that no supervisor could ever follow: an error of the policy.
 struct AdviceJudge {
-    /// Pieces of advice that were looked at.
+    /// How many pieces of advice were checked.
     private(set) var pieces = 0
-    /// What makes no sense, each with how often, in the order in which it was first seen.
+    /// Invalid advice with its count, in the order of the first occurrence.
     private(set) var faults: [Finding] = []
-    /// What makes sense and helps nobody, likewise.
+    /// Advice that is valid but useless, likewise.
     private(set) var remarks: [Finding] = []
 
-    /// Something that is wrong with advice.
+    /// A problem with advice.
     struct Finding {
         let sentence: String
-        /// What it was the first time.
+        /// The first occurrence.
         let example: String?
-        /// How often.
+        /// How often it occurred.
         var count: Int
 
         var text: String {
@@ -32,7 +32,7 @@ struct AdviceJudge {
 
     init(wants: UInt64) { asksAboutTimers = wants >> UInt64(TORPOR_EVENT_TIMER.rawValue) & 1 != 0 }
 
-    /// Looks at what a policy said to these events, when it was shown this.
+    /// Checks a policy's answer to these events with this view.
     mutating func judge(_ answer: PolicyAnswer, to events: [torpor_policy_event], in view: PolicyView) {
         let limit = PolicyAnswer.limit(events: events.count, apps: view.count)
         if answer.advice.count > limit {
@@ -41,7 +41,7 @@ struct AdviceJudge {
                 "\(answer.advice.count) pieces to a question with \(view.count) apps"
             )
         }
-        // A flood is one fault, and a sample says what it is about.
+        // A flood is one fault; a sample of it shows what it is about.
         for advice in answer.advice.prefix(answer.advice.count > limit ? min(limit, Self.sample) : limit) {
             pieces += 1
             judge(advice, to: events[advice.event], in: view)
@@ -62,7 +62,7 @@ struct AdviceJudge {
         if advice.app == UInt32.max {
             fault("\(word) about no app")
         } else if !view.isPresent(Int(advice.app)) {
-            // The app of an event can be gone by the time of the question.
+            // The app of an event may be gone when the question is asked.
             fault("\(word) about a place where there is no app", "place \(advice.app) of \(view.count)")
         }
         switch kind {
@@ -96,10 +96,10 @@ struct AdviceJudge {
         }
     }
 
-    /// A reason that was cut off within a character is this long at least.
+    /// A reason of at least this many bytes may have been cut off within a character.
     private static let longReason = 197
 
-    /// The event that alone can be answered so.
+    /// The only event that this kind of advice can answer.
     private static func question(of kind: UInt32) -> torpor_policy_event_kind? {
         switch torpor_policy_advice_kind(rawValue: kind) {
         case TORPOR_ADVISE_ORDER: TORPOR_EVENT_EVICTION

@@ -3,20 +3,20 @@
 import Policies
 import TorporPolicyABI
 
-/// What a supervisor would make of advice, as far as the view tells: it knows more, and can refuse more.
+/// What a supervisor would do with advice, judged by the view alone: a supervisor knows more and can refuse more.
 struct AdviceRules {
     enum Verdict: Hashable {
         /// It changes something.
         case change
-        /// It is so already, or is so if nothing is advised.
+        /// It is already so, or is the default without advice.
         case idle
-        /// The same was advised before, about an app that has stayed as it was.
+        /// The same was advised before, and the app has not changed since.
         case repeated
         /// It would not be followed, for this reason.
         case refused(String)
     }
 
-    /// What was said last in a matter, and how the app was then.
+    /// The last advice in a matter, and the app's state then.
     private struct Advice: Hashable {
         let verdict: Verdict
         let value: UInt32

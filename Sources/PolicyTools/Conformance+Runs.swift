@@ -5,7 +5,7 @@ package import Linux
 package import Policies
 import TorporPolicyABI
 
-/// The checks that ask much.
+/// The checks that ask many questions.
 extension Conformance {
     private static let seed: UInt64 = 20_260_101
     private var determinismQuestions: Int { min(2000, max(200, questions)) }
@@ -13,7 +13,7 @@ extension Conformance {
 
     // MARK: The same answers to the same questions
 
-    /// What a new process answers to questions that are the same each time.
+    /// The answers of a new process to a fixed series of questions.
     package func answers(_ description: PolicyDescription) throws(Errno) -> Result<[PolicyAnswer], PolicyFailure> {
         var world = try PolicyWorld(apps: Self.determinismApps, seed: Self.seed, wants: description.events)
         var sizes = SeededNumbers(seed: Self.seed + 1)
@@ -32,7 +32,7 @@ extension Conformance {
         }
     }
 
-    /// Asks all of that once more, of another process.
+    /// Asks the same questions of another process, and compares the answers.
     func compare(
         _ first: Result<[PolicyAnswer], PolicyFailure>,
         _ description: PolicyDescription
@@ -84,7 +84,7 @@ extension Conformance {
                 asked = PolicyWords.event(kind)
                 for event in events { _ = try ask(host, [event], view) }
             }
-            // All of it at once.
+            // All events in one question.
             let all = kinds.flatMap { absurd.events($0, in: view) }.prefix(HostMessages.mostEvents)
             asked = "everything at once"
             if !all.isEmpty { _ = try ask(host, Array(all), view) }
@@ -96,7 +96,7 @@ extension Conformance {
 
     // MARK: Time
 
-    /// An answer that mostly takes a tenth of the deadline leaves no room for a busy machine.
+    /// Warns if the median exceeds a tenth of the deadline, or the 99th percentile half: a busy machine needs the rest.
     package func time(_ description: PolicyDescription) throws(Errno) {
         let apps = 1000
         let count = min(5000, max(100, questions))
@@ -145,7 +145,7 @@ extension Conformance {
 
     // MARK: Memory
 
-    /// A policy may remember what it was told of apps; after half of the questions it has to have room for that.
+    /// A policy may store data about apps, but after half of the questions it must not grow further.
     package func memory(_ description: PolicyDescription) throws(Errno) {
         let apps = 16
         let batch = HostMessages.mostEvents
@@ -184,7 +184,7 @@ extension Conformance {
         judgeMemory(sizes, seconds)
     }
 
-    /// Before, in the middle and after.
+    /// Compares the sizes before, in the middle and after.
     private func judgeMemory(_ sizes: [Int64], _ seconds: Double) {
         let growth = sizes[2] - sizes[1]
         let perQuestion = Double(growth) / Double(max(1, questions - questions / 2))
@@ -196,7 +196,7 @@ extension Conformance {
         let text =
             "\(questions) questions in \(Times.duration(seconds: seconds)): "
             + zip(sizes, words).map { "\(Times.memory(bytes: $0)) \($1)" }.joined(separator: ", ")
-        // The allocator's own steps are no leak.
+        // Small growth comes from the allocator and is not a leak.
         if growth > Self.leastGrowth, perQuestion > 1 {
             report("memory", .failed, "\(text): it grows by \(Int(perQuestion.rounded())) bytes with each question")
         } else {
@@ -206,7 +206,7 @@ extension Conformance {
 
     private static let leastGrowth: Int64 = 256 << 10
 
-    /// Bytes that are the process's own and no file's, as /proc says (proc_pid_status(5)).
+    /// Anonymous memory of the process in bytes (RssAnon, proc_pid_status(5)).
     private static func memory(of host: HostProcess) -> Int64? {
         guard let text = try? ProcFS.statusField(host.pid, "RssAnon"),
             let number = text.split(separator: " ").first.flatMap({ Int64($0) })

@@ -5,7 +5,7 @@ import Linux
 package import Policies
 import TorporPolicyABI
 
-/// A check of a policy, and how it went.
+/// The result of one check of a policy.
 package struct ConformanceResult {
     package enum Outcome: String {
         case ok
@@ -19,29 +19,29 @@ package struct ConformanceResult {
     package let message: String
 }
 
-/// What a policy has to be able to do before a supervisor can rely on it, tried one after the other, each in a process
-/// that is started for it.
+/// Checks what a policy must be able to do before a supervisor can rely on it, one check after the other, each in its
+/// own process.
 package final class Conformance {
     package let tool: PolicyTool
-    /// Questions of the check for memory.
+    /// How many questions the check of memory asks.
     package let questions: Int
-    /// What torpord waits for an answer.
+    /// torpord's deadline for an answer.
     package let deadline: Duration
     package private(set) var results: [ConformanceResult] = []
-    /// What the policy says about itself; nil if it cannot be started.
+    /// The policy's description of itself; nil if it cannot be started.
     package private(set) var description: PolicyDescription?
-    /// Told of each result.
+    /// Called with each result.
     package var onResult: (ConformanceResult) -> Void = { _ in }
-    /// Told how far it is, in words for a line that is overwritten.
+    /// Called with the progress, a text for a line that is overwritten.
     package var onProgress: (String) -> Void = { _ in }
 
     package var library: TrustedLibrary!
     var judge = AdviceJudge(wants: 0)
-    /// What was measured, for programs.
+    /// Measurements, for programs.
     package var measured: [(name: String, value: Double)] = []
 
-    /// How long an answer is waited for: beyond the deadline, since it is another question whether it comes. Of one that
-    /// does not come, nobody waits for the next.
+    /// How long to wait for an answer: longer than the deadline, to tell a late answer from none. After one answer
+    /// did not come, only the deadline.
     var patience: Duration { isSilent ? deadline : max(deadline * 20, .seconds(2)) }
     private var isSilent = false
 
@@ -61,7 +61,7 @@ package final class Conformance {
         describe(description)
         refuseUnknownOptions(description)
         do throws(Errno) {
-            // The second time comes last: what depends on the hour has had time to become another.
+            // The answers are compared last: by then, a policy that depends on the clock sees another time.
             let first = try answers(description)
             for absurd in AbsurdView.all { try show(absurd, description) }
             try time(description)
@@ -79,10 +79,10 @@ package final class Conformance {
         onResult(result)
     }
 
-    /// Starts the policy to see this view.
+    /// Starts the policy with this view.
     func start(_ view: PolicyView) throws(PolicyFailure) -> HostProcess { try tool.start(library, view) }
 
-    /// Asks, and looks at the advice.
+    /// Asks a question, and checks the advice.
     func ask(
         _ host: HostProcess,
         _ events: [torpor_policy_event],
@@ -93,7 +93,7 @@ package final class Conformance {
         return answer
     }
 
-    /// Asks.
+    /// Asks a question.
     func answer(_ host: HostProcess, _ events: [torpor_policy_event]) throws(PolicyFailure) -> PolicyAnswer {
         do throws(PolicyFailure) {
             return try host.ask(events, deadline: patience)
@@ -148,7 +148,7 @@ package final class Conformance {
             return description
         } catch {
             var message = "\(error)"
-            // What does not name the library is what the policy itself says of its options.
+            // An error that does not name the library is the policy's own complaint about its options.
             if case .refused = error, !message.contains(library.path) { message += " (set its options with --option)" }
             report("loading", .failed, message)
             return nil

@@ -6,7 +6,7 @@ package import Configuration
 import Linux
 package import Policies
 
-/// What tools that run a policy themselves are told.
+/// Options of tools that run a policy themselves.
 package struct PolicyToolOptions: ParsableArguments {
     @Option(
         name: .customLong("option"),
@@ -23,7 +23,7 @@ package struct PolicyToolOptions: ParsableArguments {
     @Flag(help: "One JSON document on standard output.")
     package var json = false
 
-    /// As they are where nothing was said.
+    /// The defaults.
     package init() {}
 
     package func validate() throws {
@@ -33,13 +33,13 @@ package struct PolicyToolOptions: ParsableArguments {
     }
 }
 
-/// A policy that is run by this program, in a process of its own.
+/// A policy that this program runs, in its own process.
 package struct PolicyTool {
     package let path: String
     package let options: [PolicyOption]
     let settings: HostProcess.Settings
 
-    /// A policy as a configuration has it.
+    /// A policy as a configuration defines it.
     package init(_ policy: PolicySpecification, in folder: String) throws(Failure) {
         path = policy.path.hasPrefix("/") ? policy.path : folder + "/" + policy.path
         options = policy.options.sorted { $0.key < $1.key }.flatMap { Self.flat($0.value, $0.key) }
@@ -52,7 +52,7 @@ package struct PolicyTool {
         settings = try Self.settings(host: tool.host)
     }
 
-    /// The library of that name; one in the folder of policies, if there is none here.
+    /// A file with that name; if there is none here, one in the default folder of policies.
     private static func find(_ library: String) -> String {
         guard !library.contains("/"), !File.exists(library) else { return library }
         let defaults = DefaultPaths(environment: ThisProcess.variables, userID: Users.effectiveUID)
@@ -62,7 +62,7 @@ package struct PolicyTool {
 
     private static func settings(host: String?) throws(Failure) -> HostProcess.Settings {
         var settings = HostProcess.Settings(program: try program(host))
-        // As torpord has it.
+        // As in torpord.
         settings.adviceLimit = PolicyAnswer.limit(events: 1, apps: PolicyView.capacity)
         let user = HostProcess.unprivilegedUser()
         settings.user = user?.user
@@ -88,7 +88,7 @@ package struct PolicyTool {
 
     // MARK: Options
 
-    /// All of them laid flat, in order of their keys.
+    /// All options flattened, sorted by key.
     private static func read(_ texts: [String]) -> [PolicyOption] {
         texts.map { text in
             let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -98,7 +98,7 @@ package struct PolicyTool {
         .flatMap { flat(value($0.text), $0.key) }
     }
 
-    /// The value as TOML reads it.
+    /// Parses the value as TOML.
     private static func value(_ text: String) -> ConfigurationValue {
         let document = "[policies.it]\npath = \"x\"\noptions = { it = \(text) }\n"
         let sources = ConfigurationSources(
@@ -127,8 +127,8 @@ package struct PolicyTool {
 
     // MARK: The process
 
-    /// Why a supervisor would not use it as it is configured: its library, or what it says of its options. Nil also
-    /// where that cannot be tried out.
+    /// Why a supervisor would refuse it as configured: its library, or the policy's complaint about its options. Also
+    /// nil if that cannot be tested.
     package var refusal: String? {
         guard let view = try? PolicyView() else { return nil }
         do throws(PolicyFailure) {
@@ -140,7 +140,7 @@ package struct PolicyTool {
         }
     }
 
-    /// Starts it, to see this view.
+    /// Starts the policy with this view.
     func start(_ library: TrustedLibrary, _ view: PolicyView) throws(PolicyFailure) -> HostProcess {
         try HostProcess(
             library: library,

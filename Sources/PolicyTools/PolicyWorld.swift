@@ -4,7 +4,7 @@ import Linux
 import Policies
 import TorporPolicyABI
 
-/// Numbers that look random and are the same for the same seed (SplitMix64 of Steele, Lea and Flood, 2014).
+/// Pseudo-random numbers, the same for the same seed (SplitMix64 of Steele, Lea and Flood, 2014).
 struct SeededNumbers: RandomNumberGenerator {
     private var state: UInt64
 
@@ -22,23 +22,23 @@ struct SeededNumbers: RandomNumberGenerator {
     mutating func chance(_ percent: Int) -> Bool { below(100) < percent }
 }
 
-/// Apps that live as apps do, and a clock that goes: what a policy could be shown, the same for the same seed.
+/// A simulation of apps and a clock that produces plausible views and events, the same for the same seed.
 struct PolicyWorld {
     let view: PolicyView
     private var random: SeededNumbers
     private let kinds: [UInt32]
-    /// Of those, what happens seldom.
+    /// The rare kinds among them.
     private let rareKinds: [UInt32]
 
     private static let never = Int64.min
 
     /// - Parameters:
     ///   - apps: how many.
-    ///   - wants: `torpor_policy.events`: nothing else happens.
+    ///   - wants: `torpor_policy.events`: the only kinds that happen.
     init(apps: Int, seed: UInt64, wants: UInt64) throws(Errno) {
         view = try PolicyView()
         random = SeededNumbers(seed: seed)
-        // A policy is started once, and apps come and go now and then.
+        // A policy is started once; apps are added and removed rarely.
         let rare = [TORPOR_EVENT_APPS, TORPOR_EVENT_PRESSURE, TORPOR_EVENT_TIMER].map(\.rawValue)
         let all = Self.kinds(of: wants).filter { $0 != TORPOR_EVENT_STARTED.rawValue }
         kinds = all.filter { !rare.contains($0) }
@@ -79,8 +79,8 @@ struct PolicyWorld {
         move(place, to: states[random.below(states.count)].rawValue)
     }
 
-    /// A question about so many events at most, after they have happened. As it is in a supervisor, few of them are about
-    /// all apps.
+    /// A question about at most `count` events, after they have happened. As in a supervisor, few of them concern all
+    /// apps.
     mutating func question(events count: Int) -> [torpor_policy_event] {
         var events: [torpor_policy_event] = []
         var aboutAll = 0
@@ -94,7 +94,7 @@ struct PolicyWorld {
 
     private static let mostAboutAll = 4
 
-    /// Something happens.
+    /// Lets something happen.
     mutating func next() -> torpor_policy_event {
         let pause = Int64(random.chance(80) ? random.below(1_000_000) : random.below(60_000_000))
         view.system.now += pause
@@ -103,7 +103,7 @@ struct PolicyWorld {
         return some.isEmpty ? event(TORPOR_EVENT_STARTED.rawValue) : happen(some[random.below(some.count)])
     }
 
-    /// Something of that kind happens.
+    /// Lets something of that kind happen.
     mutating func happen(_ kind: UInt32) -> torpor_policy_event {
         guard view.count > 0 else { return event(kind) }
         let place = random.below(view.count)
@@ -111,7 +111,7 @@ struct PolicyWorld {
             if view.isPresent(place), random.chance(30) { view.remove(place) } else { add(place) }
             return event(kind)
         }
-        // What happens, happens to an app that there is.
+        // Events happen to apps that exist.
         if !view.isPresent(place) { add(place) }
         measure(place)
         let state = view[place].state
@@ -198,7 +198,7 @@ struct PolicyWorld {
         if random.chance(20) { view[place].last_heartbeat = now }
     }
 
-    /// An event at present.
+    /// An event at the current time.
     func event(
         _ kind: UInt32,
         _ place: Int? = nil,

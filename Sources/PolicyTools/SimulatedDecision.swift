@@ -6,13 +6,13 @@ import Policies
 import TorporAPI
 import TorporPolicyABI
 
-/// What advice asks for, of an app by its name: two are the same if they would change the same.
+/// A change that advice asks for, with app names: two are equal if they have the same effect.
 package struct SimulatedChange: Hashable {
     /// A word of ``PolicyWords/advice``.
     package let kind: String
-    /// The app; of an order of eviction all of them, the first one first.
+    /// The app; for an order of eviction all apps, the first to be evicted first.
     package let apps: [String]
-    /// The state, of a goal or a profile.
+    /// The state of a goal or a profile.
     var state: UInt32 = 0
     /// Microseconds.
     package var time: Int64 = 0
@@ -32,7 +32,7 @@ package struct SimulatedChange: Hashable {
         apps = order
     }
 
-    /// What it is about: of two changes in one matter only one can be made.
+    /// Of two changes in the same matter only one can be made.
     var matter: String {
         let subject =
             switch kind {
@@ -66,30 +66,30 @@ package struct SimulatedChange: Hashable {
     }
 }
 
-/// A decision of the policy under simulation, or of those of the recording that it does not take.
+/// A decision of the simulated policy, or one of the recording that the policy does not make.
 package struct SimulatedDecision {
     package enum Difference: String {
-        /// It was taken then too.
+        /// The recording has the same decision.
         case same
-        /// It was not.
+        /// The recording does not have it.
         case new
-        /// It was taken then, and the policy does not take it.
+        /// The recording has it, and the policy does not make it.
         case missing
-        /// The policy takes it, and a supervisor would not follow.
+        /// The policy makes it, but a supervisor would not follow it.
         case refused
     }
 
-    /// Microseconds of the recording's monotonic clock, and since 1970.
+    /// Microseconds: `at` on the recording's monotonic clock, `realtime` since 1970.
     package let at: Int64
     package let realtime: Int64
-    /// The line of the recording that was read last.
+    /// The last line of the recording that was read.
     package let line: Int
     package let change: SimulatedChange
     package let reason: String
     package var difference: Difference
-    /// What else there is to say of the difference.
+    /// Further details of the difference.
     package var note: String?
-    /// Who advised the same, or (of one that is missing) this, in the recording.
+    /// The policy in the recording that gave the same advice, or (if missing) this one.
     package var then: String?
 }
 
@@ -103,7 +103,7 @@ struct RecordedDecision {
     let reason: String
     let outcome: String
     let why: String?
-    /// The policy under simulation advises the same.
+    /// The simulated policy advises the same.
     var isMatched = false
 
     var isTaken: Bool { outcome == "taken" }

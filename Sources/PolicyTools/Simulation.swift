@@ -7,26 +7,26 @@ package import TorporAPI
 import TorporPolicyABI
 import Varlink
 
-/// Replays a recording to a policy under a virtual clock, which goes from line to line: it is shown what the policies
-/// were shown then, asked what they were asked, and asked again when it wants to be. Its advice changes nothing: what
-/// happens is what happened.
+/// Replays a recording to a policy under a virtual clock, which jumps from line to line: the policy sees what the
+/// recorded policies saw, is asked the same questions, and is asked again when it wants to be. Its advice has no
+/// effect: what happens is what was recorded.
 package final class Simulation {
     private let tool: PolicyTool
     private let library: TrustedLibrary
     private let reader: TraceReader
     private var host: HostProcess?
-    /// When the policy wants to be asked again, by the virtual clock.
+    /// When the policy wants to be asked again, on the virtual clock.
     private var asksAgainAt: Int64?
     private var isStarted = false
     private var rules = AdviceRules()
 
-    /// What the policy says about itself.
+    /// The policy's description of itself.
     package private(set) var description: PolicyDescription
-    /// What it decided, in order.
+    /// Its decisions, in order.
     package private(set) var decisions: [SimulatedDecision] = []
-    /// What it advised that was so already.
+    /// Advice of the policy that asked for what was already so.
     private(set) var idle: [SimulatedDecision] = []
-    /// What the policies of the recording advised, in order.
+    /// The advice of the recorded policies, in order.
     private(set) var recorded: [RecordedDecision] = []
     package private(set) var totals = Totals()
 
@@ -43,9 +43,9 @@ package final class Simulation {
         package var apps: Set<String> = []
     }
 
-    /// An answer is waited for that long: it is another question whether it comes in time.
+    /// How long to wait for an answer; whether it is in time is checked separately.
     private static let patience = Duration.seconds(10)
-    /// As torpord has it.
+    /// As in torpord.
     private static let shortestWait: Int64 = 100_000
     private static let longestWait: Int64 = 366 * 86_400_000_000
 
@@ -71,7 +71,7 @@ package final class Simulation {
             case .header(let header):
                 if let instance {
                     totals.interruptions += 1
-                    // Another torpord begins with a policy that remembers nothing.
+                    // A new torpord starts with policies that remember nothing.
                     if instance != header.instance { try restart() }
                 }
                 instance = header.instance
@@ -108,7 +108,7 @@ package final class Simulation {
             isStarted = true
             try ask([event(TORPOR_EVENT_STARTED)])
         }
-        // What came due while nothing was known.
+        // Timers that were due in the gap before this line.
         try passTime(until: round.at)
         let asked = round.events.compactMap { Self.event($0) }.filter(isAsked)
         for start in stride(from: 0, to: asked.count, by: HostMessages.mostEvents) {
@@ -117,7 +117,7 @@ package final class Simulation {
         note(round)
     }
 
-    /// What happens before the next line: the policy is asked again when it wanted to be, with what is known by then.
+    /// Before the next line, asks the policy again when it wanted to be asked, with the view as it is then.
     private func passTime(until next: Int64) throws(Failure) {
         let view = reader.view
         while isStarted, let at = asksAgainAt, at <= next {
@@ -131,7 +131,7 @@ package final class Simulation {
 
     private func wants(_ kind: UInt32) -> Bool { kind < 64 && description.events >> UInt64(kind) & 1 != 0 }
 
-    /// Starts and times to be asked again are each policy's own.
+    /// Events of start and timers belong to the recorded policies.
     private func isAsked(_ event: torpor_policy_event) -> Bool {
         event.kind != TORPOR_EVENT_STARTED.rawValue && event.kind != TORPOR_EVENT_TIMER.rawValue && wants(event.kind)
     }
@@ -270,7 +270,7 @@ package final class Simulation {
 }
 
 extension TraceReader {
-    /// The app in a place, in words where there is none.
+    /// The name of the app in a place; a description if the place is empty.
     package func name(_ place: UInt32) -> String { name(place == UInt32.max ? nil : Int64(place)) }
 
     package func name(_ place: Int64?) -> String {

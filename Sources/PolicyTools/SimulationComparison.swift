@@ -2,15 +2,15 @@
 
 import Policies
 
-/// Finds for each decision of a simulation what was decided in the recording.
+/// Finds the recorded counterpart of each decision of a simulation.
 ///
-/// Decisions are the same when they would change the same and are less than a second apart: a policy is asked again by a
-/// clock, which is not as exact in a recording as in a simulation.
+/// Decisions are the same if they have the same effect and are less than a second apart: the clock that asks a policy
+/// again is less exact in a recording than in a simulation.
 package struct SimulationComparison {
-    /// All there is to show, in order.
+    /// All decisions to show, in order.
     package private(set) var decisions: [SimulatedDecision]
     private var recorded: [RecordedDecision]
-    /// Those of the recording that would change the same, in order.
+    /// Indices of recorded decisions by their change, in order.
     private var byChange: [SimulatedChange: [Int]] = [:]
 
     private static let window: Int64 = 1_000_000
@@ -20,7 +20,7 @@ package struct SimulationComparison {
         recorded = simulation.recorded
         for (index, decision) in recorded.enumerated() { byChange[decision.change, default: []].append(index) }
         decisions = decisions.map { compared($0) }
-        // What was so already when it was advised may have been so since it was advised then, a moment earlier.
+        // Advice that found its goal reached may equal recorded advice that reached it a moment earlier.
         for var decision in simulation.idle {
             guard let match = match(for: decision, onlyTaken: true) else { continue }
             recorded[match].isMatched = true
@@ -57,7 +57,7 @@ package struct SimulationComparison {
         return decision
     }
 
-    /// Of those that are near enough one that was taken, then the nearest.
+    /// Among those near enough: one that was taken, else the nearest.
     private func match(for decision: SimulatedDecision, onlyTaken: Bool = false) -> Int? {
         var best: (index: Int, rank: (Int, Int64))?
         for index in byChange[decision.change] ?? [] {
@@ -70,7 +70,7 @@ package struct SimulationComparison {
         return best?.index
     }
 
-    /// What was decided instead.
+    /// What the recording decided instead.
     private func other(than decision: SimulatedDecision) -> String? {
         let found = recorded.first {
             $0.isTaken && abs($0.at - decision.at) <= Self.window && $0.change.matter == decision.change.matter

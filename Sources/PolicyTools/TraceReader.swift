@@ -7,18 +7,18 @@ package import TorporAPI
 import TorporPolicyABI
 import Varlink
 
-/// Reads a recording line by line, and shows in a view what policies were shown.
+/// Reads a recording line by line, and builds the view that policies were shown.
 package final class TraceReader {
     package let path: String
-    /// The number of the line that was read last, from 1.
+    /// The number of the last line that was read, from 1.
     package private(set) var line = 0
-    /// The number of the line that the view shows; 0 while it shows nothing.
+    /// The number of the line that the view shows; 0 before the first.
     private(set) var shownLine = 0
-    /// Called with the time of a round before the view shows it.
+    /// Called with the time of a round before the view is updated.
     var beforeRound: (Int64) throws(Failure) -> Void = { _ in }
-    /// What the policies were shown by then.
+    /// The view that the policies were shown.
     let view: PolicyView
-    /// The header that counts.
+    /// The header that applies to the current line.
     package private(set) var header: PolicyTraceHeader?
     /// Fields that this version does not know.
     package private(set) var unknownFields: Set<String> = []
@@ -29,7 +29,7 @@ package final class TraceReader {
     private var isAtEnd = false
     private var lastTime = Int64.min
 
-    /// No line is longer: one of a supervisor with as many apps as there may be has some 20 MB.
+    /// Longest line in bytes: a supervisor with the most apps possible writes some 20 MB.
     private static let longest = 128 << 20
 
     package init(path: String) throws(Failure) {
@@ -42,12 +42,12 @@ package final class TraceReader {
         }
     }
 
-    /// What is wrong at the present line.
+    /// An error at the current line.
     package func failure(_ problem: String) -> Failure {
         Failure(status: .failed, message: "\(path):\(line): \(problem)")
     }
 
-    /// The next line, nil at the end. Of a round the view shows all, of a header that all is told anew.
+    /// The next line; nil at the end. A round updates the view; after a header everything is sent again.
     func next() throws(Failure) -> PolicyTraceLine? {
         guard let bytes = try nextLine() else {
             if line == 0 { throw Failure(status: .failed, message: "\(path) is empty: \(Self.hint)") }
@@ -134,7 +134,7 @@ package final class TraceReader {
         return numbers
     }
 
-    /// nil for what is no number; never and unknown are a number that is nil.
+    /// nil if the value is not a number; `.some(nil)` for never and unknown.
     private static func number(_ value: JSON) -> Int64?? {
         if value.isNull { return .some(nil) }
         return value.intValue.map { .some($0) }
@@ -142,7 +142,7 @@ package final class TraceReader {
 
     // MARK: Lines
 
-    /// Whether the line that was read last has no end.
+    /// Whether the last line has no newline.
     private var isCut = false
 
     private func nextLine() throws(Failure) -> ArraySlice<UInt8>? {

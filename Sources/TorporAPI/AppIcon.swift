@@ -3,29 +3,29 @@
 public import Varlink
 import WireText
 
-/// The picture of an app, as its configuration names it: the reply of Icon.
+/// The icon of an app: the reply of Icon.
 public struct AppIcon: Hashable, Sendable {
-    /// The most that one has, in bytes.
+    /// The largest icon, in bytes.
     public static let mostBytes = 256 << 10
 
-    /// As HTTP names it; nil where there is no icon.
+    /// The media type, as in HTTP; nil if there is no icon.
     public var mediaType: String?
-    /// What is in the file; empty where there is no icon.
+    /// The content of the file; empty if there is no icon.
     public var data: [UInt8]
-    /// Why one that is configured is not given.
+    /// Why the configured icon is not returned.
     public var trouble: String?
 
-    /// The icon that a file holds.
+    /// Detects the media type of a file's content.
     public init(content: [UInt8]) {
         mediaType = Self.mediaType(content)
         data = mediaType == nil ? [] : content
         trouble = mediaType == nil ? "it is neither PNG, JPEG, GIF, WebP nor SVG" : nil
     }
 
-    /// None, because of this.
+    /// No icon, with the reason.
     public init(trouble: String?) { (mediaType, data, self.trouble) = (nil, [], trouble) }
 
-    /// By the first bytes; of SVG, by its root.
+    /// Detected by the first bytes; SVG by its root element.
     private static func mediaType(_ content: [UInt8]) -> String? {
         guard let kind = SnapshotKind(content: content) else { return nil }
         guard kind == .text else { return kind.mediaType }
@@ -36,7 +36,7 @@ public struct AppIcon: Hashable, Sendable {
         return text.contains("<svg") ? "image/svg+xml" : nil
     }
 
-    /// Reads it from the reply.
+    /// Decodes the reply; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         mediaType = try fields.optionalString("media_type")
@@ -47,7 +47,7 @@ public struct AppIcon: Hashable, Sendable {
         self.data = data
     }
 
-    /// It as a reply.
+    /// Encodes the reply.
     public var json: JSON {
         ["media_type": .optional(mediaType), "data": .string(Base64.encode(data)), "trouble": .optional(trouble)]
     }

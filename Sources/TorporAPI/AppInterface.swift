@@ -8,27 +8,27 @@ public enum AppInterface {
 
     /// The errors of the interface, by their full names.
     public enum ErrorName {
-        /// The caller is no process of the app.
+        /// The caller is not a process of the app.
         public static let notPermitted = name + ".NotPermitted"
-        /// Another process of the app, or another connection of the caller's process, is its delegate.
+        /// Another process of the app, or another connection of the same process, is its delegate.
         public static let alreadyAttached = name + ".AlreadyAttached"
-        /// The message is not the one that waits for an answer.
+        /// The message is not the one that awaits an answer.
         public static let notInFlight = name + ".NotInFlight"
-        /// The message has been answered before.
+        /// The message was already answered.
         public static let alreadyAnswered = name + ".AlreadyAnswered"
         /// There is no such task, or it has ended.
         public static let unknownTask = name + ".UnknownTask"
         /// There is no app of that name.
         public static let unknownApp = name + ".UnknownApp"
-        /// The app that was posted to takes nothing of the topic.
+        /// The receiving app does not accept the topic.
         public static let notSubscribed = name + ".NotSubscribed"
-        /// The mailbox of the app that was posted to is full.
+        /// The mailbox of the receiving app is full.
         public static let mailboxFull = name + ".MailboxFull"
         /// No app opens the URL.
         public static let noHandler = name + ".NoHandler"
         /// The archive is larger than the app's `state_limit`.
         public static let tooLarge = name + ".TooLarge"
-        /// It failed; the message says why.
+        /// The call failed; the message says why.
         public static let failed = name + ".Failed"
     }
 

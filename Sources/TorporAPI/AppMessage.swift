@@ -3,18 +3,18 @@
 public import Varlink
 import WireText
 
-/// Something that an app is told on its own socket.
+/// A message to an app on its own socket.
 public struct AppMessage: Hashable, Sendable {
-    /// Counts the messages of an incarnation, from 1.
+    /// The number of the message in its incarnation, from 1.
     public var id: Int64
     /// A message of docs/lifecycle.md, such as `didEnterBackground`.
     public var name: String
-    /// The time that is left for the answer in milliseconds; nil for no bound.
+    /// Milliseconds left for the answer; nil for no deadline.
     public var deadlineMilliseconds: Int64?
-    /// What belongs to it: an object.
+    /// The message's parameters: an object.
     public var parameters: JSON
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(id: Int64, name: String, deadlineMilliseconds: Int64? = nil, parameters: JSON = .emptyObject) {
         self.id = id
         self.name = name
@@ -22,7 +22,7 @@ public struct AppMessage: Hashable, Sendable {
         self.parameters = parameters
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         id = try fields.int("id")
@@ -31,7 +31,7 @@ public struct AppMessage: Hashable, Sendable {
         parameters = fields["parameters"] ?? .emptyObject
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "id": .int(id), "name": .string(name), "deadline_ms": .optional(deadlineMilliseconds),
@@ -40,37 +40,38 @@ public struct AppMessage: Hashable, Sendable {
     }
 }
 
-/// What an app says to a message.
+/// An app's answer to a message.
 public struct AppAnswer: Hashable, Sendable {
-    /// Whether it is done with it.
+    /// Whether the app is done with the message.
     public enum Result: String, Hashable, Sendable, CaseIterable {
-        /// It is.
+        /// The app is done.
         case done
-        /// It is, and it did not work.
+        /// The app is done, but something failed.
         case failed
-        /// Not yet: another answer follows.
+        /// The app needs more time: another answer follows.
         case pending
-        /// It has no use for it: whoever comes next is told. For what no one else can be told, it is done.
+        /// The app cannot handle it: the next app that can gets it. Counts as `done` for messages that only this app
+        /// gets.
         case unhandled
     }
 
     /// What an app may decline.
     public enum Declined: String, Hashable, Sendable, CaseIterable {
-        /// The URL that it would be asked to open.
+        /// Opening the URL.
         case url
-        /// The state that it would be asked to restore.
+        /// Restoring its saved state.
         case restoration
-        /// That a snapshot of it is kept.
+        /// Keeping a snapshot of it.
         case snapshot
     }
 
-    /// What an app found that was told to look for new content.
+    /// What an app found when it was told to look for new content.
     public enum Fetched: String, Hashable, Sendable, CaseIterable {
         /// Something new.
         case newData = "new-data"
         /// Nothing new.
         case noData = "no-data"
-        /// It could not look.
+        /// The check failed.
         case failed
     }
 
@@ -80,14 +81,14 @@ public struct AppAnswer: Hashable, Sendable {
     public var result: Result
     /// Why it failed, or what it is doing, in a sentence.
     public var text: String?
-    /// How long it takes from now, in milliseconds.
+    /// How long the app needs from now, in milliseconds.
     public var expectedMilliseconds: Int64?
-    /// What the app does not want.
+    /// What the app declines.
     public var declines: [Declined] = []
     /// What it found, in the answer to performFetch.
     public var fetch: Fetched?
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(id: Int64, result: Result = .done, text: String? = nil) {
         self.id = id
         self.result = result
@@ -117,7 +118,7 @@ public struct AppAnswer: Hashable, Sendable {
         }
     }
 
-    /// A sentence, and no more: it is kept in histories.
+    /// Longest text in bytes: it is stored in histories.
     private static let longestText = 1_024
 
     private static func cut(_ text: String) -> String {
@@ -135,29 +136,29 @@ public struct AppAnswer: Hashable, Sendable {
 
 /// A background task of an app.
 public struct AppTask: Hashable, Sendable {
-    /// Names it in calls.
+    /// Identifies the task in calls.
     public var token: Int64
     /// What it is for.
     public var name: String
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(token: Int64, name: String) {
         self.token = token
         self.name = name
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         token = try fields.int("token")
         name = try fields.string("name")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON { ["token": .int(token), "name": .string(name)] }
 }
 
-/// How an app is, as it is told itself.
+/// An app's own status, as it is told.
 public struct AppSituation: Hashable, Sendable {
     /// Its name.
     public var app: String
@@ -165,16 +166,16 @@ public struct AppSituation: Hashable, Sendable {
     public var incarnation: Int64
     /// Its state.
     public var state: String
-    /// The edge in flight.
+    /// The transition in progress.
     public var transition: String?
     /// Why it was launched: an object, as in TORPOR_LAUNCH_OPTIONS.
     public var options: JSON = .emptyObject
     /// Its background tasks.
     public var tasks: [AppTask] = []
-    /// The scenes inside it that are connected; nil for an app that has none.
+    /// Its connected scenes; nil for an app without scenes inside it.
     public var scenes: [AppScene]?
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(app: String, incarnation: Int64, state: String, transition: String? = nil) {
         self.app = app
         self.incarnation = incarnation
@@ -182,7 +183,7 @@ public struct AppSituation: Hashable, Sendable {
         self.transition = transition
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         app = try fields.string("app")
@@ -196,7 +197,7 @@ public struct AppSituation: Hashable, Sendable {
         }
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "incarnation": .int(incarnation), "state": .string(state),
@@ -213,16 +214,16 @@ public struct AppScene: Hashable, Sendable {
     /// `inactive`, `active` or `background`.
     public var state: String
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(name: String, state: String) { (self.name, self.state) = (name, state) }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         name = try fields.string("name")
         state = try fields.string("state")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON { ["name": .string(name), "state": .string(state)] }
 }

@@ -2,7 +2,7 @@
 
 public import Varlink
 
-/// A call of `io.torpor.App` with its parameters read: what the daemon answers and apps ask.
+/// A call of `io.torpor.App` with its parameters decoded.
 public enum AppRequest: Hashable, Sendable {
     case attach(AttachRequest)
     case answer(AppAnswer)
@@ -10,39 +10,39 @@ public enum AppRequest: Hashable, Sendable {
     case endTask(token: Int64)
     case claimTasks(tokens: [Int64])
     case backgroundTime
-    /// Bytes in Base64, or the name of a file in the app's state directory; of the app, or of a scene inside it.
+    /// `data` is Base64; `file` names a file in the app's state directory. `scene` is nil for the app itself.
     case saveState(data: String?, file: String?, scene: String?)
     case discardState(scene: String?)
-    /// Bytes in Base64, or the name of a file in the app's state directory.
+    /// As in ``saveState(data:file:scene:)``.
     case saveSnapshot(data: String?, file: String?, scene: String?)
     case discardSnapshot(scene: String?)
     case state
-    /// Tell another app something.
+    /// Send a message to another app.
     case post(PostRequest)
     /// Have another app open a URL.
     case openURL(String, token: RequestToken?)
     /// Whether an app opens URLs of a scheme.
     case canOpen(scheme: String)
-    /// What waits for it, for who has no delegate.
+    /// Take queued messages, for an app without a delegate.
     case take(TakeRequest)
-    /// It wants to hear of a topic.
+    /// Subscribe to a topic.
     case subscribe(SubscribeRequest)
-    /// What it is set to.
+    /// The app's settings and their values.
     case settings
-    /// Change settings that are its own to change; `app` does not count.
+    /// Change settings that the app may set itself; `app` is ignored.
     case setSettings(SetSettingsRequest)
     /// Have a file downloaded or uploaded.
     case startTransfer(StartTransferRequest)
-    /// Its transfers; of all sessions where none is named.
+    /// The app's transfers in a session; in all sessions if none is named.
     case transfers(session: String?)
-    /// End a transfer; forget one that is over.
+    /// Cancel a transfer; forget one that has ended.
     case cancelTransfer(id: Int64)
     /// Answer a server that asks for a login.
     case answerLogin(AnswerLoginRequest)
 
-    /// Reads a call; nil when the interface has no such method.
+    /// Decodes a call; nil if the interface has no such method.
     ///
-    /// A parameter that is missing or of the wrong kind is thrown; its name belongs into InvalidParameter.
+    /// Throws if a parameter is missing or has the wrong type: reply InvalidParameter with its name.
     public init?(call: VarlinkCall) throws(FieldError) {
         guard call.interface == AppInterface.name else { return nil }
         let fields = try Fields(call.parameters)
@@ -83,7 +83,7 @@ public enum AppRequest: Hashable, Sendable {
         }
     }
 
-    /// The call that asks for it; only Attach has several replies.
+    /// Encodes the call; only Attach has several replies.
     public var call: VarlinkCall {
         let (member, parameters): (String, JSON) =
             switch self {
@@ -122,8 +122,7 @@ public enum AppRequest: Hashable, Sendable {
 }
 
 extension AppRequest {
-    /// With the scene only where there is one: a supervisor of before there were scenes inside apps refuses what it does
-    /// not know.
+    /// Adds the scene only if there is one: a supervisor older than scenes inside apps refuses unknown parameters.
     private static func parameters(_ scene: String?, _ others: JSONObject = [:]) -> JSON {
         var object = others
         if let scene { object["scene"] = .string(scene) }
@@ -133,9 +132,9 @@ extension AppRequest {
 
 /// The parameters of Attach.
 public struct AttachRequest: Hashable, Sendable {
-    /// The incarnation that the delegate was attached to before, nil at the first time.
+    /// The incarnation that the delegate was attached to before; nil the first time.
     public var incarnation: Int64?
-    /// The last message that it got of that incarnation.
+    /// The last message that it received in that incarnation.
     public var after: Int64?
     /// The tasks that it has begun and not ended.
     public var tasks: [Int64] = []

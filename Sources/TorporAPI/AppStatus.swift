@@ -4,18 +4,18 @@ public import Varlink
 
 /// One process of an app.
 public struct ProcessInfo: Hashable, Sendable {
-    /// The number of the process.
+    /// The process ID.
     public var pid: Int32
-    /// The number of its parent.
+    /// The process ID of its parent.
     public var parent: Int32
-    /// The letter of /proc/PID/stat.
+    /// The state letter of /proc/PID/stat.
     public var state: String
-    /// Its command line, else its name.
+    /// The command line; the process's name if that is empty.
     public var command: String
     /// How many threads it has.
     public var threads: Int64
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(pid: Int32, parent: Int32, state: String, command: String, threads: Int64) {
         self.pid = pid
         self.parent = parent
@@ -24,7 +24,7 @@ public struct ProcessInfo: Hashable, Sendable {
         self.threads = threads
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         pid = try fields.optionalInt32("pid") ?? 0
@@ -34,7 +34,7 @@ public struct ProcessInfo: Hashable, Sendable {
         threads = try fields.optionalInt("threads") ?? 1
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "pid": .int(Int64(pid)), "ppid": .int(Int64(parent)), "state": .string(state),
@@ -45,21 +45,21 @@ public struct ProcessInfo: Hashable, Sendable {
 
 /// A deadline that is armed.
 public struct DeadlineInfo: Hashable, Sendable {
-    /// Its name, as the configuration has it: `launch`, `background`, `watchdog` …
+    /// The name in the configuration: `launch`, `background`, `watchdog` …
     public var name: String
-    /// Milliseconds in all.
+    /// The whole time in milliseconds.
     public var limitMilliseconds: Int64?
-    /// Milliseconds that are left; nil while its clock stands still.
+    /// Milliseconds left; nil while the deadline is paused.
     public var remainingMilliseconds: Int64?
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(name: String, limitMilliseconds: Int64?, remainingMilliseconds: Int64?) {
         self.name = name
         self.limitMilliseconds = limitMilliseconds
         self.remainingMilliseconds = remainingMilliseconds
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         name = try fields.string("name")
@@ -67,7 +67,7 @@ public struct DeadlineInfo: Hashable, Sendable {
         remainingMilliseconds = try fields.optionalInt("remaining_ms")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "name": .string(name), "limit_ms": .optional(limitMilliseconds),
@@ -76,18 +76,18 @@ public struct DeadlineInfo: Hashable, Sendable {
     }
 }
 
-/// One line that an app wrote.
+/// A line of an app's output.
 public struct LogLine: Hashable, Sendable {
     /// Microseconds since 1970, where known.
     public var at: Int64?
     /// Which run of the app, counted from 1.
     public var incarnation: Int64?
-    /// `stdout` or `stderr`, where they are told apart.
+    /// `stdout` or `stderr`; nil where they are not separate.
     public var stream: String?
-    /// The line without its end.
+    /// The line without its newline.
     public var text: String
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(at: Int64? = nil, incarnation: Int64? = nil, stream: String? = nil, text: String) {
         self.at = at
         self.incarnation = incarnation
@@ -95,7 +95,7 @@ public struct LogLine: Hashable, Sendable {
         self.text = text
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         at = try fields.optionalInt("at")
@@ -104,7 +104,7 @@ public struct LogLine: Hashable, Sendable {
         text = try fields.string("text")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "at": .optional(at), "incarnation": .optional(incarnation), "stream": .optional(stream),
@@ -117,19 +117,19 @@ public struct LogLine: Hashable, Sendable {
 public struct ArchiveInfo: Hashable, Sendable {
     /// Where it is.
     public var path: String
-    /// Its size.
+    /// Size in bytes.
     public var bytes: Int64
     /// When it was saved, microseconds since 1970.
     public var at: Int64
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(path: String, bytes: Int64, at: Int64) {
         self.path = path
         self.bytes = bytes
         self.at = at
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         path = try fields.string("path")
@@ -142,35 +142,35 @@ public struct ArchiveInfo: Hashable, Sendable {
         return try ArchiveInfo(json: json)
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON { ["path": .string(path), "bytes": .int(bytes), "at": .int(at)] }
 }
 
-/// Who suspends an app that is in the background.
+/// What suspends an app that is in the background.
 public enum Suspender: String, Hashable, Sendable {
-    /// It is suspended again when the time for what woke it is over.
+    /// An event woke it: it is suspended again when the time for the event is over.
     case eventTime = "event-time"
-    /// It was to be suspended when it was launched, and is when its first background time is over.
+    /// It was launched to be suspended: it is suspended when its first background time is over.
     case launch
-    /// It is to be suspended, and is when nothing keeps it awake any more.
+    /// A user asked: it is suspended as soon as nothing keeps it awake.
     case asked
-    /// A policy may, when its background time is used up.
+    /// A policy may suspend it when its background time is used up.
     case policy
-    /// Nobody but a person: no policy is in charge.
+    /// Only a user suspends it: no policy is in charge.
     case nobody
 }
 
-/// Everything about one app. In JSON the fields of the summary stand beside the others.
+/// Everything about one app. In JSON the fields of the summary are at the same level as the others.
 public struct AppStatus: Hashable, Sendable {
     /// What `list` shows.
     public var summary: AppSummary
-    /// Since when it is in its state, microseconds since 1970.
+    /// When it entered its state, microseconds since 1970.
     public var stateSince: Int64?
-    /// Who suspends it; nil for one that is not in the background.
+    /// What suspends it; nil if it is not in the background.
     public var suspendedBy: Suspender?
-    /// What wakes it while it is suspended, or launches it, in words.
+    /// What wakes it from suspension or launches it, in words.
     public var wokenBy: [String] = []
-    /// What one may expect to wake it and does not, in words.
+    /// What one may expect to wake it but does not, in words.
     public var notWokenBy: [String] = []
     /// The command of the configuration.
     public var exec: [String] = []
@@ -183,11 +183,11 @@ public struct AppStatus: Hashable, Sendable {
         get { summary.tags }
         set { summary.tags = newValue }
     }
-    /// How it says that it is ready: `exec`, `notify`, `tcp 127.0.0.1:8000` …
+    /// How it reports that it is ready: `exec`, `notify`, `tcp 127.0.0.1:8000` …
     public var ready: String?
-    /// Started and ready before it, stopped after it.
+    /// Apps that are started and ready before it, and stopped after it.
     public var requires: [String] = []
-    /// Only ordered before it.
+    /// Apps that are only ordered before it.
     public var after: [String] = []
     /// The apps that require it.
     public var requiredBy: [String] = []
@@ -198,59 +198,59 @@ public struct AppStatus: Hashable, Sendable {
         get { summary.heldBack }
         set { summary.heldBack = newValue }
     }
-    /// Of one that a person force-quit, what that means for events that would launch it, in words.
+    /// If a user force-quit it: what that means for events that would launch it, in words.
     public var forceQuit: String?
-    /// Bytes that it may have at most.
+    /// The memory limit in bytes.
     public var memoryLimit: Int64?
-    /// How many messages wait to be told to it.
+    /// How many messages are queued for it.
     public var mailbox: Int64 = 0
-    /// How many messages nobody handled.
+    /// How many messages no app handled.
     public var unhandled: Int64 = 0
-    /// How many of its transfers are not over.
+    /// How many of its transfers have not ended.
     public var transfers: Int64 = 0
-    /// Where its data folders are; nil for one that has none.
+    /// Where its data folders are; nil if it has none.
     public var dataFolder: String?
-    /// The settings whose values do not fit their declaration: they count as not set.
+    /// Settings whose stored values no longer fit their declaration: they count as not set.
     public var unfitSettings: [String] = []
     /// The deadlines that are armed.
     public var deadlines: [DeadlineInfo] = []
-    /// It stopped itself, or somebody else stopped it.
+    /// It is stopped by a signal (SIGSTOP …), from itself or another process.
     public var stopped = false
     /// A debugger traces it: its deadlines are off.
     public var traced = false
-    /// It was launched by an older configuration than is in force.
+    /// It was launched with an older configuration than the current one.
     public var outdated = false
     /// The state that it saved, which a launch after a crash or an eviction gets.
     public var archive: ArchiveInfo?
-    /// One with which a launch did not come up.
+    /// An archive set aside because a launch with it failed.
     public var archiveAside: ArchiveInfo?
-    /// What it showed when it was in the background last.
+    /// What it showed when it was last in the background.
     public var snapshot: SnapshotInfo?
     /// The sockets that are held for it.
     public var sockets: [SocketInfo] = []
     /// The path of its cgroup.
     public var cgroup: String?
-    /// The state whose share of the machine it has.
+    /// The state whose resource profile applies to it.
     public var profile: String?
-    /// What of that share was given to it, such as `cpu.weight 25`.
+    /// Parts of the profile that were applied, such as `cpu.weight 25`.
     public var profileDone: [String] = []
-    /// What of that, and of its limits, could not be had, and why.
+    /// Parts of the profile and limits that could not be applied, and why.
     public var profileMissing: [String] = []
-    /// Parents before children.
+    /// The processes, parents before children.
     public var processes: [ProcessInfo] = []
-    /// Its last output, where the supervisor keeps it.
+    /// Its last output, if the supervisor keeps it.
     public var log: [LogLine] = []
-    /// Where its output is, if that is the journal.
+    /// Where its output is in the journal, if it goes there.
     public var journal: JournalPlace?
     /// Its last termination reports, the newest first.
     public var reports: [Report] = []
-    /// How the launch of its incarnation went.
+    /// How long the launch of its incarnation took.
     public var launch: LaunchTimes?
 
     /// A status of which only the summary is known so far.
     public init(summary: AppSummary) { self.summary = summary }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         summary = try AppSummary(fields: fields)
@@ -292,7 +292,7 @@ public struct AppStatus: Hashable, Sendable {
         launch = try LaunchTimes.optional(fields, "launch")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         var object = summary.object
         object["state_since"] = .optional(stateSince)

@@ -6,14 +6,14 @@ public import Varlink
 public struct LastExit: Hashable, Sendable {
     /// A termination reason of docs/lifecycle.md.
     public var reason: String
-    /// The exit code, when it exited.
+    /// The exit code, if it exited by itself.
     public var code: Int32?
-    /// The signal's name, when one ended it.
+    /// The signal's name, if a signal ended it.
     public var signal: String?
     /// Microseconds since 1970.
     public var at: Int64?
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(reason: String, code: Int32? = nil, signal: String? = nil, at: Int64? = nil) {
         self.reason = reason
         self.code = code
@@ -21,7 +21,7 @@ public struct LastExit: Hashable, Sendable {
         self.at = at
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         reason = try fields.string("reason")
@@ -30,7 +30,7 @@ public struct LastExit: Hashable, Sendable {
         at = try fields.optionalInt("at")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         ["reason": .string(reason), "code": .optional(code), "signal": .optional(signal), "at": .optional(at)]
     }
@@ -49,17 +49,17 @@ public struct AppSummary: Hashable, Sendable {
     public var name: String
     /// `not-running`, `inactive`, `active`, `background` or `suspended`.
     public var state: String
-    /// The edge in flight, such as `launching`.
+    /// The transition in progress, such as `launching`.
     public var transition: String?
-    /// The state that was last asked for.
+    /// The state that was last requested.
     public var goal: String
-    /// The main process, while there is one.
+    /// The main process; nil if there is none.
     public var pid: Int32?
     /// Number of the current or last run, from 1; nil before the first.
     public var incarnation: Int64?
     /// Seconds since the launch.
     public var uptime: Double?
-    /// Restarts since a person last started or reset it.
+    /// Restarts since a user last started or reset it.
     public var restarts: Int64
     /// The supervisor gave up restarting it.
     public var failed: Bool
@@ -67,40 +67,41 @@ public struct AppSummary: Hashable, Sendable {
     public var memoryBytes: Int64?
     /// Processor time of all its processes in seconds.
     public var cpuSeconds: Double?
-    /// What the app last said in STATUS.
+    /// The last STATUS that the app sent (sd_notify).
     public var status: String?
     /// How its last run ended.
     public var lastExit: LastExit?
     /// What keeps it in the background: tasks, modes, assertions, in words.
     public var holds: [String]
-    /// Milliseconds until it is started again, while a restart waits for its delay.
+    /// Milliseconds until it is restarted, while a restart is delayed.
     public var nextRestartMilliseconds: Int64?
-    /// It is to run always, was evicted, and nothing launches it again.
+    /// It should always run, was evicted, and nothing launches it again.
     public var stranded = false
-    /// A oneshot that has done its work since it was last started.
+    /// A oneshot that has finished since it was last started.
     public var done = false
-    /// Why one of its sockets is not bound, in a sentence without its subject; nil when all are.
+    /// Why one of its sockets is not bound, a sentence without its subject; nil if all are bound.
     public var socketTrouble: String?
     /// Why its launch waits, in words: for memory, or for a policy.
     public var heldBack: String?
     /// The tags of its configuration.
     public var tags: [String] = []
-    /// What people call it, in all languages that are not in ``titles``.
+    /// Its title for users, in all languages that are not in ``titles``.
     public var title: String?
-    /// What people call it, by language tag in lower case.
+    /// Its title for users, by language tag in lower case.
     public var titles: [String: String] = [:]
-    /// The file of its picture, whose content ``AppIcon`` is.
+    /// The file of its icon (``AppIcon``).
     public var icon: String?
-    /// The template of a scene; nil for what is none.
+    /// The template of a scene; nil if it is not a scene.
     public var template: String?
-    /// Its name among the scenes of its template; nil for what is none.
+    /// Its name among the scenes of its template; nil if it is not a scene.
     public var scene: String?
-    /// When the picture was taken that is its snapshot, microseconds since 1970; nil where there is none, or a text.
+    /// When the picture in its snapshot was taken, microseconds since 1970; nil without a snapshot, or if that is
+    /// text.
     public var pictureAt: Int64?
-    /// How many scenes it has inside, and how many of them are connected; nil for an app that has none there.
+    /// How many scenes it has inside, and how many are connected; nil for an app without scenes inside it.
     public var scenesInside: SceneCount?
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(
         name: String,
         state: String,
@@ -135,12 +136,12 @@ public struct AppSummary: Hashable, Sendable {
         self.nextRestartMilliseconds = nextRestartMilliseconds
     }
 
-    /// Whether it is a scene without a process, and none is to come: there may be many, and nothing is to be seen of them.
+    /// Whether it is a scene without a process, and none is expected: lists hide it, since there may be many.
     public var isUnattached: Bool {
         scene != nil && pid == nil && transition == nil && heldBack == nil && !failed && nextRestartMilliseconds == nil
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         try self.init(fields: Fields(json))
     }
@@ -175,7 +176,7 @@ public struct AppSummary: Hashable, Sendable {
         if let count = fields["scenes"], !count.isNull { scenesInside = try SceneCount(json: count) }
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON { .object(object) }
 
     var object: JSONObject {

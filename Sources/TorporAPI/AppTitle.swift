@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension AppSummary {
-    /// What the app is called in the first of these languages that it has a title in (RFC 4647, lookup), or for all others;
-    /// nil where it has none but its name.
+    /// The app's title in the first of these languages that it has one in (RFC 4647, lookup), else the title for all
+    /// others;
+    /// nil if it has no title.
     ///
-    /// - Parameter languages: tags, the best one first: `de-AT`, `de`. Who wants English is given what is for all others,
-    ///   where there is none in English.
+    /// - Parameter languages: tags, the best one first: `de-AT`, `de`. For English the title for all others is used
+    ///   if there is no English one.
     public func title(in languages: [String]) -> String? {
         guard !titles.isEmpty else { return title }
         for language in languages {

@@ -18,7 +18,7 @@ public struct StartTransferRequest: Hashable, Sendable {
         }
     }
 
-    /// What belongs together.
+    /// The name under which the app groups transfers.
     public var session = "default"
     /// `download` or `upload`.
     public var direction: String
@@ -26,24 +26,24 @@ public struct StartTransferRequest: Hashable, Sendable {
     public var url: String
     /// The file: below the app's state directory, or an absolute path below that or one of its data folders.
     public var file: String
-    /// `GET`, `PUT` or `POST`; nil for GET and PUT.
+    /// `GET`, `PUT` or `POST`; nil: GET for a download, PUT for an upload.
     public var method: String?
-    /// In their order.
+    /// In the order in which they are sent.
     public var headers: [Header] = []
     /// The SHA-256 that a download must have, 64 hexadecimal digits.
     public var sha256: String?
-    /// Whether it waits for a good moment.
+    /// Whether it waits for a good moment (docs/transfers.md).
     public var isDiscretionary = false
     /// Whether the end of the session wakes or launches the app.
     public var events = true
-    /// Whether a POST is tried again.
+    /// Whether a POST is retried.
     public var retry = false
-    /// The greater comes first.
+    /// Transfers with greater priority come first.
     public var priority: Int64 = 0
-    /// So that it is begun once, however often it is asked for.
+    /// The transfer is begun once, however often the request is sent.
     public var token: RequestToken?
 
-    /// A request with what every one has.
+    /// A request with the required parameters.
     public init(direction: String, url: String, file: String) {
         (self.direction, self.url, self.file) = (direction, url, file)
     }
@@ -88,7 +88,7 @@ public struct StartTransferRequest: Hashable, Sendable {
 public struct AnswerLoginRequest: Hashable, Sendable {
     /// The transfer.
     public var id: Int64
-    /// The name at the server.
+    /// The user name at the server.
     public var user: String?
     /// The password.
     public var password: String?
@@ -97,7 +97,7 @@ public struct AnswerLoginRequest: Hashable, Sendable {
     /// Give up: the transfer fails.
     public var cancel = false
 
-    /// An answer without anything in it.
+    /// An empty answer.
     public init(id: Int64) { self.id = id }
 
     init(fields: Fields) throws(FieldError) {

@@ -6,16 +6,16 @@ public import Varlink
 public struct ApplyRequest: Hashable, Sendable {
     /// Only say what would happen.
     public var diff = false
-    /// Launch anew what runs with old values.
+    /// Restart apps that run with old values.
     public var restart = false
     /// Exact names, globs or `tag:NAME`: what `restart` concerns and `diff` shows; empty means all.
     public var apps: [String] = []
-    /// Reply when what it caused is done; else at once.
+    /// Reply when all that it caused is done; else at once.
     public var wait = true
-    /// The longest time to wait.
+    /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?
 
-    /// A request to go by the configuration on disk.
+    /// A request to apply the configuration on disk.
     public init() {}
 
     init(fields: Fields) throws(FieldError) {
@@ -46,18 +46,18 @@ public struct ApplyRequest: Hashable, Sendable {
     }
 }
 
-/// A key of the configuration whose value is another one now.
+/// A key of the configuration whose value changed.
 public struct KeyChangeInfo: Hashable, Sendable {
     /// The key, with its tables.
     public var key: String
-    /// What it was; nil for none.
+    /// The old value; nil for none.
     public var old: String?
-    /// What it is; nil for none.
+    /// The new value; nil for none.
     public var new: String?
-    /// When it counts: `live`, `next-launch`, `restart` or `supervisor-start`.
+    /// When it takes effect: `live`, `next-launch`, `restart` or `supervisor-start`.
     public var effect: String
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(key: String, old: String?, new: String?, effect: String) {
         self.key = key
         self.old = old
@@ -65,7 +65,7 @@ public struct KeyChangeInfo: Hashable, Sendable {
         self.effect = effect
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         key = try fields.string("key")
@@ -74,7 +74,7 @@ public struct KeyChangeInfo: Hashable, Sendable {
         effect = try fields.string("effect")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         ["key": .string(key), "old": .optional(old), "new": .optional(new), "effect": .string(effect)]
     }
@@ -84,22 +84,22 @@ public struct KeyChangeInfo: Hashable, Sendable {
 public struct AppliedApp: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// `added`, `removed`, `changed`, or `restarted` with what it requires.
+    /// `added`, `removed`, `changed`, or `restarted` (together with an app that it requires).
     public var kind: String
-    /// What changed, where it is `changed`.
+    /// What changed, if it is `changed`.
     public var changes: [KeyChangeInfo]
-    /// It is done, or nothing had to be done.
+    /// It succeeded, or nothing had to be done.
     public var ok: Bool
-    /// The state in which the app is; nil for one that is not there, or not yet.
+    /// The app's state; nil if it does not exist (yet).
     public var state: String?
-    /// The number of the process.
+    /// The process ID.
     public var pid: Int32?
     /// What happened, for a line that begins with the app's name; when it failed, why.
     public var message: String
     /// When it failed, one word for programs: `timeout`, `overtaken`, or a termination reason.
     public var error: String?
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(app: String, kind: String, changes: [KeyChangeInfo] = [], ok: Bool = true, message: String) {
         self.app = app
         self.kind = kind
@@ -108,7 +108,7 @@ public struct AppliedApp: Hashable, Sendable {
         self.message = message
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         app = try fields.string("app")
@@ -121,7 +121,7 @@ public struct AppliedApp: Hashable, Sendable {
         error = try fields.optionalString("error")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "kind": .string(kind), "changes": .array(changes.map(\.json)), "ok": .bool(ok),
@@ -130,22 +130,22 @@ public struct AppliedApp: Hashable, Sendable {
     }
 }
 
-/// Something that is wrong in a configuration, or hardly meant.
+/// An error in a configuration, or a warning about something that is probably not intended.
 public struct DiagnosticInfo: Hashable, Sendable {
     /// The file, as it was named.
     public var file: String
-    /// From 1; 0 where it concerns the whole file.
+    /// From 1; 0 if it concerns the whole file.
     public var line: Int64
-    /// From 1; 0 where it concerns the whole file.
+    /// From 1; 0 if it concerns the whole file.
     public var column: Int64
-    /// The key, with its tables; empty where it concerns none.
+    /// The key, with its tables; empty if it concerns no key.
     public var path: String
     /// A sentence that says what to do.
     public var message: String
     /// `error` or `warning`.
     public var severity: String
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(file: String, line: Int64, column: Int64, path: String, message: String, severity: String) {
         self.file = file
         self.line = line
@@ -155,7 +155,7 @@ public struct DiagnosticInfo: Hashable, Sendable {
         self.severity = severity
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         file = try fields.string("file")
@@ -166,7 +166,7 @@ public struct DiagnosticInfo: Hashable, Sendable {
         severity = try fields.string("severity")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "file": .string(file), "line": .int(line), "column": .int(column), "path": .string(path),
@@ -177,21 +177,21 @@ public struct DiagnosticInfo: Hashable, Sendable {
 
 /// The last reply of Apply.
 public struct ApplyReply: Hashable, Sendable {
-    /// Every app that is not what it was.
+    /// Every app that changed.
     public var apps: [AppliedApp]
     /// Keys of `[supervisor]` and `[policies]` that changed.
     public var supervisor: [KeyChangeInfo]
-    /// What is allowed but hardly meant.
+    /// What is allowed but probably not intended.
     public var warnings: [DiagnosticInfo]
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(apps: [AppliedApp], supervisor: [KeyChangeInfo] = [], warnings: [DiagnosticInfo] = []) {
         self.apps = apps
         self.supervisor = supervisor
         self.warnings = warnings
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         apps = try fields.list("apps") { json throws(FieldError) in try AppliedApp(json: json) }
@@ -199,7 +199,7 @@ public struct ApplyReply: Hashable, Sendable {
         warnings = try fields.list("warnings") { json throws(FieldError) in try DiagnosticInfo(json: json) }
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "apps": .array(apps.map(\.json)), "supervisor": .array(supervisor.map(\.json)),

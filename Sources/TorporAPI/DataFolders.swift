@@ -2,15 +2,15 @@
 
 public import Varlink
 
-/// The folders of an app's data, and what they take.
+/// The data folders of an app and their sizes.
 public struct DataFoldersInfo: Hashable, Sendable {
-    /// The app, which need not be in the configuration any more.
+    /// The app, which may no longer be in the configuration.
     public var app: String
-    /// The folder that has them all.
+    /// The folder that contains them all.
     public var path: String
     /// Whether the configuration has such an app, with data folders.
     public var isConfigured: Bool
-    /// The version that came up last; nil where it has none.
+    /// The app's version that last launched successfully; nil if none did.
     public var version: String?
     /// Bytes on the disk.
     public var documents: Int64 = 0
@@ -20,15 +20,15 @@ public struct DataFoldersInfo: Hashable, Sendable {
     public var caches: Int64 = 0
     /// Bytes on the disk.
     public var temporary: Int64 = 0
-    /// False where not all could be looked at, since there is too much or it cannot be read.
+    /// False if some files could not be inspected: there were too many, or they were not readable.
     public var isWhole = true
 
-    /// Makes one of an app that has nothing there yet.
+    /// An app that has stored nothing yet.
     public init(app: String, path: String, isConfigured: Bool) {
         (self.app, self.path, self.isConfigured) = (app, path, isConfigured)
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         app = try fields.string("app")
@@ -42,7 +42,7 @@ public struct DataFoldersInfo: Hashable, Sendable {
         isWhole = try fields.optionalBool("complete") ?? true
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "path": .string(path), "configured": .bool(isConfigured),
@@ -54,15 +54,15 @@ public struct DataFoldersInfo: Hashable, Sendable {
 
 /// The parameters of PurgeData.
 public struct PurgeDataRequest: Hashable, Sendable {
-    /// The app, which need not be in the configuration any more.
+    /// The app, which may no longer be in the configuration.
     public var app: String
     /// `documents`, `library`, `caches` or `tmp`; empty for all.
     public var folders: [String] = []
 
-    /// The names that ``folders`` may have.
+    /// The valid values of ``folders``.
     public static let names = ["documents", "library", "caches", "tmp"]
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(app: String, folders: [String] = []) { (self.app, self.folders) = (app, folders) }
 
     init(fields: Fields) throws(FieldError) {

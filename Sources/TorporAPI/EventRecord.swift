@@ -4,11 +4,11 @@ public import Varlink
 
 /// Something that happened, and why: what `torpor events` shows.
 public struct EventRecord: Hashable, Sendable {
-    /// Grows with every event, over instances and boots too; 0 as long as it is in no log.
+    /// Grows with every event, also across instances and boots; 0 until the event is logged.
     public var sequence: Int64 = 0
     /// Microseconds since 1970.
     public var at: Int64
-    /// The app, nil for what concerns the supervisor.
+    /// The app; nil if the event concerns the supervisor.
     public var app: String?
     /// Which run of the app, counted from 1.
     public var incarnation: Int64?
@@ -20,12 +20,12 @@ public struct EventRecord: Hashable, Sendable {
     public var to: String?
     /// A sentence for people.
     public var text: String
-    /// A termination reason, or who asked.
+    /// A termination reason, or the client that asked.
     public var reason: String?
-    /// What else programs may want to know.
+    /// More data for programs.
     public var details: JSON
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(
         at: Int64,
         app: String? = nil,
@@ -48,7 +48,7 @@ public struct EventRecord: Hashable, Sendable {
         self.details = details
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         sequence = try fields.optionalInt("sequence") ?? 0
@@ -63,7 +63,7 @@ public struct EventRecord: Hashable, Sendable {
         details = fields["details"] ?? .emptyObject
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "sequence": .int(sequence), "at": .int(at), "app": .optional(app), "incarnation": .optional(incarnation),
@@ -75,16 +75,16 @@ public struct EventRecord: Hashable, Sendable {
 
 /// Something that the machine offers or lacks, of `torpor doctor`.
 public struct DoctorCheck: Hashable, Sendable {
-    /// What was looked at, such as `cgroup v2`.
+    /// What was checked, such as `cgroup v2`.
     public var name: String
     /// All is well.
     public var ok: Bool
     /// What was found.
     public var value: String?
-    /// What the lack costs and what would help; a line each, where there are several ways.
+    /// What is lost without it and what would help; one line per remedy.
     public var message: String?
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(name: String, ok: Bool, value: String? = nil, message: String? = nil) {
         self.name = name
         self.ok = ok
@@ -92,7 +92,7 @@ public struct DoctorCheck: Hashable, Sendable {
         self.message = message
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         name = try fields.string("name")
@@ -101,7 +101,7 @@ public struct DoctorCheck: Hashable, Sendable {
         message = try fields.optionalString("message")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         ["name": .string(name), "ok": .bool(ok), "value": .optional(value), "message": .optional(message)]
     }

@@ -2,7 +2,7 @@
 
 public import Varlink
 
-/// An app and those that it needs.
+/// An app and its dependencies.
 public struct GraphNode: Hashable, Sendable {
     /// Its name.
     public var app: String
@@ -10,12 +10,12 @@ public struct GraphNode: Hashable, Sendable {
     public var state: String
     /// The supervisor gave up restarting it.
     public var failed: Bool
-    /// Those that have to be ready before it is launched, and are stopped after it.
+    /// Apps that must be ready before it is launched, and are stopped after it.
     public var requires: [String]
-    /// Those that it is launched after, if they are launched at all.
+    /// Apps that it is launched after, if they are launched at all.
     public var after: [String]
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(app: String, state: String, failed: Bool = false, requires: [String] = [], after: [String] = []) {
         self.app = app
         self.state = state
@@ -24,7 +24,7 @@ public struct GraphNode: Hashable, Sendable {
         self.after = after
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         app = try fields.string("app")
@@ -34,7 +34,7 @@ public struct GraphNode: Hashable, Sendable {
         after = try fields.strings("after")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "state": .string(state), "failed": .bool(failed), "requires": .strings(requires),

@@ -6,7 +6,7 @@ extension ManagerInterface {
     /// The parameters of each method, as ``description`` has them.
     private static let parameters: [String: [String]] = {
         var parameters: [String: [String]] = [:]
-        // A comment may have the word too; a method stands at the beginning of its line.
+        // The word may be in a comment too; a method is at the beginning of its line.
         for text in description.split(separator: "\nmethod ").dropFirst() {
             let name = text.prefix { $0 != "(" }
             var depth = 0
@@ -28,11 +28,11 @@ extension ManagerInterface {
         return parameters
     }()
 
-    /// The same of all verbs together: those that a verb does not have are ignored by it.
+    /// The parameters of all verbs together: a verb ignores those that it does not have.
     private static let ofVerbs = Verb.allCases.flatMap { parameters[$0.rawValue] ?? [] }
 
-    /// Refuses a parameter that the method does not have: what it was to mean would be missed without a word. A method that
-    /// is not known itself is not looked at.
+    /// Refuses a parameter that the method does not have: it would be ignored silently. An unknown method is not
+    /// checked.
     static func requireKnown(_ json: JSON, of method: String) throws(FieldError) {
         guard let own = parameters[method] else { return }
         let known = Verb(rawValue: method) == nil ? own : ofVerbs

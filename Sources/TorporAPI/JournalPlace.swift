@@ -4,21 +4,21 @@ public import Varlink
 
 /// Where in systemd's journal the output of an app is (`log = "journal"`).
 public struct JournalPlace: Hashable, Sendable {
-    /// What its entries carry as SYSLOG_IDENTIFIER; others may carry it too.
+    /// The SYSLOG_IDENTIFIER of its entries; other programs may use the same.
     public var identifier: String
-    /// The units of the service manager in which the supervisor and its apps are.
+    /// The systemd units in which the supervisor and its apps run.
     public var units: [String]
     /// The user whose service manager that is; nil for the system's.
     public var user: UInt32?
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(identifier: String, units: [String] = [], user: UInt32? = nil) {
         self.identifier = identifier
         self.units = units
         self.user = user
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         identifier = try fields.string("identifier")
@@ -26,12 +26,12 @@ public struct JournalPlace: Hashable, Sendable {
         user = try fields.optionalInt("user").map { UInt32(clamping: $0) }
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         ["identifier": .string(identifier), "units": .strings(units), "user": .optional(user.map { Int64($0) })]
     }
 
-    /// What finds it, in words for a shell.
+    /// The shell command that shows it.
     public var command: String { "journalctl -t \(identifier)" }
 }
 

@@ -2,18 +2,18 @@
 
 import Linux
 
-/// What this machine and user offer a supervisor, whether one runs or not: the part of `torpor doctor` that needs none.
+/// What this machine and user offer a supervisor: the part of `torpor doctor` that needs no running supervisor.
 public struct MachineChecks {
-    /// How many apps there are to be room for.
+    /// How many apps there must be room for.
     public let apps: Int
 
-    /// Checks for so many apps.
+    /// Checks for that many apps.
     public init(apps: Int) { self.apps = apps }
 
-    /// All of them but those on cgroups, which depend on where the supervisor runs.
+    /// All checks but those on cgroups, which depend on where the supervisor runs.
     public var all: [DoctorCheck] { MemoryChecks().all + [descriptors, processes, user, journal] }
 
-    /// Those on cgroups for a supervisor that would be started from here.
+    /// The checks on cgroups for a supervisor that this process would start.
     public var cgroups: [DoctorCheck] {
         guard let mount = Cgroup.mount else {
             return [
@@ -60,7 +60,7 @@ public struct MachineChecks {
         )
     }
 
-    /// What a controller is for, what it is in the files of a cgroup, and what happens without it.
+    /// Each controller, its files in a cgroup, and what is lost without it.
     private static let purposes: [(controller: String, files: String, cost: String)] = [
         (
             "cpu", "cpu.weight, cpu.max",
@@ -78,7 +78,8 @@ public struct MachineChecks {
         ("pids", "pids.max", "limits.tasks has no effect"),
     ]
 
-    /// The checks on the controllers that apps' cgroups have: one that names those, and one for each that is missing.
+    /// The checks on the controllers of apps' cgroups: one that lists those that are available, one for each that is
+    /// missing.
     ///
     /// - Parameter obstacle: why one is missing, in half a sentence.
     public static func controllers(_ found: [String], _ obstacle: (String) -> String) -> [DoctorCheck] {

@@ -2,28 +2,28 @@
 
 public import Varlink
 
-/// The parameters of Post: something that an app shall be told.
+/// The parameters of Post: a message for an app.
 public struct PostRequest: Hashable, Sendable {
     /// The name of the app.
     public var app: String
     /// What it is about.
     public var topic: String
-    /// What it says: anything that JSON has.
+    /// The content: any JSON.
     public var payload: JSON = .null
-    /// `all`, `latest`, `count`, `merge` or `net`; nil as the app's topic says.
+    /// `all`, `latest`, `count`, `merge` or `net`; nil for the app's setting for the topic.
     public var coalesce: String?
-    /// What of the topic it is about: only what has the same key becomes one.
+    /// Only messages with the same key are coalesced.
     public var key: String?
-    /// Whether it wakes the app; nil as the app's topic says.
+    /// Whether it wakes the app; nil for the app's setting for the topic.
     public var urgent: Bool?
-    /// Whom it comes from, where that is somebody else than the caller.
+    /// The sender, if it is not the caller.
     public var sender: String?
-    /// It was pushed from outside: the app hears it as didReceiveRemoteNotification.
+    /// It was pushed from outside: the app receives it as didReceiveRemoteNotification.
     public var remote = false
-    /// Names the request.
+    /// The message is posted once, however often the request is sent.
     public var token: RequestToken?
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(app: String, topic: String) {
         self.app = app
         self.topic = topic
@@ -54,19 +54,19 @@ public struct PostRequest: Hashable, Sendable {
     }
 }
 
-/// What became of a post.
+/// The outcome of a post.
 public struct PostResult: Hashable, Sendable {
-    /// The number of what waits; nil where that is nothing any more, or was asked for before.
+    /// The number of the queued message; nil if none is left (`cancelled`), or if it was posted before (`repeated`).
     public var id: Int64?
-    /// `added`, `changed` (it became one with what waited), `cancelled` (together with what waited it is nothing) or
-    /// `repeated` (it was taken before).
+    /// `added`, `changed` (merged with a queued message), `cancelled` (it and a queued message cancelled each other
+    /// out) or `repeated` (it was accepted before).
     public var change: String
-    /// `told` (the app runs and is being told), `woken`, `waits`, or `held-back`.
+    /// `told` (the app runs and receives it now), `woken`, `waits` or `held-back`.
     public var outcome: String
-    /// With `held-back`, why, in a sentence without the app's name.
+    /// The reason for `held-back`, a sentence without the app's name.
     public var message: String?
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(id: Int64?, change: String, outcome: String, message: String? = nil) {
         self.id = id
         self.change = change
@@ -74,7 +74,7 @@ public struct PostResult: Hashable, Sendable {
         self.message = message
     }
 
-    /// Reads it from a reply.
+    /// Decodes the reply; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         id = try fields.optionalInt("id")
@@ -83,7 +83,7 @@ public struct PostResult: Hashable, Sendable {
         message = try fields.optionalString("message")
     }
 
-    /// It as a reply.
+    /// Encodes the reply.
     public var json: JSON {
         [
             "id": .optional(id), "change": .string(change), "outcome": .string(outcome),
@@ -92,32 +92,32 @@ public struct PostResult: Hashable, Sendable {
     }
 }
 
-/// Something that waits to be told to an app, or is being told.
+/// A message that is queued for an app, or is being delivered.
 public struct MailInfo: Hashable, Sendable {
-    /// Its number, which grows from one to the next.
+    /// Its number; later messages have greater ones.
     public var id: Int64
-    /// What it is about.
+    /// The topic.
     public var topic: String
-    /// The message that it is told as.
+    /// The name of the app message that delivers it.
     public var name: String
-    /// What of the topic it is about.
+    /// Its key within the topic.
     public var key: String?
-    /// What it says.
+    /// The content.
     public var payload: JSON
-    /// Whom it comes from.
+    /// The sender.
     public var sender: String
-    /// How many became one in it.
+    /// How many messages were coalesced into it.
     public var count: Int64
     /// When the first of them came, microseconds since 1970.
     public var firstAt: Int64
     /// When the last of them came, microseconds since 1970.
     public var lastAt: Int64
-    /// How the app is woken for it: `background` or `foreground`; nil for not at all.
+    /// How the app is woken for it: `background` or `foreground`; nil if it is not.
     public var wake: String?
-    /// It was told, and is not answered.
+    /// It was delivered and not yet answered.
     public var inFlight = false
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(
         id: Int64,
         topic: String,
@@ -140,7 +140,7 @@ public struct MailInfo: Hashable, Sendable {
         self.lastAt = lastAt
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         id = try fields.int("id")
@@ -156,7 +156,7 @@ public struct MailInfo: Hashable, Sendable {
         inFlight = try fields.optionalBool("in_flight") ?? false
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "id": .int(id), "topic": .string(topic), "name": .string(name), "key": .optional(key), "payload": payload,
@@ -170,12 +170,12 @@ public struct MailInfo: Hashable, Sendable {
 public struct MailboxRequest: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// What is returned does not wait any more.
+    /// Remove what is returned from the queue.
     public var take = false
-    /// The numbers of what does not wait any more; only that is returned.
+    /// The numbers of messages to remove; only these are returned.
     public var drop: [Int64] = []
 
-    /// Makes one that only looks.
+    /// A request that removes nothing.
     public init(app: String) { self.app = app }
 
     init(fields: Fields) throws(FieldError) {
@@ -192,18 +192,18 @@ public struct MailboxRequest: Hashable, Sendable {
     }
 }
 
-/// What waits for an app, and how much may.
+/// An app's queue and its limits.
 public struct MailboxStatus: Hashable, Sendable {
-    /// What waits, or was taken; the first first.
+    /// The messages that are queued, or were removed; the oldest first.
     public var mail: [MailInfo]
-    /// How many may wait.
+    /// How many messages may be queued.
     public var limit: Int64
-    /// Bytes of what waits.
+    /// Bytes that are queued.
     public var bytes: Int64
-    /// Bytes that may wait; nil for any number.
+    /// The most bytes that may be queued; nil for no limit.
     public var bytesLimit: Int64?
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(mail: [MailInfo], limit: Int64, bytes: Int64, bytesLimit: Int64?) {
         self.mail = mail
         self.limit = limit
@@ -211,7 +211,7 @@ public struct MailboxStatus: Hashable, Sendable {
         self.bytesLimit = bytesLimit
     }
 
-    /// Reads it from a reply.
+    /// Decodes the reply; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         mail = try fields.list("mail") { json throws(FieldError) in try MailInfo(json: json) }
@@ -220,7 +220,7 @@ public struct MailboxStatus: Hashable, Sendable {
         bytesLimit = try fields.optionalInt("bytes_limit")
     }
 
-    /// It as a reply.
+    /// Encodes the reply.
     public var json: JSON {
         [
             "mail": .array(mail.map(\.json)), "limit": .int(limit), "bytes": .int(bytes),
@@ -231,14 +231,14 @@ public struct MailboxStatus: Hashable, Sendable {
 
 /// The parameters of an app's own Take.
 public struct TakeRequest: Hashable, Sendable {
-    /// At most so many; nil for all.
+    /// How many messages at most; nil for all.
     public var max: Int64?
-    /// What is returned waits on, until its number is among `done`.
+    /// What is returned stays queued until its number is in `done`.
     public var keep = false
-    /// The numbers of what was taken before and is done.
+    /// The numbers of messages that were taken before and are done.
     public var done: [Int64] = []
 
-    /// One that takes all.
+    /// A request that takes all messages.
     public init() {}
 
     init(fields: Fields) throws(FieldError) {
@@ -257,22 +257,22 @@ public struct TakeRequest: Hashable, Sendable {
     }
 }
 
-/// The parameters of an app's own Subscribe: as an entry of `topics` in its configuration.
+/// The parameters of an app's own Subscribe; like an entry of `topics` in its configuration.
 public struct SubscribeRequest: Hashable, Sendable {
     /// The topic, or a pattern.
     public var topic: String
     /// `all`, `latest`, `count`, `merge` or `net`.
     public var coalesce: String?
-    /// Each wakes the app.
+    /// Each message wakes the app.
     public var urgent: Bool?
     /// `background`, `foreground` or `none`.
     public var wake: String?
-    /// It waits until it is taken.
+    /// Messages stay queued until the app takes them.
     public var keep: Bool?
-    /// The subscription ends.
+    /// End the subscription.
     public var end = false
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(topic: String) { self.topic = topic }
 
     init(fields: Fields) throws(FieldError) {

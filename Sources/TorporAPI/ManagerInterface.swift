@@ -793,7 +793,7 @@ public enum ManagerInterface {
     public enum ErrorName {
         /// Parameters: `name`, `nearest`.
         public static let unknownApp = "io.torpor.Manager.UnknownApp"
-        /// No app opens that.
+        /// No app opens the URL or file.
         public static let noHandler = "io.torpor.Manager.NoHandler"
         /// Parameters: `app`, `topic`, `message`.
         public static let notSubscribed = "io.torpor.Manager.NotSubscribed"

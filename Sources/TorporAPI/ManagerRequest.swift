@@ -2,7 +2,7 @@
 
 public import Varlink
 
-/// A call of `io.torpor.Manager` with its parameters read: what the daemon answers and the command line asks.
+/// A call of `io.torpor.Manager` with its parameters decoded.
 public enum ManagerRequest: Hashable, Sendable {
     case list
     /// Some of the apps: names, globs or `tag:NAME`.
@@ -10,35 +10,35 @@ public enum ManagerRequest: Hashable, Sendable {
     case status(app: String)
     /// Every verb that takes apps and gives results.
     case verb(VerbRequest)
-    /// Go by the configuration on disk.
+    /// Apply the configuration on disk.
     case apply(ApplyRequest)
-    /// Signal: by name or number, as the user wrote it.
+    /// The signal's name or number, as the user wrote it.
     case signal(app: String, signal: String, token: RequestToken? = nil)
-    /// Tell an app something, now or when it wakes.
+    /// Send an app a message, now or when it wakes.
     case post(PostRequest)
     /// Have an app open a URL or a file.
     case open(OpenRequest)
-    /// Make a scene of a template where there is none, and bring it to the foreground.
+    /// Make a scene of a template unless it exists, and bring it to the foreground.
     case openScene(OpenSceneRequest)
     /// The scenes of a template, or of all.
     case scenes(template: String?)
     /// Which apps open a URL or a file.
     case handlers(OpenRequest)
-    /// What waits to be told to an app.
+    /// The messages queued for an app.
     case mailbox(MailboxRequest)
-    /// What nobody handled.
+    /// The messages that no app handled.
     case unhandled(UnhandledRequest)
-    /// Tell it again.
+    /// Send one of them again.
     case replayUnhandled(ReplayRequest)
-    /// Keep it no longer.
+    /// Discard them.
     case dropUnhandled(DropRequest)
-    /// What is transferred for apps.
+    /// The transfers of apps.
     case transfers(TransfersRequest)
     /// Cancel transfers.
     case cancelTransfers(CancelTransfersRequest)
-    /// The data folders of these apps; of all that have any where none is named.
+    /// The data folders of these apps; of all that have any if none is named.
     case data(apps: [String])
-    /// Remove what is in data folders.
+    /// Remove the content of data folders.
     case purgeData(PurgeDataRequest)
     /// The settings of an app.
     case settings(app: String)
@@ -49,33 +49,33 @@ public enum ManagerRequest: Hashable, Sendable {
     case reports(app: String?)
     /// A part of the snapshot of an app, from that byte on.
     case snapshot(app: String, offset: Int64)
-    /// The picture of an app.
+    /// The icon of an app.
     case icon(app: String)
     case doctor
     /// The policies, in the order in which they are asked.
     case policies
-    /// Open a policy's library anew.
+    /// Load a policy's library again.
     case reloadPolicy(name: String)
-    /// Whom the policies would end first if memory were short.
+    /// The order in which the policies would evict apps if memory were short.
     case evictionOrder
-    /// Who has how much memory, and what would be done if it were short.
+    /// How much memory each app has, and what would be done if memory were short.
     case memory
-    /// When timers come next; of all apps where none is named.
+    /// When timers fire next; of all apps if none is named.
     case timers(apps: [String])
     /// What policies are asked and what they advise, as it happens.
     case recordPolicies(RecordRequest)
-    /// Which apps need which.
+    /// The dependencies of apps.
     case graph
-    /// What torpord counts.
+    /// The metrics of torpord.
     case metrics
-    /// Which torpord answers.
+    /// The version and process of the torpord that answers.
     case describe
     /// Replace the running torpord in place.
     case upgrade
 
-    /// Reads a call; nil when the interface has no such method.
+    /// Decodes a call; nil if the interface has no such method.
     ///
-    /// A parameter that is missing, of the wrong kind or unknown is thrown; its name belongs into InvalidParameter.
+    /// Throws if a parameter is missing, unknown or of the wrong type: reply InvalidParameter with its name.
     public init?(call: VarlinkCall) throws(FieldError) {
         guard call.interface == ManagerInterface.name else { return nil }
         try ManagerInterface.requireKnown(call.parameters, of: call.member)
@@ -133,7 +133,7 @@ public enum ManagerRequest: Hashable, Sendable {
         }
     }
 
-    /// The call that asks for it; verbs, logs and events ask for several replies.
+    /// Encodes the call; it sets `more` if the method has several replies, such as verbs, logs and events.
     public var call: VarlinkCall {
         let (member, parameters, more): (String, JSON, Bool) =
             switch self {
@@ -192,20 +192,20 @@ public enum ManagerRequest: Hashable, Sendable {
 public struct LogsRequest: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// The last so many lines; nil for the daemon's choice.
+    /// How many of the last lines; nil for the supervisor's default.
     public var lines: Int64?
-    /// Go on with what comes later.
+    /// Continue with later lines.
     public var follow = false
     /// Microseconds since 1970.
     public var since: Int64?
     /// Only lines that contain this text.
     public var grep: String?
-    /// Goes on behind an earlier reply, whose cursor it is; `lines` and `since` do not count then.
+    /// Continue after the earlier reply with this cursor; `lines` and `since` are ignored then.
     public var cursor: String?
-    /// Only what goes into one reply, for those who ask again and again; no parameter of the call.
+    /// Only what fits into one reply, for clients that poll; not a parameter of the call.
     public var isOneReply = false
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(app: String) { self.app = app }
 
     init(fields: Fields) throws(FieldError) {
@@ -231,20 +231,20 @@ public struct LogsRequest: Hashable, Sendable {
 
 /// The parameters of Events.
 public struct EventsRequest: Hashable, Sendable {
-    /// Only what concerns this app.
+    /// Only events of this app.
     public var app: String?
-    /// Go on with what comes later.
+    /// Continue with later events.
     public var follow = false
     /// Microseconds since 1970.
     public var since: Int64?
-    /// Microseconds since 1970: only what is before it.
+    /// Only events before this time, microseconds since 1970.
     public var until: Int64?
     /// Only events with a later sequence number than this.
     public var after: Int64?
-    /// The newest so many; nil for the daemon's choice.
+    /// How many of the newest; nil for the supervisor's default.
     public var limit: Int64?
 
-    /// An empty one.
+    /// A request for events of all apps.
     public init() {}
 
     init(fields: Fields) throws(FieldError) {
@@ -271,15 +271,16 @@ public struct EventsRequest: Hashable, Sendable {
 
 /// The parameters of RecordPolicies.
 public struct RecordRequest: Hashable, Sendable {
-    /// The shortest time between two lines without events, in milliseconds.
+    /// The least value of `everyMilliseconds`.
     public static let shortest: Int64 = 100
 
-    /// How often there is a line without events, with fresh measurements; nil for the daemon's choice, a second.
+    /// The interval of lines without events, which bring new measurements; nil for the supervisor's default, a
+    /// second.
     public var everyMilliseconds: Int64?
-    /// How long; nil until the caller goes.
+    /// How long to record; nil until the caller disconnects.
     public var forMilliseconds: Int64?
 
-    /// One without an end.
+    /// A recording without an end.
     public init() {}
 
     init(fields: Fields) throws(FieldError) {
@@ -302,7 +303,7 @@ public struct RecordRequest: Hashable, Sendable {
 }
 
 extension Fields {
-    /// A token of a request; nil when absent.
+    /// A token of a request; nil if absent.
     func optionalToken(_ name: String) throws(FieldError) -> RequestToken? {
         guard let text = try optionalString(name) else { return nil }
         guard let token = RequestToken(text: text) else {

@@ -12,7 +12,7 @@ public struct MemoryChecks {
     /// Checks the machine.
     public init() { self.init(root: "", support: MemoryAdvice.support) }
 
-    /// Checks the machine whose kernel's files are below `root`, with a right to page out that is known.
+    /// Reads the kernel's files below `root`; `support` says whether the supervisor may page out apps.
     package init(root: String, support: MemoryAdvice.Support) {
         self.root = root
         self.support = support
@@ -20,11 +20,11 @@ public struct MemoryChecks {
         total = MachineMemory(root: root)?.total ?? 0
     }
 
-    /// All of them.
+    /// All checks.
     public var all: [DoctorCheck] { [pressure, swap, pagingOut, otherKillers] + bound }
 
-    /// The check on whether the supervisor itself stays in memory: by how much of it is locked there, and whether it may
-    /// lock any. It does so when it has come to rest after its start.
+    /// The check on whether the supervisor itself stays in memory: how many bytes of it are locked (mlock(2)), and
+    /// whether it may lock any. It locks them when it is idle after its start.
     public static func ownMemory(lockedBytes: UInt64, isAllowed: Bool) -> DoctorCheck {
         let ok = lockedBytes > 0 || isAllowed
         return DoctorCheck(
@@ -82,7 +82,7 @@ public struct MemoryChecks {
         if area.used > 0 { text += ", \(size(area.used)) in use" }
         guard let zram = area.zram else { return text }
         var words = [zram.algorithm.isEmpty ? "compressed" : zram.algorithm]
-        // What was written to it first says nothing yet.
+        // The first pages say nothing about the ratio yet.
         if zram.compressed > 1 << 20 {
             words.append("\(tenths(Double(zram.original) / Double(zram.compressed))) : 1")
         }
@@ -91,7 +91,7 @@ public struct MemoryChecks {
 
     private var hasZram: Bool { swapSpace.areas.contains { $0.zram != nil } }
 
-    /// What pages come back from first is the area with the highest priority.
+    /// The kernel swaps to the area with the highest priority first (swapon(2)).
     private var slowSwap: String? {
         guard let first = swapSpace.areas.max(by: { $0.priority < $1.priority }), first.zram == nil,
             BlockDevice.isRotational(first.path, root: root) == true
@@ -108,10 +108,10 @@ public struct MemoryChecks {
         return "it is full: suspended apps keep their memory, and are terminated instead of paged out; make it larger"
     }
 
-    /// What could be better, and is not wrong.
+    /// What could be better, but is not wrong.
     private var advice: String? {
         if !hasZram {
-            // zswap does for what is used often what zram does for all.
+            // zswap keeps pages that are used often compressed in memory, as zram does with all.
             return swapSpace.isCompressedBefore ? nil : "apps would come back faster from compressed memory.\n\(recipe)"
         }
         let file = root + "/proc/sys/vm/page-cluster"
@@ -122,7 +122,7 @@ public struct MemoryChecks {
             + "on disks: sysctl vm.page-cluster=0 (a line in /etc/sysctl.d makes it permanent)"
     }
 
-    /// How there comes to be a zram device, and how large; a line for each way.
+    /// How to set up a zram device of a suitable size; one line for each way.
     private var recipe: String {
         let (percent, expression) = Self.zramSize(total)
         let amount = total == 0 ? "" : " of \(Self.size(total / 100 * percent))"
@@ -137,8 +137,8 @@ public struct MemoryChecks {
             """
     }
 
-    /// How large a zram device should be, as a part of memory in percent and as zram-generator.conf(5) writes it: all of
-    /// it where that is little, since it takes a third of what it holds, and half of much.
+    /// How large a zram device should be: as percent of memory, and as zram-generator.conf(5) writes it. Little
+    /// memory gets a device of its full size, since pages shrink to about a third; larger memory one of half.
     package static func zramSize(_ total: UInt64) -> (percent: UInt64, expression: String) {
         let little: UInt64 = 8 << 30
         if total <= little { return (100, "ram") }
@@ -171,7 +171,7 @@ public struct MemoryChecks {
 
     // MARK: A bound on everything
 
-    /// A container, a slice or a service may have a limit, which is not the machine's shortage.
+    /// A container, a slice or a service may reach its own limit while the machine has memory left.
     private var bound: [DoctorCheck] {
         guard let bound = MemoryBound(root: root) else { return [] }
         return [
@@ -188,8 +188,8 @@ public struct MemoryChecks {
 
     // MARK: Others that kill
 
-    /// Programs that end processes when memory is short, by the name that the kernel has for them, with what keeps them
-    /// from the supervisor's apps.
+    /// Programs that kill processes when memory is short, by their name in the kernel (comm), and how to exempt the
+    /// supervisor's apps from them.
     private static let killers = [
         (
             "earlyoom",
@@ -229,7 +229,7 @@ public struct MemoryChecks {
             guard let comm = try? File.readString("\(root)/proc/\(pid)/comm", limit: 64) else { continue }
             let name = comm.split(separator: "\n").first.map(String.init) ?? ""
             guard let killer = Self.killers.first(where: { $0.0 == name }) else { continue }
-            // earlyoom and nohang are one process; what they start for a moment is not another.
+            // earlyoom and nohang are one process each; a short-lived child is not a second one.
             if !found.contains(where: { $0.0 == name }) { found.append((name, pid, killer.1)) }
         }
         return found

@@ -2,32 +2,32 @@
 
 public import Varlink
 
-/// The reply of Memory: who has how much, and what would be done if it were short.
+/// The reply of Memory: how much each app has, and what would be done if memory were short.
 public struct MemoryStatus: Hashable, Sendable {
     /// `none`, `warning` or `critical`.
     public var level: String
-    /// Why nothing is done about short memory, in a sentence; nil when it is.
+    /// Why nothing is done about a shortage, in a sentence; nil if something is.
     public var trouble: String?
-    /// Bytes that the machine has.
+    /// Bytes of memory in the machine.
     public var totalBytes: Int64
-    /// Bytes that could be had without swapping.
+    /// Bytes available without swapping.
     public var availableBytes: Int64
-    /// Bytes of swap; 0 where there is none.
+    /// Bytes of swap; 0 if there is none.
     public var swapTotalBytes: Int64
     /// Bytes of swap that are not in use.
     public var swapFreeBytes: Int64
-    /// Percent of the last 10 s in which some task waited for memory; nil where the kernel does not say.
+    /// Percent of the last 10 s in which some task waited for memory; nil if the kernel does not say.
     public var somePercent: Double?
-    /// The same for all tasks at once.
+    /// Percent of the last 10 s in which all tasks waited for memory at once.
     public var fullPercent: Double?
-    /// Who says in which order apps are ended: a policy's name, nil for the supervisor's own order.
+    /// The policy that orders evictions; nil for the supervisor's own order.
     public var policy: String?
-    /// Every app that runs, who would be ended first before others.
+    /// Every running app, in the order of eviction.
     public var apps: [AppMemory]
-    /// What would be done one after the other, if none of it helped.
+    /// What would be done step by step, if no step ended the shortage.
     public var steps: [MemoryStep]
 
-    /// Makes one of which the machine's part is known.
+    /// Sets what is known about the machine.
     public init(level: String, totalBytes: Int64, availableBytes: Int64, swapTotalBytes: Int64, swapFreeBytes: Int64) {
         self.level = level
         self.totalBytes = totalBytes
@@ -38,7 +38,7 @@ public struct MemoryStatus: Hashable, Sendable {
         steps = []
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         level = try fields.string("level")
@@ -54,7 +54,7 @@ public struct MemoryStatus: Hashable, Sendable {
         steps = try fields.list("steps") { json throws(FieldError) in try MemoryStep(json: json) }
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "level": .string(level), "trouble": .optional(trouble), "total_bytes": .int(totalBytes),
@@ -66,28 +66,28 @@ public struct MemoryStatus: Hashable, Sendable {
     }
 }
 
-/// The memory of an app that runs.
+/// The memory of a running app.
 public struct AppMemory: Hashable, Sendable {
     /// The name of the app.
     public var app: String
     /// The state it is in.
     public var state: String
-    /// Bytes in memory: those of its cgroup, else its part of what processes share (PSS).
+    /// Bytes in memory: of its cgroup, else the proportional set size (PSS) of its processes.
     public var residentBytes: Int64
     /// Bytes in swap.
     public var swappedBytes: Int64
-    /// `memory_limit`, bytes.
+    /// `memory_limit` in bytes.
     public var limitBytes: Int64?
     /// `priority`.
     public var priority: Int64
     /// `evict`.
     public var evict: String
-    /// Whether an eviction ends it without notice now.
+    /// Whether an eviction would terminate it without notice now.
     public var endsAtOnce: Bool
-    /// Why it would not be ended, in words; nil: it would.
+    /// Why it would not be evicted, in words; nil if it would.
     public var protection: String?
 
-    /// Makes one from what every app has.
+    /// Sets the required fields; the others keep their defaults.
     public init(
         app: String,
         state: String,
@@ -106,7 +106,7 @@ public struct AppMemory: Hashable, Sendable {
         self.endsAtOnce = endsAtOnce
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         app = try fields.string("app")
@@ -120,7 +120,7 @@ public struct AppMemory: Hashable, Sendable {
         protection = try fields.optionalString("protection")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "state": .string(state), "resident_bytes": .int(residentBytes),
@@ -130,18 +130,18 @@ public struct AppMemory: Hashable, Sendable {
     }
 }
 
-/// Something that would be done if memory were short.
+/// A step that would be taken if memory were short.
 public struct MemoryStep: Hashable, Sendable {
     /// `tell`, `purge`, `page-out`, `evict`, `end-background`, `end-inactive` or `end-active`.
     public var rung: String
-    /// To whom; more than one only for `tell`.
+    /// The apps concerned; more than one only for `tell`.
     public var apps: [String]
-    /// Bytes that it would free at most; nil where nobody can tell.
+    /// Bytes that it would free at most; nil if unknown.
     public var bytes: Int64?
-    /// Why it is this app's turn, and who is passed over, in words.
+    /// Why it is this app's turn, and which apps are skipped, in words.
     public var why: String
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(rung: String, apps: [String], bytes: Int64?, why: String) {
         self.rung = rung
         self.apps = apps
@@ -149,7 +149,7 @@ public struct MemoryStep: Hashable, Sendable {
         self.why = why
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         rung = try fields.string("rung")
@@ -158,7 +158,7 @@ public struct MemoryStep: Hashable, Sendable {
         why = try fields.string("why")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         ["rung": .string(rung), "apps": .strings(apps), "bytes": .optional(bytes), "why": .string(why)]
     }

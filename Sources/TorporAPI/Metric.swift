@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A metric of `torpor metrics`: what there is, its kind and its unit. The raw value is the name of its family in
-/// OpenMetrics.
+/// A metric of `torpor metrics`, with its kind and its unit. The raw value is the name of its family in OpenMetrics.
 public enum Metric: String, CaseIterable, Sendable {
     // The supervisor.
     case supervisor = "torpor_supervisor"
@@ -54,7 +53,7 @@ public enum Metric: String, CaseIterable, Sendable {
     case policyFailures = "torpor_policy_failures"
     case policyStalls = "torpor_policy_stalls"
 
-    /// The kinds of OpenMetrics that are used.
+    /// The kinds of OpenMetrics that Torpor uses.
     public enum Kind: String, Sendable {
         case counter, gauge, histogram, info, stateset, summary
     }
@@ -79,10 +78,10 @@ public enum Metric: String, CaseIterable, Sendable {
         }
     }
 
-    /// Its unit, with which its name ends; nil for what is counted.
+    /// The unit, with which the metric's name ends; nil for counts.
     public var unit: String? { ["seconds", "bytes"].first { rawValue.hasSuffix("_" + $0) } }
 
-    /// What its samples are told apart by.
+    /// The names of its samples' labels.
     public var labels: [String] {
         switch self {
         case .supervisor: ["version", "generation"]
@@ -113,7 +112,7 @@ public enum Metric: String, CaseIterable, Sendable {
         }
     }
 
-    /// What it tells, in a sentence.
+    /// What it measures, in a sentence.
     public var help: String {
         switch self {
         case .supervisor: "The version of torpord, and how many its keeper has started."

@@ -2,43 +2,44 @@
 
 public import Varlink
 
-/// What a metric has to tell at one moment.
+/// A metric and its values at one moment.
 public struct MetricFamily: Hashable, Sendable {
     /// Which one.
     public var metric: Metric
     /// Its values; no two have the same labels.
     public var samples: [MetricSample]
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(_ metric: Metric, _ samples: [MetricSample]) {
         self.metric = metric
         self.samples = samples
     }
 
-    /// Makes one of a value without labels.
+    /// A metric with one value and no labels.
     public init(_ metric: Metric, _ value: Double) { self.init(metric, [MetricSample([], value)]) }
 
-    /// Makes one of which one of some names is so: a state of several.
+    /// The samples of a state set: 1 for the current state, 0 for all others.
     public static func state(
         of metric: Metric,
         _ labels: [MetricLabel],
         is state: String,
         of states: [String]
     ) -> [MetricSample] {
-        // One that this version does not know is shown all the same.
+        // A state that this version does not know is added.
         (states.contains(state) ? states : states + [state]).map {
             MetricSample(labels + [MetricLabel(metric.rawValue, $0)], $0 == state ? 1 : 0)
         }
     }
 
-    /// Reads it from its object; nil for a metric that this version does not know.
+    /// Decodes a JSON object; nil for a metric that this version does not know. Throws if a field is missing or
+    /// wrong.
     public init?(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         guard let metric = Metric(rawValue: try fields.string("name")) else { return nil }
         self.init(metric, try fields.list("samples") { json throws(FieldError) in try MetricSample(json: json) })
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "name": .string(metric.rawValue), "kind": .string(metric.kind.rawValue), "unit": .optional(metric.unit),
@@ -54,61 +55,61 @@ public struct MetricLabel: Hashable, Sendable {
     /// The value, any text.
     public var value: String
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(_ name: String, _ value: String) {
         self.name = name
         self.value = value
     }
 }
 
-/// How many values of a histogram were not above a bound.
+/// How many values of a histogram are at most a bound.
 public struct MetricBucket: Hashable, Sendable {
     /// The bound, in the metric's unit.
     public var bound: Double
-    /// How many were not above it.
+    /// How many values are at most the bound.
     public var count: Int64
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(bound: Double, count: Int64) {
         self.bound = bound
         self.count = count
     }
 }
 
-/// The value that a part of all values of a summary does not exceed.
+/// A quantile: the value that a part of all values of a summary does not exceed.
 public struct MetricQuantile: Hashable, Sendable {
     /// The part, 0 to 1.
     public var part: Double
     /// The value, in the metric's unit.
     public var value: Double
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(part: Double, value: Double) {
         self.part = part
         self.value = value
     }
 }
 
-/// One value of a metric, or how many values there were in which range.
+/// A value of a metric, or the distribution of several values (a histogram or a summary).
 public struct MetricSample: Hashable, Sendable {
-    /// What tells it from others.
+    /// The labels that distinguish it from other samples of the metric.
     public var labels: [MetricLabel]
     /// The value, in the metric's unit; for a histogram the sum of all values.
     public var value: Double
     /// How many values a histogram or a summary has.
     public var count: Int64?
-    /// Of a histogram, the lowest bound first. The last one's is `count`.
+    /// Of a histogram: the lowest bound first. The bucket `+Inf` is missing: it is `count`.
     public var buckets: [MetricBucket] = []
     /// Of a summary.
     public var quantiles: [MetricQuantile] = []
 
-    /// Makes one with a value.
+    /// A sample with one value.
     public init(_ labels: [MetricLabel], _ value: Double) {
         self.labels = labels
         self.value = value
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         let members = fields["labels"]?.objectValue?.members ?? []
@@ -126,7 +127,7 @@ public struct MetricSample: Hashable, Sendable {
         }
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         var object = JSONObject()
         object["labels"] = .object(JSONObject(members: labels.map { .init(name: $0.name, value: .string($0.value)) }))

@@ -7,17 +7,17 @@ public struct OpenRequest: Hashable, Sendable {
     /// What is to be opened.
     public enum Target: Hashable, Sendable {
         case url(String)
-        /// Its absolute path, and its media type where that is known.
+        /// Its absolute path, and its media type if known.
         case file(String, type: String?)
     }
 
     /// What is to be opened.
     public var target: Target
-    /// The app that opens it; nil for the one that fits best.
+    /// The app to open it; nil for the one that fits best.
     public var app: String?
     /// Reply when it is opened; else at once.
     public var wait = true
-    /// The longest time to wait.
+    /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?
     /// Carries the request out once, however often it is asked.
     public var token: RequestToken?
@@ -26,7 +26,7 @@ public struct OpenRequest: Hashable, Sendable {
     private static let longestPath = 4096
     private static let longestType = 256
 
-    /// Makes one from what every one has.
+    /// A request with default options.
     public init(_ target: Target) { self.target = target }
 
     init(fields: Fields) throws(FieldError) {
@@ -61,7 +61,7 @@ public struct OpenRequest: Hashable, Sendable {
         token = try fields.optionalToken("token")
     }
 
-    /// Those of Handlers.
+    /// The parameters of Handlers: only the target.
     var targetParameters: JSON { .object(targetObject) }
 
     private var targetObject: JSONObject {
@@ -84,25 +84,25 @@ public struct OpenRequest: Hashable, Sendable {
     }
 }
 
-/// An app that opens something.
+/// An app that can open a URL or a file.
 public struct HandlerInfo: Hashable, Sendable {
     /// Its name.
     public var app: String
     /// Why it fits: `host`, `scheme`, `name` or `type`.
     public var by: String
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(app: String, by: String) {
         self.app = app
         self.by = by
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         self.init(app: try fields.string("app"), by: try fields.string("by"))
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON { ["app": .string(app), "by": .string(by)] }
 }

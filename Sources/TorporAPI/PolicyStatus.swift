@@ -6,22 +6,22 @@ public import Varlink
 public struct PolicyStatus: Hashable, Sendable {
     /// Its name in the configuration.
     public var name: String
-    /// The library.
+    /// The path of its library.
     public var path: String
-    /// `loading`, `ready`, `waiting` (it failed and is tried again), `refused` or `quarantined` (it failed too often, and is
-    /// tried again later).
+    /// `loading`, `ready`, `waiting` (it failed and is retried), `refused` or `quarantined` (it failed too often, and
+    /// is retried later).
     public var state: String
     /// `decide` or `advise`.
     public var mode: String
     /// `process` or `none`.
     public var isolation: String
-    /// What keeps it from doing harm: `landlock`, `seccomp`, `user`.
+    /// What confines its process: `landlock`, `seccomp`, `user`.
     public var confinement: [String] = []
-    /// The number of its process.
+    /// The process ID.
     public var pid: Int32?
-    /// What it says its version is.
+    /// Its version, as it reports it.
     public var version: String?
-    /// What it says it does.
+    /// What it does, as it reports it.
     public var summary: String?
     /// The version of the policy interface that it was compiled with.
     public var abi: Int64?
@@ -29,36 +29,36 @@ public struct PolicyStatus: Hashable, Sendable {
     public var questions: Int64 = 0
     /// Pieces of advice that changed something.
     public var taken: Int64 = 0
-    /// Pieces of advice that asked for what was so already.
+    /// Pieces of advice that asked for what was already so.
     public var idle: Int64 = 0
-    /// Pieces of advice that were told and not taken, since it only advises.
+    /// Pieces of advice that were only reported, since its mode is `advise`.
     public var told: Int64 = 0
-    /// Pieces of advice against the rules, or that came too late.
+    /// Pieces of advice that broke the rules or came too late.
     public var refused: Int64 = 0
-    /// Pieces of advice that changed its mind too often.
+    /// Pieces of advice that were ignored because the policy changed its mind too often.
     public var damped: Int64 = 0
-    /// Pieces of advice that a policy before it had forestalled.
+    /// Pieces of advice that an earlier policy of the chain had forestalled.
     public var overruled: Int64 = 0
-    /// Crashes, late answers, nonsense and floods.
+    /// Crashes, late answers, invalid answers and floods of advice.
     public var failures: Int64 = 0
-    /// Late answers while the machine stalled, which are no failures.
+    /// Late answers while the whole machine stalled, which do not count as failures.
     public var stalls: Int64 = 0
     /// How often it was loaded again after a failure or a stall.
     public var restarts: Int64 = 0
-    /// Half of its answers took no longer, microseconds.
+    /// Median time of an answer, microseconds.
     public var medianMicroseconds: Double?
-    /// All but one in a hundred took no longer, microseconds.
+    /// 99th percentile of the time of an answer, microseconds.
     public var p99Microseconds: Double?
     /// The longest time that an answer may take, milliseconds.
     public var deadlineMilliseconds: Int64 = 0
-    /// When it is loaded again, milliseconds from now; nil while it is in use, and where only a person loads it again.
+    /// Milliseconds until it is loaded again; nil while it is in use, or if only a user can load it again.
     public var retryMilliseconds: Int64?
-    /// When it wants to be asked again, milliseconds from now.
+    /// Milliseconds until it wants to be asked again.
     public var asksAgainMilliseconds: Int64?
-    /// What went wrong last, in a sentence.
+    /// The last error, in a sentence.
     public var lastFailure: String?
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(name: String, path: String, state: String, mode: String, isolation: String) {
         self.name = name
         self.path = path
@@ -67,7 +67,7 @@ public struct PolicyStatus: Hashable, Sendable {
         self.isolation = isolation
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         name = try fields.string("name")
@@ -98,7 +98,7 @@ public struct PolicyStatus: Hashable, Sendable {
         lastFailure = try fields.optionalString("last_failure")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "name": .string(name), "path": .string(path), "state": .string(state), "mode": .string(mode),
@@ -115,20 +115,20 @@ public struct PolicyStatus: Hashable, Sendable {
     }
 }
 
-/// An app's place in the order in which apps would be ended if memory were short.
+/// An app's place in the order of eviction if memory were short.
 public struct EvictionCandidate: Hashable, Sendable {
     /// The name of the app.
     public var app: String
     /// The state it is in.
     public var state: String
-    /// Bytes in memory, as measured for the policy; nil when it was not.
+    /// Bytes in memory, as measured for the policy; nil if not measured.
     public var memoryBytes: Int64?
     /// The policy that put it there.
     public var policy: String
     /// Why, in the policy's words.
     public var reason: String
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(app: String, state: String, memoryBytes: Int64?, policy: String, reason: String) {
         self.app = app
         self.state = state
@@ -137,7 +137,7 @@ public struct EvictionCandidate: Hashable, Sendable {
         self.reason = reason
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         app = try fields.string("app")
@@ -147,7 +147,7 @@ public struct EvictionCandidate: Hashable, Sendable {
         reason = try fields.string("reason")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "state": .string(state), "memory_bytes": .optional(memoryBytes),

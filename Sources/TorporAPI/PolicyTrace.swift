@@ -5,8 +5,9 @@ public import Varlink
 /// A recording of what policies were asked and what became of their advice: lines of JSON, as RecordPolicies replies
 /// them and ‘torpor events --record’ writes them.
 ///
-/// The first line is a ``PolicyTraceHeader``, every other one a ``PolicyTraceRound``. Where the supervisor was replaced
-/// while somebody recorded, or did not wait for a slow reader, there is another header, and all is told anew.
+/// The first line is a ``PolicyTraceHeader``, every other one a ``PolicyTraceRound``. If the supervisor is replaced
+/// during a recording, or skips lines because the reader is slow, another header follows, and then a round with
+/// everything.
 ///
 /// History of the version
 ///   1  the first
@@ -17,7 +18,7 @@ public enum PolicyTraceLine: Hashable, Sendable {
     /// The version of the lines that are written here.
     public static let version: Int64 = 1
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         if fields["torpor_policy_trace"] != nil {
@@ -27,7 +28,7 @@ public enum PolicyTraceLine: Hashable, Sendable {
         }
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         switch self {
         case .header(let header): header.json
@@ -36,19 +37,19 @@ public enum PolicyTraceLine: Hashable, Sendable {
     }
 }
 
-/// What a recording begins with. The apps follow in the first round.
+/// The first line of a recording. The apps follow in the first round.
 public struct PolicyTraceHeader: Hashable, Sendable {
-    /// The version of the lines behind it (``PolicyTraceLine/version``).
+    /// The version of the lines that follow (``PolicyTraceLine/version``).
     public var version: Int64
     /// The supervisor's version.
     public var torpor: String
-    /// Its policy ABI: which fields there are, and which numbers they can have.
+    /// Its policy ABI, which defines the fields and their values.
     public var abi: Int64
-    /// Which torpord of its keeper it is: another one begins with policies that have forgotten everything.
+    /// The number of the torpord instance: after a change the policies have no memory of the past.
     public var instance: Int64
-    /// How often there is a round without events.
+    /// The interval of rounds without events.
     public var everyMilliseconds: Int64
-    /// The policies that are asked, in order.
+    /// The policies, in the order in which they are asked.
     public var policies: [Policy]
 
     /// A policy of the chain.
@@ -59,10 +60,10 @@ public struct PolicyTraceHeader: Hashable, Sendable {
         public var path: String
         /// `decide` or `advise`.
         public var mode: String
-        /// What it says its version is; nil before it is loaded.
+        /// Its version, as it reports it; nil before it is loaded.
         public var version: String?
 
-        /// Makes one from its parts.
+        /// Memberwise initializer.
         public init(name: String, path: String, mode: String, version: String?) {
             self.name = name
             self.path = path
@@ -71,7 +72,7 @@ public struct PolicyTraceHeader: Hashable, Sendable {
         }
     }
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(torpor: String, abi: Int64, instance: Int64, everyMilliseconds: Int64, policies: [Policy]) {
         version = PolicyTraceLine.version
         self.torpor = torpor
@@ -105,7 +106,7 @@ public struct PolicyTraceHeader: Hashable, Sendable {
         }
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "torpor_policy_trace": .int(version), "torpor": .string(torpor), "abi": .int(abi),
@@ -122,8 +123,7 @@ public struct PolicyTraceHeader: Hashable, Sendable {
     }
 }
 
-/// One question to all policies, with what they were shown then and what came of it; without events, what they would
-/// have been shown.
+/// A question to all policies: what they were shown, and the result. Without events: what they would have been shown.
 public struct PolicyTraceRound: Hashable, Sendable {
     /// When: `torpor_policy_system.now`, microseconds of CLOCK_MONOTONIC.
     public var at: Int64
@@ -131,14 +131,14 @@ public struct PolicyTraceRound: Hashable, Sendable {
     public var realtime: Int64
     /// What happened.
     public var events: [Event]
-    /// Whose records are other than in the line before.
+    /// Apps whose records changed since the line before.
     public var apps: [App]
-    /// The fields of `torpor_policy_system` that are other than in the line before.
+    /// The fields of `torpor_policy_system` that changed since the line before.
     public var system: JSONObject
     /// What the policies advised.
     public var advice: [Advice]
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(
         at: Int64,
         realtime: Int64,
@@ -175,7 +175,7 @@ public struct PolicyTraceRound: Hashable, Sendable {
         }
     }
 
-    /// It as an object; what is empty is left out.
+    /// Encodes a JSON object, without empty fields.
     public var json: JSON {
         var members: [JSONObject.Member] = [
             .init(name: "at", value: .int(at)), .init(name: "realtime", value: .int(realtime)),

@@ -5,13 +5,13 @@ public import Varlink
 extension PolicyTraceRound {
     /// Something that policies were asked about: `torpor_policy_event`.
     public struct Event: Hashable, Sendable {
-        /// A word for `enum torpor_policy_event_kind`, such as `state`, `goal` or `ended`; digits for one without a word.
+        /// A word for `enum torpor_policy_event_kind`, such as `state` or `ended`; digits if it has none.
         public var kind: String
-        /// The place of the app; nil where it concerns none.
+        /// The app's place (index); nil if it concerns no app.
         public var app: Int64?
-        /// `enum torpor_policy_state`, or what the kind says.
+        /// `enum torpor_policy_state`, or another value that depends on the kind.
         public var from: Int64
-        /// Likewise.
+        /// Like ``from``.
         public var to: Int64
         /// `enum torpor_policy_reason` or `enum torpor_policy_launch`.
         public var reason: Int64
@@ -20,7 +20,7 @@ extension PolicyTraceRound {
         /// Microseconds; nil for never.
         public var delay: Int64?
 
-        /// Makes one from its parts.
+        /// Memberwise initializer.
         public init(
             kind: String,
             app: Int64? = nil,
@@ -62,22 +62,22 @@ extension PolicyTraceRound {
         }
     }
 
-    /// An app whose record is other than in the line before.
+    /// An app whose record changed since the line before.
     public struct App: Hashable, Sendable {
-        /// Its place.
+        /// Its place (index).
         public var place: Int64
-        /// Its name, where the place has another app than before; its fields are those of one that never ran then, but
-        /// for those that stand here.
+        /// Its name, if the place now belongs to another app. Fields that are missing here then have the values of an
+        /// app that never ran.
         public var name: String?
-        /// Its tags, where it has a name.
+        /// Its tags, if it has a name.
         public var tags: [String]
-        /// The fields of `torpor_policy_app` that are other than before, each with a number (`state_since` with an array
-        /// of five); null: never, or unknown. An app whose `flags` are 0 is gone.
+        /// The fields of `torpor_policy_app` that changed, each a number (`state_since` an array of five); null:
+        /// never, or unknown. An app whose `flags` are 0 is gone.
         public var fields: JSONObject
 
         private static let own: Set = ["place", "name", "tags"]
 
-        /// Makes one from its parts.
+        /// Memberwise initializer.
         public init(place: Int64, name: String? = nil, tags: [String] = [], fields: JSONObject) {
             self.place = place
             self.name = name
@@ -112,13 +112,13 @@ extension PolicyTraceRound {
     public struct Advice: Hashable, Sendable {
         /// The policy, by its name in the configuration.
         public var policy: String
-        /// Which of the line's events it answers.
+        /// The index of the event in the line that it answers.
         public var event: Int64
         /// A word for `enum torpor_policy_advice_kind`, such as `goal` or `grant`; digits for one without a word.
         public var kind: String
-        /// The place of the app; nil where it concerns none.
+        /// The app's place (index); nil if it concerns no app.
         public var app: Int64?
-        /// What the kind says that it is.
+        /// A value whose meaning depends on the kind.
         public var value: Int64
         /// Microseconds.
         public var time: Int64
@@ -129,7 +129,7 @@ extension PolicyTraceRound {
         /// Why it was refused.
         public var why: String?
 
-        /// Makes one from its parts.
+        /// Memberwise initializer.
         public init(
             policy: String,
             event: Int64,
@@ -182,7 +182,7 @@ extension PolicyTraceRound {
 }
 
 extension Fields {
-    /// A number of 32 bits without sign; nil when absent.
+    /// An unsigned number of 32 bits; nil if absent.
     fileprivate func optionalNatural32(_ name: String) throws(FieldError) -> Int64? {
         guard let value = try optionalInt(name) else { return nil }
         guard (0...Int64(UInt32.max)).contains(value) else { throw FieldError(field: name, problem: "is out of range") }

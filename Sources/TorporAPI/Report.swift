@@ -13,7 +13,7 @@ public struct LockInfo: Hashable, Sendable {
     /// A process outside the app that waited for it.
     public var waiter: Int32?
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(file: String, kind: String, holder: Int32? = nil, waiter: Int32? = nil) {
         self.file = file
         self.kind = kind
@@ -21,7 +21,7 @@ public struct LockInfo: Hashable, Sendable {
         self.waiter = waiter
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         file = try fields.string("file")
@@ -30,32 +30,32 @@ public struct LockInfo: Hashable, Sendable {
         waiter = try fields.optionalInt32("waiter")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         ["file": .string(file), "kind": .string(kind), "holder": .optional(holder), "waiter": .optional(waiter)]
     }
 }
 
-/// Where a thread stood.
+/// The stack of a thread.
 public struct ThreadStack: Hashable, Sendable {
-    /// The number of its process.
+    /// The process ID.
     public var pid: Int32?
-    /// The number of the thread.
+    /// The thread ID.
     public var tid: Int32
     /// The name of the thread.
     public var name: String
-    /// The letter of /proc/PID/task/TID/stat.
+    /// The state letter of /proc/PID/task/TID/stat.
     public var state: String
-    /// What it waits for in the kernel, as the name of a function of it; nil when it runs, or that is not shown.
+    /// The kernel function in which it waits; nil if it runs, or the kernel does not show it.
     public var waitChannel: String?
     /// Processor time so far, in seconds.
     public var cpuSeconds: Double?
-    /// The kernel's functions, innermost first; empty where it does not show them.
+    /// The kernel's functions, innermost first; empty if the kernel does not show them.
     public var stack: [String]
-    /// The program's functions, innermost first, each with its file behind it; empty without a tool that finds them.
+    /// The program's functions with their files, innermost first; empty if no tool that finds them is installed.
     public var userStack: [String] = []
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(pid: Int32? = nil, tid: Int32, name: String, state: String, stack: [String]) {
         self.pid = pid
         self.tid = tid
@@ -64,7 +64,7 @@ public struct ThreadStack: Hashable, Sendable {
         self.stack = stack
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         pid = try fields.optionalInt32("pid")
@@ -77,7 +77,7 @@ public struct ThreadStack: Hashable, Sendable {
         userStack = try fields.strings("user_stack")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "pid": .optional(pid), "tid": .int(Int64(tid)), "name": .string(name), "state": .string(state),
@@ -87,13 +87,13 @@ public struct ThreadStack: Hashable, Sendable {
     }
 }
 
-/// A termination report: what every ending leaves that was not asked for (docs/lifecycle.md, "Why an app ended").
+/// A termination report, which every exit leaves that was not requested (docs/lifecycle.md, "Why an app ended").
 public struct Report: Hashable, Sendable {
     /// The name of the app.
     public var app: String
     /// Which run of the app, counted from 1.
     public var incarnation: Int64
-    /// The number of the process.
+    /// The process ID.
     public var pid: Int32?
     /// Microseconds since 1970.
     public var at: Int64
@@ -103,7 +103,7 @@ public struct Report: Hashable, Sendable {
     public var code: Int64?
     /// A sentence for people.
     public var text: String?
-    /// The exit status, if it ended by itself.
+    /// The exit status, if it exited by itself.
     public var exitCode: Int32?
     /// The signal's name.
     public var signal: String?
@@ -111,19 +111,19 @@ public struct Report: Hashable, Sendable {
     public var coreDumped = false
     /// The stage at which a launch failed.
     public var stage: String?
-    /// The error number of that stage, or what the app said in ERRNO.
+    /// The error number of that stage, or the ERRNO that the app sent (sd_notify).
     public var errno: Int32?
     /// The name of the deadline that was missed.
     public var deadline: String?
-    /// What was due by then: `ready`, `heartbeat`, `tasks`, or the message that was to be answered.
+    /// What was due by then: `ready`, `heartbeat`, `tasks`, or the message to be answered.
     public var due: String?
     /// How long that deadline was, in milliseconds.
     public var deadlineMilliseconds: Int64?
-    /// By how much the app had it extended, in milliseconds.
+    /// By how much the app extended it, in milliseconds.
     public var extendedMilliseconds: Int64?
-    /// Running time that was used of it when it was found to be missed, in milliseconds.
+    /// Running time used when the deadline was missed, in milliseconds.
     public var usedMilliseconds: Int64?
-    /// How long after the deadline what was due came, or the app was gone, in milliseconds.
+    /// How long after the deadline what was due came, or the app had ended, in milliseconds.
     public var lateMilliseconds: Int64?
     /// Whether what was due came after all.
     public var answered = false
@@ -133,30 +133,30 @@ public struct Report: Hashable, Sendable {
     public var cpuSeconds: Double?
     /// The state in which it ended.
     public var state: String
-    /// The edge that was in flight.
+    /// The transition that was in progress.
     public var transition: String?
-    /// What the app last said in STATUS.
+    /// The last STATUS that the app sent (sd_notify).
     public var status: String?
     /// Memory at the end in bytes.
     public var memoryBytes: Int64?
-    /// Most memory ever in bytes.
+    /// Peak memory in bytes.
     public var maxMemoryBytes: Int64?
-    /// Names of the background tasks that it held.
+    /// Names of its background tasks at the end.
     public var tasks: [String] = []
     /// The file locks that it held.
     public var locks: [LockInfo] = []
-    /// Its last output, where the supervisor keeps it.
+    /// Its last output, if the supervisor keeps it.
     public var log: [LogLine] = []
-    /// Where its output is, if that is the journal.
+    /// Where its output is in the journal, if it goes there.
     public var journal: JournalPlace?
-    /// Where its threads stood when it was about to be ended.
+    /// The stacks of its threads just before it was terminated.
     public var threads: [ThreadStack] = []
-    /// How its launch went.
+    /// How long its launch took.
     public var launch: LaunchTimes?
-    /// What it went through; of a long life the launch and the end.
+    /// What happened in the run; of a long one only the launch and the end.
     public var timeline: [TimelineEntry] = []
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(app: String, incarnation: Int64, at: Int64, reason: String, state: String) {
         self.app = app
         self.incarnation = incarnation
@@ -165,7 +165,7 @@ public struct Report: Hashable, Sendable {
         self.state = state
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         app = try fields.string("app")
@@ -203,7 +203,7 @@ public struct Report: Hashable, Sendable {
         timeline = try fields.list("timeline") { json throws(FieldError) in try TimelineEntry(json: json) }
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "incarnation": .int(incarnation), "pid": .optional(pid), "at": .int(at),

@@ -8,23 +8,23 @@ public struct OpenSceneRequest: Hashable, Sendable {
     public var template: String
     /// The scene's own name.
     public var name: String
-    /// What it is opened with, at the first time; null for nothing.
+    /// The data of its first opening; null for nothing.
     public var session: JSON = .null
     /// Launch it into the background.
     public var background = false
-    /// For somebody outside who is about to connect to its socket: it is made, and what connects launches it.
+    /// For a remote client that is about to connect to its socket: the scene is made, and the connection launches it.
     public var remote = false
-    /// Reply when it is there; else at once.
+    /// Reply when it is open; else at once.
     public var wait = true
-    /// The longest time to wait.
+    /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?
     /// Carries the request out once, however often it is asked.
     public var token: RequestToken?
 
-    /// Bytes of a session, serialised.
+    /// The longest session, in bytes of JSON.
     public static let longestSession = 4096
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(template: String, name: String) { (self.template, self.name) = (template, name) }
 
     init(fields: Fields) throws(FieldError) {
@@ -59,35 +59,35 @@ public struct OpenSceneRequest: Hashable, Sendable {
     }
 }
 
-/// A scene: its session, and where it is.
+/// A scene: its session and its state.
 public struct SceneInfo: Hashable, Sendable {
-    /// Its full name; that of an app, except where the scene is inside one.
+    /// Its full name, which is also its app's name unless the scene is inside an app.
     public var app: String
-    /// The template that it is of, or the app that it is inside.
+    /// Its template, or the app that it is inside.
     public var template: String
     /// Its own name.
     public var name: String
-    /// The state of its app, or its own inside an app; `unattached` where it has no process, or is not connected.
+    /// The state of its app, or its own inside an app; `unattached` if it has no process or is not connected.
     public var state: String
-    /// When it was opened first, microseconds since 1970.
+    /// When it was first opened, microseconds since 1970.
     public var openedAt: Int64
-    /// When it had a process last, or was opened, microseconds since 1970.
+    /// When it last had a process or was opened, microseconds since 1970.
     public var usedAt: Int64
-    /// What it was opened with; null for nothing.
+    /// The data of its first opening; null for nothing.
     public var session: JSON
-    /// When it is discarded by itself, microseconds since 1970.
+    /// When it expires, microseconds since 1970.
     public var discardedAt: Int64?
-    /// Whether the configuration has no such template any more.
+    /// Whether its template is no longer in the configuration.
     public var lacksTemplate: Bool
-    /// How many processes are in its cgroup, of a connected scene that has one inside its app (`scenes.cgroups`).
+    /// How many processes its cgroup has; only for a connected scene that has one inside its app (`scenes.cgroups`).
     public var processes: Int64?
-    /// Whether these are frozen.
+    /// Whether these processes are frozen.
     public var isFrozen: Bool?
 
-    /// A scene without a process.
+    /// The state of a scene without a process.
     public static let unattached = "unattached"
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(
         app: String,
         template: String,
@@ -104,7 +104,7 @@ public struct SceneInfo: Hashable, Sendable {
         (self.discardedAt, self.lacksTemplate) = (discardedAt, lacksTemplate)
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         self.init(
@@ -122,7 +122,7 @@ public struct SceneInfo: Hashable, Sendable {
         isFrozen = try fields.optionalBool("frozen")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "template": .string(template), "name": .string(name), "state": .string(state),
@@ -140,17 +140,17 @@ public struct SceneCount: Hashable, Sendable {
     /// How many are connected, or about to be.
     public var live: Int64
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(sessions: Int64, live: Int64) { (self.sessions, self.live) = (sessions, live) }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         sessions = try fields.int("sessions")
         live = try fields.int("live")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON { ["sessions": .int(sessions), "live": .int(live)] }
 }
 
@@ -158,24 +158,24 @@ public struct SceneCount: Hashable, Sendable {
 public struct SceneTemplateInfo: Hashable, Sendable {
     /// Its name.
     public var name: String
-    /// How many scenes have a process or are connected, or are about to.
+    /// How many scenes have a process or are connected, or will soon.
     public var live: Int64
-    /// How many may have one at a time; nil for any number.
+    /// How many may be live at a time; nil for no limit.
     public var maxLive: Int64?
     /// How many sessions there are.
     public var sessions: Int64
-    /// How many there may be.
+    /// How many sessions there may be.
     public var maxSessions: Int64
-    /// Whether it is an app that has them inside.
+    /// Whether it is an app with scenes inside it.
     public var inside = false
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(name: String, live: Int64, maxLive: Int64?, sessions: Int64, maxSessions: Int64) {
         (self.name, self.live, self.maxLive) = (name, live, maxLive)
         (self.sessions, self.maxSessions) = (sessions, maxSessions)
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         self.init(
@@ -185,11 +185,11 @@ public struct SceneTemplateInfo: Hashable, Sendable {
             sessions: try fields.int("sessions"),
             maxSessions: try fields.int("max_sessions")
         )
-        // One of before there were scenes inside apps has none.
+        // A supervisor older than scenes inside apps does not send it.
         inside = try fields.optionalBool("inside") ?? false
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "name": .string(name), "live": .int(live), "max_live": .optional(maxLive), "sessions": .int(sessions),

@@ -8,36 +8,36 @@ public struct SettingInfo: Hashable, Sendable {
     public var key: String
     /// `string`, `integer`, `number`, `boolean`, `choice`, `duration`, `size`, `path` or `secret`.
     public var type: String
-    /// Whether it is set, and what it is set to counts.
+    /// Whether it has a value, and the value is valid.
     public var isSet: Bool
-    /// The value as programs get it; null where there is none, and of a secret.
+    /// The value for programs; null if there is none or it is secret.
     public var value: JSON
-    /// The value as people write it.
+    /// The value as users write it.
     public var text: String?
-    /// The default as people write it.
+    /// The default as users write it.
     public var defaultText: String?
-    /// When it was set or unset last, microseconds since 1970.
+    /// When it was last set or unset, microseconds since 1970.
     public var changedAt: Int64?
-    /// What people call it.
+    /// Its title for users.
     public var title: String?
-    /// The same in other languages.
+    /// The title by language.
     public var titles: [String: String] = [:]
-    /// What it is for.
+    /// What it is for, for users.
     public var help: String?
-    /// The same in other languages.
+    /// The help by language.
     public var helps: [String: String] = [:]
     /// Of a choice: its words.
     public var choices: [String] = []
-    /// Whether a change ends a run of the app, which is launched again.
+    /// Whether a change restarts a running app.
     public var restart = false
-    /// Whether it is part of who the app works for.
+    /// Whether it says for which account the app works.
     public var identity = false
     /// Whether the app may set it.
     public var writable = false
-    /// Why what it is set to does not count.
+    /// Why its stored value is ignored.
     public var trouble: String?
 
-    /// Makes one from what every one has.
+    /// Sets the required fields; the others keep their defaults.
     public init(key: String, type: String, isSet: Bool, value: JSON, text: String?) {
         self.key = key
         self.type = type
@@ -46,7 +46,7 @@ public struct SettingInfo: Hashable, Sendable {
         self.text = text
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         self.init(
@@ -69,7 +69,7 @@ public struct SettingInfo: Hashable, Sendable {
         trouble = try fields.optionalString("trouble")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "key": .string(key), "type": .string(type), "set": .bool(isSet), "value": value, "text": .optional(text),
@@ -85,26 +85,26 @@ public struct SettingInfo: Hashable, Sendable {
 public struct SetSettingsRequest: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// The settings and their values as people write them, in this order.
+    /// The settings and their values as users write them, in this order.
     public var values: [Value] = []
-    /// The settings that have their defaults again.
+    /// The settings to reset to their defaults.
     public var unset: [String] = []
 
     /// One value.
     public struct Value: Hashable, Sendable {
         /// The setting.
         public var key: String
-        /// Its value as people write it.
+        /// Its value as users write it.
         public var text: String
 
-        /// Makes one from its parts.
+        /// Memberwise initializer.
         public init(_ key: String, _ text: String) {
             self.key = key
             self.text = text
         }
     }
 
-    /// Makes one that changes nothing.
+    /// A request that changes nothing yet.
     public init(app: String) { self.app = app }
 
     init(fields: Fields, app: String) throws(FieldError) {
@@ -122,7 +122,7 @@ public struct SetSettingsRequest: Hashable, Sendable {
         }
     }
 
-    /// A value of JSON as people write it; nil for what is none.
+    /// A JSON value as users write it; nil for null, arrays and objects.
     public static func text(_ json: JSON) -> String? {
         switch json {
         case .string(let text): text
@@ -146,23 +146,23 @@ public struct SetSettingsRequest: Hashable, Sendable {
 
 /// What SetSettings did.
 public struct SetSettingsReply: Hashable, Sendable {
-    /// The settings that are otherwise than before.
+    /// The settings that changed.
     public var changed: [String]
-    /// What follows from it, in a sentence; nil where nothing does.
+    /// The consequence, in a sentence; nil if there is none.
     public var message: String?
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(changed: [String], message: String? = nil) {
         self.changed = changed
         self.message = message
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         self.init(changed: try fields.strings("changed"), message: try fields.optionalString("message"))
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON { ["changed": .strings(changed), "message": .optional(message)] }
 }

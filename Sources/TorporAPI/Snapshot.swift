@@ -3,7 +3,7 @@
 public import Varlink
 import WireText
 
-/// What a snapshot can be.
+/// The format of a snapshot.
 public enum SnapshotKind: String, Hashable, Sendable, CaseIterable {
     case png
     case jpeg
@@ -12,7 +12,7 @@ public enum SnapshotKind: String, Hashable, Sendable, CaseIterable {
     /// In UTF-8.
     case text
 
-    /// What content is, by its first bytes, or by being text; nil for everything else, and for nothing at all.
+    /// Detects the format by the first bytes, or as text; nil for anything else, and for no content.
     public init?(content: [UInt8]) {
         func begins(_ bytes: [UInt8], at offset: Int = 0) -> Bool { content.dropFirst(offset).starts(with: bytes) }
         if begins([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]) {
@@ -30,7 +30,7 @@ public enum SnapshotKind: String, Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// As HTTP names it.
+    /// The media type, as in HTTP.
     public var mediaType: String {
         switch self {
         case .png, .jpeg, .gif, .webp: "image/\(rawValue)"
@@ -39,18 +39,18 @@ public enum SnapshotKind: String, Hashable, Sendable, CaseIterable {
     }
 }
 
-/// What an app showed when it was in the background last.
+/// What an app showed when it was last in the background.
 public struct SnapshotInfo: Hashable, Sendable {
-    /// What it is; nil for a kind that only a later version knows.
+    /// The format; nil for one that only a later version knows.
     public var kind: SnapshotKind?
-    /// Its size.
+    /// Size in bytes.
     public var bytes: Int64
     /// When it was taken, microseconds since 1970.
     public var at: Int64
-    /// Of which incarnation.
+    /// The incarnation that it shows.
     public var incarnation: Int64
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(kind: SnapshotKind, bytes: Int64, at: Int64, incarnation: Int64) {
         self.kind = kind
         self.bytes = bytes
@@ -58,7 +58,7 @@ public struct SnapshotInfo: Hashable, Sendable {
         self.incarnation = incarnation
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         kind = SnapshotKind(rawValue: try fields.string("kind"))
@@ -72,7 +72,7 @@ public struct SnapshotInfo: Hashable, Sendable {
         return try SnapshotInfo(json: json)
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "kind": .optional(kind?.rawValue), "bytes": .int(bytes), "at": .int(at), "incarnation": .int(incarnation),
@@ -80,23 +80,23 @@ public struct SnapshotInfo: Hashable, Sendable {
     }
 }
 
-/// A part of a snapshot, or that there is none: the reply of Snapshot.
+/// A part of a snapshot: the reply of Snapshot.
 public struct SnapshotPart: Hashable, Sendable {
-    /// The most that one has, in bytes.
+    /// The largest part, in bytes.
     public static let mostBytes = 256 << 10
 
-    /// The snapshot; nil where there is none.
+    /// The snapshot; nil if there is none.
     public var snapshot: SnapshotInfo?
-    /// Its bytes from where they were asked for; none behind its end.
+    /// Its bytes from the requested offset on; empty past its end.
     public var data: [UInt8]
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(_ snapshot: SnapshotInfo?, data: [UInt8] = []) {
         self.snapshot = snapshot
         self.data = data
     }
 
-    /// Reads it from the reply.
+    /// Decodes the reply; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         snapshot = try SnapshotInfo.optional(fields, "snapshot")
@@ -106,14 +106,14 @@ public struct SnapshotPart: Hashable, Sendable {
         self.data = data
     }
 
-    /// It as a reply.
+    /// Encodes the reply.
     public var json: JSON {
         ["snapshot": snapshot?.json ?? .null, "data": .string(Base64.encode(data))]
     }
 
-    /// All of a snapshot, asked for part by part; `data` is empty where there is none.
+    /// Reads a whole snapshot part by part; `data` is empty if there is none.
     ///
-    /// - Parameter ask: asks for the part that begins there.
+    /// - Parameter ask: requests the part at that offset.
     public static func whole<Failure: Error>(
         _ ask: (_ offset: Int64) throws(Failure) -> SnapshotPart
     ) throws(Failure) -> SnapshotPart {
@@ -124,7 +124,7 @@ public struct SnapshotPart: Hashable, Sendable {
             if part.snapshot == snapshot, !part.data.isEmpty {
                 whole.data += part.data
             } else {
-                // Another one was taken meanwhile. No app has that many in so short a time.
+                // A newer snapshot replaced it between two parts. No app takes ten in so short a time.
                 restarts += 1
                 guard restarts < 10 else { return SnapshotPart(nil) }
                 whole = try ask(0)

@@ -4,27 +4,27 @@ public import Varlink
 
 /// One socket that the supervisor holds for an app.
 public struct SocketInfo: Hashable, Sendable {
-    /// What the app knows it by.
+    /// The name by which the app knows it.
     public var name: String
     /// `stream`, `datagram` or `seqpacket`.
     public var kind: String
     /// Where it is bound.
     public var address: String
-    /// Connections that wait to be accepted; of datagrams bytes of the kernel's memory. nil where the kernel does not say.
+    /// Connections in the accept queue; for datagrams bytes in the receive buffer. nil if the kernel does not say.
     public var waiting: Int64?
-    /// The most that may wait.
+    /// The limit of ``waiting``.
     public var most: Int64?
-    /// Datagrams that found no room.
+    /// Datagrams lost because the buffer was full.
     public var dropped: Int64?
     /// Why it is not bound, in a sentence.
     public var trouble: String?
 
-    /// Makes one of which only is known where it is.
+    /// A socket without its counters.
     public init(name: String, kind: String, address: String) {
         (self.name, self.kind, self.address) = (name, kind, address)
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         name = try fields.string("name")
@@ -36,7 +36,7 @@ public struct SocketInfo: Hashable, Sendable {
         trouble = try fields.optionalString("trouble")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "name": .string(name), "kind": .string(kind), "address": .string(address), "waiting": .optional(waiting),
@@ -44,7 +44,7 @@ public struct SocketInfo: Hashable, Sendable {
         ]
     }
 
-    /// In a line, for people.
+    /// A line for users.
     public var text: String {
         var text = "\(name): \(kind) \(address)"
         if let trouble { return text + ", not bound: \(trouble)" }

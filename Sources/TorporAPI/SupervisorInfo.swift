@@ -2,27 +2,27 @@
 
 public import Varlink
 
-/// Which torpord answers: the reply of Describe.
+/// The reply of Describe: the torpord that answers.
 public struct SupervisorInfo: Hashable, Sendable {
     /// Its version, such as `0.1.0`.
     public var version: String
     /// How many torpords its keeper has started, this one included.
     public var instance: Int64
-    /// Its process.
+    /// Its process ID.
     public var pid: Int32
     /// How many apps it supervises.
     public var apps: Int64
-    /// `starting` until what is launched at the start was launched, `running`, or `ending`; nil from one that is older
-    /// than this field.
+    /// `starting` until the apps of the start were launched, `running`, or `ending`; nil from a torpord older than
+    /// this field.
     public var phase: String?
-    /// Why the last upgrade came to nothing, in a sentence; nil when there was none or it succeeded.
+    /// Why the last upgrade failed, in a sentence; nil if there was none or it succeeded.
     public var upgradeFailure: String?
-    /// Why the configuration on disk is not the one in force, in a sentence; nil when it was valid when it was read last.
+    /// Why the configuration on disk is not in force, in a sentence; nil if it was valid when last read.
     public var configurationFailure: String?
-    /// What is not well with what torpord keeps: the database, the apps' logs; a sentence for each.
+    /// What is wrong with torpord's database or the apps' logs; one sentence each.
     public var troubles: [String] = []
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(
         version: String,
         instance: Int64,
@@ -41,7 +41,7 @@ public struct SupervisorInfo: Hashable, Sendable {
         self.configurationFailure = configurationFailure
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         version = try fields.string("version")
@@ -54,7 +54,7 @@ public struct SupervisorInfo: Hashable, Sendable {
         troubles = try fields.strings("troubles")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "version": .string(version), "instance": .int(instance), "pid": .int(Int64(pid)), "apps": .int(apps),
@@ -68,26 +68,26 @@ public struct SupervisorInfo: Hashable, Sendable {
     public func isSameInstance(as other: SupervisorInfo) -> Bool { instance == other.instance && pid == other.pid }
 }
 
-/// What Upgrade answers, before the instance that was asked makes way.
+/// The reply of Upgrade, sent before the old instance exits.
 public struct UpgradeReply: Hashable, Sendable {
     /// The next instance is about to be started.
     public var ok: Bool
-    /// What happens; when it is refused, why and what to do.
+    /// What happens; if it is refused, why and what to do.
     public var message: String
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(ok: Bool, message: String) {
         self.ok = ok
         self.message = message
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         ok = try fields.bool("ok")
         message = try fields.optionalString("message") ?? ""
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON { ["ok": .bool(ok), "message": .string(message)] }
 }

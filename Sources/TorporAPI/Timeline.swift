@@ -2,23 +2,23 @@
 
 public import Varlink
 
-/// How long the parts of a launch took, each in milliseconds since it began; nil for what did not come to be.
+/// How long a launch took to each stage, in milliseconds since it began; nil for a stage that it did not reach.
 public struct LaunchTimes: Hashable, Sendable {
-    /// The commands of `before_start` were through, and its process was to be made.
+    /// The commands of `before_start` were done, and the process was about to be forked.
     public var planned: Double?
-    /// Its program ran.
+    /// The program was executed.
     public var executed: Double?
-    /// Its first sign of life: a connection to `TORPOR_APP_SOCKET`, or a datagram to `NOTIFY_SOCKET`.
+    /// The first sign of life: a connection to `TORPOR_APP_SOCKET`, or a datagram to `NOTIFY_SOCKET`.
     public var contact: Double?
-    /// It was first told something.
+    /// The first message was sent to it.
     public var message: Double?
     /// It was ready.
     public var ready: Double?
 
-    /// Nothing is known yet.
+    /// No stage is reached yet.
     public init() {}
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         planned = try fields.optionalDouble("fork_ms")
@@ -28,7 +28,7 @@ public struct LaunchTimes: Hashable, Sendable {
         ready = try fields.optionalDouble("ready_ms")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "fork_ms": .optional(planned), "exec_ms": .optional(executed), "contact_ms": .optional(contact),
@@ -42,25 +42,25 @@ public struct LaunchTimes: Hashable, Sendable {
     }
 }
 
-/// Something in the life of an incarnation.
+/// An event in a run of an app.
 public struct TimelineEntry: Hashable, Sendable {
     /// Seconds since its launch began; nil for a gap.
     public var after: Double?
     /// `launch`, `state`, `transition`, `message`, `answer`, `failed-answer`, `pending-answer`, `missed`, `signal`,
     /// `task-begin`, `task-end`, `stopping`, `supervisor`, `main`, `exit` or `gap`.
     public var kind: String
-    /// What: a state, a message, a deadline, a signal; of a launch fork, exec, contact or ready; of a gap, how many
-    /// entries are not kept.
+    /// The state, message, deadline or signal; for `launch` fork, exec, contact or ready; for `gap` how many entries
+    /// were dropped.
     public var name: String?
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(after: Double?, kind: String, name: String?) {
         self.after = after
         self.kind = kind
         self.name = name
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         after = try fields.optionalDouble("after_s")
@@ -68,6 +68,6 @@ public struct TimelineEntry: Hashable, Sendable {
         name = try fields.optionalString("name")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON { ["after_s": .optional(after), "kind": .string(kind), "name": .optional(name)] }
 }

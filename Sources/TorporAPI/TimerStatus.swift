@@ -2,35 +2,35 @@
 
 public import Varlink
 
-/// A timer of an app, or its fetch mode: when it comes, and when it came.
+/// A timer of an app, or its fetch mode: when it fires next, and when it last fired.
 public struct TimerStatus: Hashable, Sendable {
     /// The app's name.
     public var app: String
-    /// What it is called among the app's; `fetch` for the fetch mode.
+    /// Its name within the app; `fetch` for the fetch mode.
     public var name: String
     /// `timer` or `fetch`.
     public var kind: String
-    /// What the configuration says of when it comes; of the fetch mode, what was learned.
+    /// Its times as configured; for the fetch mode what was learned.
     public var when = ""
-    /// When it comes next, microseconds since 1970; nil for never.
+    /// When it fires next, microseconds since 1970; nil for never.
     public var next: Int64?
-    /// When it came last, microseconds since 1970.
+    /// When it last fired, microseconds since 1970.
     public var last: Int64?
     /// How it wakes the app: `background`, `foreground` or `none`.
     public var wake: String?
-    /// Whether times that were missed are made up for.
+    /// Whether missed times are caught up.
     public var isPersistent = false
     /// Why it wakes nothing for now: `stopped`, `force-quit` or `failed`, until the app is started.
     public var blocked: String?
 
-    /// Makes one from what every timer has.
+    /// Sets what every timer has.
     public init(app: String, name: String, kind: String) {
         self.app = app
         self.name = name
         self.kind = kind
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         app = try fields.string("app")
@@ -44,7 +44,7 @@ public struct TimerStatus: Hashable, Sendable {
         blocked = try fields.optionalString("blocked")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "name": .string(name), "kind": .string(kind), "when": .string(when),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Torpor's version, from which the programs and all packages take theirs (`packaging/version`).
+/// Torpor's version; the programs and all packages use it too (`packaging/version`).
 public enum TorporVersion {
-    /// As `torpord --version` and `torpor --version` have it.
+    /// As `torpord --version` and `torpor --version` print it.
     public static let text = "0.2.0"
 }

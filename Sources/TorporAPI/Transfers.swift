@@ -2,54 +2,54 @@
 
 public import Varlink
 
-/// A transfer, as operators and its own app see it: never with the values of its header fields or credentials.
+/// A transfer for operators and its own app: without the values of its header fields and without credentials.
 public struct TransferInfo: Hashable, Sendable {
     /// Its number.
     public var id: Int64
-    /// Whose it is.
+    /// The app that it belongs to.
     public var app: String
     /// The name under which the app groups transfers.
     public var session: String
     /// `download` or `upload`.
     public var direction: String
-    /// From where or to where.
+    /// The source or the destination.
     public var url: String
-    /// The file, as a path from the root of the file system.
+    /// The absolute path of the file.
     public var file: String
     /// `queued`, `running`, `waiting`, `done`, `failed` or `cancelled`.
     public var state: String
     /// What it waits for: `retry`, `power`, `memory`, `load`, `space`, `window` or `login`.
     public var cause: String?
-    /// Bytes that are there, or were sent.
+    /// Bytes received or sent.
     public var bytes: Int64 = 0
-    /// Bytes of the whole file, where that is known.
+    /// Bytes of the whole file, if known.
     public var total: Int64?
-    /// Bytes a second at last, while it runs.
+    /// Recent bytes per second, while it runs.
     public var rate: Int64?
-    /// The greater comes first.
+    /// Transfers with greater priority come first.
     public var priority: Int64 = 0
-    /// Whether it waits for a good moment.
+    /// Whether it waits for a good moment (docs/transfers.md).
     public var isDiscretionary = false
     /// Whether its end launches or wakes the app.
     public var events = true
-    /// How often it was begun.
+    /// How often it was started.
     public var attempts: Int64 = 0
     /// When the app asked for it, microseconds since 1970.
     public var createdAt: Int64
-    /// When it is tried again, microseconds since 1970.
+    /// When it is retried, microseconds since 1970.
     public var retryAt: Int64?
     /// When it ended, microseconds since 1970.
     public var endedAt: Int64?
-    /// The status of the server's last answer.
+    /// The HTTP status of the server's last answer.
     public var status: Int64?
     /// SHA-256 of the file of a download that is done, 64 hexadecimal digits.
     public var sha256: String?
-    /// What went wrong last, a word for programs such as `http-status`.
+    /// The last error, a word for programs such as `http-status`.
     public var reason: String?
-    /// What went wrong last, a sentence.
+    /// The last error, a sentence.
     public var error: String?
 
-    /// Makes one from what every one has.
+    /// Sets the required fields; the others keep their defaults.
     public init(
         id: Int64,
         app: String,
@@ -64,7 +64,7 @@ public struct TransferInfo: Hashable, Sendable {
         (self.url, self.file, self.state, self.createdAt) = (url, file, state, createdAt)
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         self.init(
@@ -93,7 +93,7 @@ public struct TransferInfo: Hashable, Sendable {
         error = try fields.optionalString("error")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "id": .int(id), "app": .string(app), "session": .string(session), "direction": .string(direction),
@@ -106,7 +106,7 @@ public struct TransferInfo: Hashable, Sendable {
         ]
     }
 
-    /// Whether it is over, and only waits for the app to have heard of it.
+    /// Whether it has ended, and is kept only until the app has been told.
     public var isOver: Bool { state == "done" || state == "failed" || state == "cancelled" }
 }
 
@@ -117,7 +117,7 @@ public struct TransfersRequest: Hashable, Sendable {
     /// Only of this session; nil for all.
     public var session: String?
 
-    /// All.
+    /// A request for all transfers.
     public init() {}
 
     init(fields: Fields) throws(FieldError) {
@@ -135,12 +135,12 @@ public struct TransfersRequest: Hashable, Sendable {
 
 /// The parameters of Manager's CancelTransfers.
 public struct CancelTransfersRequest: Hashable, Sendable {
-    /// All of these apps: names, patterns or `tag:NAME`.
+    /// Cancel all transfers of these apps: names, patterns or `tag:NAME`.
     public var apps: [String] = []
-    /// These.
+    /// Cancel the transfers with these numbers.
     public var ids: [Int64] = []
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(apps: [String] = [], ids: [Int64] = []) {
         self.apps = apps
         self.ids = ids

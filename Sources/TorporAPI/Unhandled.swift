@@ -2,40 +2,40 @@
 
 public import Varlink
 
-/// Something that nobody handled, or that ended whoever was told it.
+/// A message that no app handled, or that crashed the app that received it.
 public struct UnhandledInfo: Hashable, Sendable {
     /// Its number.
     public var id: Int64
-    /// The app that it was sent to first.
+    /// The app that it was first sent to.
     public var app: String
-    /// What it is about.
+    /// The topic.
     public var topic: String
-    /// The message that it was told as.
+    /// The name of the app message that delivered it.
     public var name: String
-    /// What of the topic it is about.
+    /// Its key within the topic.
     public var key: String?
-    /// What it says; nil where that was not asked for.
+    /// The content; nil if it was not requested.
     public var payload: JSON?
-    /// Whom it comes from.
+    /// The sender.
     public var sender: String
-    /// How many became one in it.
+    /// How many messages were coalesced into it.
     public var count: Int64
     /// When the first of them came, microseconds since 1970.
     public var firstAt: Int64
     /// When the last of them came, microseconds since 1970.
     public var lastAt: Int64
-    /// Since when nobody is told it any more, microseconds since 1970.
+    /// Since when it is no longer delivered, microseconds since 1970.
     public var since: Int64
     /// Why: `unhandled`, `crashed`, `unknown-message` or `unreadable`.
     public var why: String
-    /// In how many runs it was told.
+    /// In how many runs it was delivered.
     public var attempts: Int64
-    /// The run of the app that it ended last: its termination report has the same number.
+    /// The last run that it crashed; the termination report has the same number.
     public var incarnation: Int64?
-    /// The apps that were told and did not handle it, the first first.
+    /// The apps that received and did not handle it, in that order.
     public var asked: [String]
 
-    /// Makes one from what every one has.
+    /// Sets the required fields; the others keep their defaults.
     public init(id: Int64, app: String, topic: String, name: String, sender: String, since: Int64, why: String) {
         self.id = id
         self.app = app
@@ -51,7 +51,7 @@ public struct UnhandledInfo: Hashable, Sendable {
         asked = []
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         self.init(
@@ -73,7 +73,7 @@ public struct UnhandledInfo: Hashable, Sendable {
         asked = try fields.strings("asked")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         var object: JSONObject = [
             "id": .int(id), "app": .string(app), "topic": .string(topic), "name": .string(name), "key": .optional(key),
@@ -92,10 +92,10 @@ public struct UnhandledRequest: Hashable, Sendable {
     public var apps: [String] = []
     /// Only these; empty for all.
     public var ids: [Int64] = []
-    /// With what they say.
+    /// Include the contents.
     public var payload = false
 
-    /// All, without what they say.
+    /// A request for all, without the contents.
     public init() {}
 
     init(fields: Fields) throws(FieldError) {
@@ -115,12 +115,12 @@ public struct UnhandledRequest: Hashable, Sendable {
 
 /// The parameters of ReplayUnhandled.
 public struct ReplayRequest: Hashable, Sendable {
-    /// The number.
+    /// The number of the message.
     public var id: Int64
-    /// The app that is told; nil for the one that it was sent to.
+    /// The app that receives it; nil for the one that it was first sent to.
     public var app: String?
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(id: Int64, app: String? = nil) {
         self.id = id
         self.app = app
@@ -140,12 +140,12 @@ public struct ReplayRequest: Hashable, Sendable {
 
 /// The parameters of DropUnhandled.
 public struct DropRequest: Hashable, Sendable {
-    /// All of these apps: names, patterns or `tag:NAME`.
+    /// Discard all messages of these apps: names, patterns or `tag:NAME`.
     public var apps: [String] = []
-    /// These.
+    /// Discard the messages with these numbers.
     public var ids: [Int64] = []
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(apps: [String] = [], ids: [Int64] = []) {
         self.apps = apps
         self.ids = ids

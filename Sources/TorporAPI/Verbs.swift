@@ -2,7 +2,7 @@
 
 public import Varlink
 
-/// The methods that take apps and answer with a result for each.
+/// The methods that take apps and reply a result for each.
 public enum Verb: String, CaseIterable, Hashable, Sendable {
     case start = "Start"
     case stop = "Stop"
@@ -20,7 +20,7 @@ public enum Verb: String, CaseIterable, Hashable, Sendable {
     case discard = "DiscardScenes"
 }
 
-/// The parameters of a verb. Those that a verb does not have are ignored by it.
+/// The parameters of a verb. A verb ignores those that it does not have.
 public struct VerbRequest: Hashable, Sendable {
     /// What to do.
     public var verb: Verb
@@ -28,30 +28,30 @@ public struct VerbRequest: Hashable, Sendable {
     public var apps: [String]
     /// Start only: launch into the background.
     public var background = false
-    /// Start: although a policy is against it; suspend: although something holds it.
+    /// Start: even if a policy is against it. Suspend: even if something keeps the app awake.
     public var force = false
     /// Interrupt: end an interruption; hold: end all holds.
     public var end = false
     /// Hold only: why, in the operator's words.
     public var reason: String?
-    /// Hold only: how long; nil until somebody ends it.
+    /// Hold only: how long; nil until a user ends it.
     public var forMilliseconds: Int64?
-    /// Foreground only: what the app shall open there.
+    /// Foreground only: the URL that the app should open.
     public var url: String?
     /// Wait only: the state to wait for.
     public var state: String?
     /// Reply when the state is reached; else at once.
     public var wait = true
-    /// The longest time to wait.
+    /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?
-    /// Carries the request out once, however often it is asked; nothing for Wait.
+    /// The request is carried out once, however often it is sent; Wait ignores it.
     public var token: RequestToken?
 
     private static let longestReason = 256
     private static let longestHold: Int64 = 366 * 86_400_000
     private static let longestURL = 8192
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(verb: Verb, apps: [String]) {
         self.verb = verb
         self.apps = apps
@@ -108,18 +108,18 @@ public struct VerbRequest: Hashable, Sendable {
 public struct VerbResult: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// The state asked for was reached (or, without waiting, set as the goal).
+    /// The requested state was reached (or, without waiting, set as the goal).
     public var ok: Bool
-    /// The state in which the app is.
+    /// The app's state.
     public var state: String
-    /// The number of the process.
+    /// The process ID.
     public var pid: Int32?
-    /// What happened, as a sentence; when it failed, why and what to do.
+    /// What happened, in a sentence; if it failed, why and what to do.
     public var message: String?
-    /// When it failed, one word for programs: `timeout`, `overtaken`, `refused`, or a termination reason.
+    /// If it failed, one word for programs: `timeout`, `overtaken`, `refused`, or a termination reason.
     public var error: String?
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(
         app: String,
         ok: Bool,
@@ -136,7 +136,7 @@ public struct VerbResult: Hashable, Sendable {
         self.error = error
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         app = try fields.string("app")
@@ -147,7 +147,7 @@ public struct VerbResult: Hashable, Sendable {
         error = try fields.optionalString("error")
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "ok": .bool(ok), "state": .string(state), "pid": .optional(pid),
@@ -156,18 +156,18 @@ public struct VerbResult: Hashable, Sendable {
     }
 }
 
-/// One step of an app on the way to the state asked for, sent while the verb waits.
+/// A step of an app towards the requested state, sent while the verb waits.
 public struct VerbProgress: Hashable, Sendable {
     /// The name of the app.
     public var app: String
     /// The state it is in.
     public var state: String
-    /// The edge that is in flight.
+    /// The transition in progress.
     public var transition: String?
     /// A sentence for people.
     public var text: String
 
-    /// Makes one from its parts.
+    /// Memberwise initializer.
     public init(app: String, state: String, transition: String? = nil, text: String) {
         self.app = app
         self.state = state
@@ -175,7 +175,7 @@ public struct VerbProgress: Hashable, Sendable {
         self.text = text
     }
 
-    /// Reads it from its object.
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         app = try fields.string("app")
@@ -184,7 +184,7 @@ public struct VerbProgress: Hashable, Sendable {
         text = try fields.optionalString("text") ?? ""
     }
 
-    /// It as an object.
+    /// Encodes a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "state": .string(state), "transition": .optional(transition), "text": .string(text),
@@ -192,7 +192,7 @@ public struct VerbProgress: Hashable, Sendable {
     }
 }
 
-/// Replies of several methods, so that both sides write the same names.
+/// Builds the replies of several methods, so that all senders use the same names.
 public enum Replies {
     /// The reply of List.
     public static func list(_ apps: [AppSummary], templates: [SceneTemplateInfo] = []) -> JSON {
@@ -202,12 +202,12 @@ public enum Replies {
     public static func status(_ status: AppStatus) -> JSON { ["status": status.json] }
     /// The reply of every verb.
     public static func results(_ results: [VerbResult]) -> JSON { ["results": .array(results.map(\.json))] }
-    /// A reply of Logs; with `more` there is more of what there was at the call.
+    /// A reply of Logs; `more` says that further lines existed at the time of the call.
     public static func logs(_ lines: [LogLine], cursor: String, more: Bool = false) -> JSON {
         ["lines": .array(lines.map(\.json)), "cursor": .string(cursor), "more": .bool(more)]
     }
-    /// A reply of Events; `sequence` is that of the newest event that was looked at, `incomplete` says why older ones
-    /// are missing.
+    /// A reply of Events; `sequence` is that of the newest event examined, `incomplete` says why older ones are
+    /// missing.
     public static func events(_ events: [EventRecord], sequence: Int64, incomplete: String? = nil) -> JSON {
         ["events": .array(events.map(\.json)), "sequence": .int(sequence), "incomplete": .optional(incomplete)]
     }

@@ -1,56 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an app does when its state changes: the messages of the lifecycle as methods, each with a default that does
+/// What an app does when its state changes: a method for each message of the lifecycle, with a default that does
 /// nothing.
 ///
-/// What waited in the app's mailbox, and URLs, can be answered with ``MailResult/unhandled``: the supervisor may then tell
-/// another app. That is also the answer where the method for it is not implemented. A method without a result answers
-/// `done`.
+/// Messages from the app's mailbox, and URLs, can be answered with ``MailResult/unhandled``: the supervisor may then
+/// pass them to another app. An app that does not implement the method gives this answer too. A method without a
+/// result answers `done`.
 ///
-/// The supervisor waits for each method to return before it goes on, at most for the message's deadline
-/// (``TorporApp/timeToAnswer``), and tells one thing at a time. A method that throws answers `failed`, with the error as
-/// the sentence; the lifecycle goes on all the same. An actor or a class of the main actor can be a delegate as well as a
-/// structure.
+/// The supervisor sends one message at a time and waits for the method to return, at most for the message's deadline
+/// (``TorporApp/timeToAnswer``). A method that throws answers `failed`, with the error as the reason; the lifecycle
+/// continues. A delegate can be a structure, an actor or a class of the main actor.
 public protocol AppDelegate: Sendable {
-    /// The app is being launched; nothing was restored yet. Here the restoration (or the URL that it was launched for)
+    /// The app is being launched; nothing is restored yet. Here the restoration (or the URL that it was launched for)
     /// can be declined: ``TorporApp/decline(_:)``.
     func willFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws
 
-    /// What was saved before the app was evicted, crashed or the machine was booted anew.
+    /// Restores what was saved before the app was evicted, crashed or the machine was rebooted.
     func restoreState(_ app: TorporApp, state: SavedState) async throws
 
-    /// The last step of the launch: when this returns, the app is ready, and its clients are let in. What runs as long
-    /// as the app does is started here, as a task of its own.
+    /// The last step of the launch: when this returns, the app is ready and its clients can connect. Work that lasts
+    /// as long as the app is started here, in a task of its own.
     func didFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws
 
-    /// The app is asked to open this.
+    /// Opens a URL.
     func openURL(_ app: TorporApp, url: String) async throws
 
-    /// The same, and says whether the app opens it.
+    /// Opens a URL, and returns whether the app can handle it.
     func openURL(_ app: TorporApp, url: String) async throws -> MailResult
 
-    /// The same, and who opened it. Without this method ``openURL(_:url:)`` is called.
+    /// The same with the source of the URL. Without this method ``openURL(_:url:)`` is called.
     func openURL(_ app: TorporApp, url: String, source: OpenSource) async throws -> MailResult
 
     /// The app is in the foreground and in use.
     func didBecomeActive(_ app: TorporApp) async throws
 
-    /// It is interrupted, or on its way to the background: for a server, it is taken out of rotation.
+    /// The app is interrupted, or on its way to the background. A server is taken out of rotation.
     func willResignActive(_ app: TorporApp) async throws
 
-    /// It is out of use, may soon be stopped, and then be ended without a word: the place to save its state and to let
-    /// go of what others want. Tasks do not extend the deadline of this.
+    /// The app is no longer in use. It may soon be suspended, and then be terminated without notice: save the state
+    /// here and release what other apps need. Background tasks do not extend this deadline.
     func didEnterBackground(_ app: TorporApp) async throws
 
-    /// It comes back to the foreground.
+    /// The app comes back to the foreground.
     func willEnterForeground(_ app: TorporApp) async throws
 
     /// A scene inside the app connects (`scenes = { inside = true }`). `state` is what the scene saved of itself with
     /// ``TorporApp/saveState(_:scene:)``; declining ``Declined/restoration`` keeps it for the next time.
     ///
     /// If this throws, the scene is not connected, and the error is reported to the client that opened it. An app with
-    /// scenes inside gets launch, memory and termination messages for itself, and the messages of the foreground and the
-    /// background for each scene.
+    /// scenes inside gets launch, memory and termination messages for itself, and the messages of the foreground and
+    /// the background for each scene.
     func sceneWillConnect(
         _ app: TorporApp,
         scene: String,
@@ -76,71 +75,73 @@ public protocol AppDelegate: Sendable {
     /// These scenes no longer exist: remove what the app keeps of them.
     func didDiscardScenes(_ app: TorporApp, scenes: [String]) async throws
 
-    /// It was stopped for that long, and runs again: connections may be gone, and clocks have moved.
+    /// The app was suspended for that time and runs again: connections may be closed, and clocks have advanced.
     func resumed(_ app: TorporApp, after gap: Duration) async throws
 
-    /// Memory is short: what can be computed again should go.
+    /// Memory is short: free what can be computed again.
     func didReceiveMemoryWarning(_ app: TorporApp) async throws
 
-    /// The same, and how short. Without this method ``didReceiveMemoryWarning(_:)`` is called.
+    /// The same with the level. Without this method ``didReceiveMemoryWarning(_:)`` is called.
     func didReceiveMemoryWarning(_ app: TorporApp, level: MemoryLevel) async throws
 
-    /// A background task that is not one of ``TorporApp/withBackgroundTask(_:onExpiry:isolation:_:)`` must be ended within
-    /// `remaining`, or the app is.
+    /// A background task must end within `remaining`, or the app is terminated. Only for tasks that were not begun
+    /// with ``TorporApp/withBackgroundTask(_:onExpiry:isolation:_:)``.
     func taskExpiring(_ app: TorporApp, task: String, remaining: Duration) async throws
 
-    /// The app is about to be ended: the last chance to save something. Not told of an eviction, a force quit or a crash.
+    /// The app is about to be terminated: the last chance to save. Not called before an eviction, a force quit or a
+    /// crash.
     func willTerminate(_ app: TorporApp, reason: String) async throws
 
-    /// It is time to look for new content (`background_modes = ["fetch"]`); what it found decides when it is told next.
+    /// Checks for new content (`background_modes = ["fetch"]`); the result decides when the next check is due.
     func performFetch(_ app: TorporApp) async throws -> FetchResult?
 
-    /// The app's settings changed: one of its `settings_files`, or the settings that the supervisor keeps.
+    /// The app's settings changed: one of its `settings_files`, or the settings that the supervisor stores.
     func settingsDidChange(_ app: TorporApp, change: SettingsChange) async throws
 
-    /// Another user or account is the app's: one of its `identity_files` changed, or a setting that says so.
+    /// The app works for another user or account: an `identity_files` entry or a setting with `identity = true`
+    /// changed.
     func identityDidChange(_ app: TorporApp, change: SettingsChange) async throws
 
-    /// The clock was set, or the time zone or the day is another one.
+    /// The clock was set, or the time zone or the day changed.
     func significantTimeChange(_ app: TorporApp, change: TimeChange) async throws
 
-    /// The session was locked: files that its user's key opens cannot be read until it is unlocked.
+    /// The session was locked: files encrypted with its user's key are unreadable until it is unlocked.
     func protectedDataWillBecomeUnavailable(_ app: TorporApp) async throws
 
     /// The session was unlocked.
     func protectedDataDidBecomeAvailable(_ app: TorporApp) async throws
 
-    /// All transfers of a session are over, or one waits for a login: what became of them follows.
+    /// All transfers of a session have ended, or one waits for a login. The details follow as further messages.
     func handleEventsForBackgroundTransfer(_ app: TorporApp, session: String) async throws
 
-    /// A download or upload is over; its `error` is nil where the file is there.
+    /// A download or upload has ended; `error` is nil if it succeeded.
     func transferDidFinish(_ app: TorporApp, transfer: FinishedTransfer) async throws
 
-    /// A server asks who the app is: ``TorporApp/answerLogin(_:user:password:)`` says it.
+    /// A server asks for a login: answer with ``TorporApp/answerLogin(_:user:password:)``.
     func transferNeedsLogin(_ app: TorporApp, login: TransferLogin) async throws
 
-    /// An event of one of the app's sources (timers, paths, devices, regions), or what a program or another app posted to
-    /// it.
+    /// An event of one of the app's sources (timers, paths, devices, regions), or a message from a program or another
+    /// app.
     func didReceiveEvent(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
 
-    /// News of the machine: power, screens, accessories, its language.
+    /// A change of the machine: power, screens, accessories, language.
     func didReceiveNotification(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
 
-    /// Something that was pushed to the app from outside of the machine (`background_modes = ["remote-notification"]`).
+    /// A message pushed from outside of the machine (`background_modes = ["remote-notification"]`).
     func didReceiveRemoteNotification(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
 
-    /// Something waited for the app: what the three methods above are for, where they are not implemented. Without this
-    /// method ``received(_:message:)`` gets it.
+    /// A message from the app's mailbox: called by those of the three methods above that are not implemented. Without
+    /// this method ``received(_:message:)`` is called.
     func didReceive(_ app: TorporApp, mail: ReceivedMail) async throws
 
-    /// The same, and says whether the app has a use for it.
+    /// The same, and returns whether the app can handle it.
     func didReceive(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
 
-    /// A message that this version of the library has no method for, or the delegate none of its own: what waited in the
-    /// app's mailbox, discarded scenes, and changes of settings, identity, time and protected data.
+    /// A message that this version of the library has no method for, or whose method is not implemented: messages
+    /// from the mailbox, discarded scenes, and changes of settings, identity, time and protected data.
     func received(_ app: TorporApp, message: OtherMessage) async throws
 
-    /// The supervisor is not there; messages come again when it, or its successor, is. Nothing has to be done.
+    /// The supervisor is gone. Messages continue when it or its successor is back. Nothing has to be done.
     func supervisorLost(_ app: TorporApp) async
 }
 
@@ -151,13 +152,13 @@ extension AppDelegate {
     public func restoreState(_ app: TorporApp, state: SavedState) async throws {}
     /// Does nothing.
     public func didFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws {}
-    /// Leaves it to another app.
+    /// Leaves the URL to another app.
     public func openURL(_ app: TorporApp, url: String) async throws { throw NotImplemented() }
-    /// Asks the method without a result.
+    /// Calls the method without a result.
     public func openURL(_ app: TorporApp, url: String) async throws -> MailResult {
         try await MailResult.of { try await openURL(app, url: url) as Void }
     }
-    /// Asks the method without a source.
+    /// Calls the method without a source.
     public func openURL(_ app: TorporApp, url: String, source: OpenSource) async throws -> MailResult {
         try await openURL(app, url: url)
     }
@@ -186,7 +187,7 @@ extension AppDelegate {
     public func sceneWillEnterForeground(_ app: TorporApp, scene: String) async throws {}
     /// Does nothing.
     public func sceneDidDisconnect(_ app: TorporApp, scene: String) async throws {}
-    /// Hands it on.
+    /// Calls ``received(_:message:)``.
     public func didDiscardScenes(_ app: TorporApp, scenes: [String]) async throws {
         try await handOn(app, "didDiscardScenes", ["payload": ["names": .array(scenes.map { .string($0) })]])
     }
@@ -202,64 +203,64 @@ extension AppDelegate {
     public func taskExpiring(_ app: TorporApp, task: String, remaining: Duration) async throws {}
     /// Does nothing.
     public func willTerminate(_ app: TorporApp, reason: String) async throws {}
-    /// Does not look.
+    /// Does not check.
     public func performFetch(_ app: TorporApp) async throws -> FetchResult? { nil }
-    /// Hands it on.
+    /// Calls ``received(_:message:)``.
     public func settingsDidChange(_ app: TorporApp, change: SettingsChange) async throws {
         try await handOn(app, "settingsDidChange", change.mail.parameters)
     }
-    /// Hands it on.
+    /// Calls ``received(_:message:)``.
     public func identityDidChange(_ app: TorporApp, change: SettingsChange) async throws {
         try await handOn(app, "identityDidChange", change.mail.parameters)
     }
-    /// Hands it on.
+    /// Calls ``received(_:message:)``.
     public func significantTimeChange(_ app: TorporApp, change: TimeChange) async throws {
         try await handOn(app, "significantTimeChange", change.mail.parameters)
     }
-    /// Hands it on.
+    /// Calls ``received(_:message:)``.
     public func protectedDataWillBecomeUnavailable(_ app: TorporApp) async throws {
         try await handOn(app, "protectedDataWillBecomeUnavailable", .emptyObject)
     }
-    /// Hands it on.
+    /// Calls ``received(_:message:)``.
     public func protectedDataDidBecomeAvailable(_ app: TorporApp) async throws {
         try await handOn(app, "protectedDataDidBecomeAvailable", .emptyObject)
     }
-    /// Hands it on.
+    /// Calls ``received(_:message:)``.
     public func handleEventsForBackgroundTransfer(_ app: TorporApp, session: String) async throws {
         try await handOn(app, "handleEventsForBackgroundTransfer", ["session": .string(session)])
     }
-    /// Hands it on.
+    /// Calls ``received(_:message:)``.
     public func transferDidFinish(_ app: TorporApp, transfer: FinishedTransfer) async throws {
         try await handOn(app, "transferDidFinish", transfer.parameters)
     }
-    /// Hands it on.
+    /// Calls ``received(_:message:)``.
     public func transferNeedsLogin(_ app: TorporApp, login: TransferLogin) async throws {
         try await handOn(app, "transferNeedsLogin", login.parameters)
     }
-    /// Hands it on.
+    /// Calls `didReceive`.
     public func didReceiveEvent(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {
         try await didReceive(app, mail: mail)
     }
-    /// Hands it on.
+    /// Calls `didReceive`.
     public func didReceiveNotification(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {
         try await didReceive(app, mail: mail)
     }
-    /// Hands it on.
+    /// Calls `didReceive`.
     public func didReceiveRemoteNotification(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {
         try await didReceive(app, mail: mail)
     }
-    /// Hands it on.
+    /// Calls ``received(_:message:)``.
     public func didReceive(_ app: TorporApp, mail: ReceivedMail) async throws {
         try await received(app, message: OtherMessage(name: mail.name, parameters: mail.parameters))
     }
-    /// Asks the method without a result.
+    /// Calls the method without a result.
     public func didReceive(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {
         try await MailResult.of { try await didReceive(app, mail: mail) as Void }
     }
-    /// Leaves it to another app.
+    /// Leaves the message to another app.
     public func received(_ app: TorporApp, message: OtherMessage) async throws { throw NotImplemented() }
 
-    /// What concerns this app alone is done where it has no method for it.
+    /// A message for this app alone counts as done if the app does not implement a method for it.
     private func handOn(_ app: TorporApp, _ name: String, _ parameters: JSON) async throws {
         _ = try await MailResult.of {
             try await received(app, message: OtherMessage(name: name, parameters: parameters))
@@ -269,5 +270,5 @@ extension AppDelegate {
     public func supervisorLost(_ app: TorporApp) async {}
 }
 
-/// What the methods throw that a delegate does not implement.
+/// Thrown by the default implementations of a delegate's methods.
 struct NotImplemented: Error {}

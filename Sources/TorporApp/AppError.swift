@@ -3,24 +3,24 @@
 import TorporAPI
 import Varlink
 
-/// What the supervisor did not do, with a sentence that says why.
+/// A failed request to the supervisor, with a sentence that says why.
 public struct AppError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What went wrong.
+    /// The kind of error.
     public struct Code: Hashable, Sendable {
         let name: String
-        /// This process is none of the app's.
+        /// This process does not belong to the app.
         public static let notPermitted = Code(name: "notPermitted")
         /// Another process of the app is its delegate.
         public static let alreadyAttached = Code(name: "alreadyAttached")
         /// The state is larger than the app's `state_limit`.
         public static let tooLarge = Code(name: "tooLarge")
-        /// The app is ending, and the supervisor did not answer any more.
+        /// The app is ending, and the supervisor no longer answered.
         public static let ending = Code(name: "ending")
         /// Something else.
         public static let failed = Code(name: "failed")
     }
 
-    /// What went wrong.
+    /// The kind of error.
     public let code: Code
     /// A sentence for people.
     public let description: String

@@ -4,15 +4,15 @@ import TorporAPI
 public import Varlink
 
 extension TorporApp {
-    /// What the app is set to: a member for each setting that its configuration declares, null where it has no value.
-    /// Durations are in seconds, sizes in bytes. Empty without a supervisor.
+    /// The values of the app's settings: a member for each setting that its configuration declares, null if it has no
+    /// value. Durations are in seconds, sizes in bytes. Empty without a supervisor.
     public func settings() async throws(AppError) -> JSON {
         guard isSupervised else { return .emptyObject }
         return try await call(.settings)["settings"] ?? .emptyObject
     }
 
-    /// Sets settings whose declaration says `writable`, and gives others of these their defaults again: all or none.
-    /// Returns, when that is durable, the names of those that are otherwise than before; the app is not told of them.
+    /// Sets `writable` settings and resets others to their defaults: all or none. Returns, once that is durable, the
+    /// names of the settings that changed; the app gets no `settingsDidChange` for them.
     @discardableResult
     public func setSettings(_ values: [String: JSON], unset: [String] = []) async throws(AppError) -> [String] {
         guard isSupervised else { return [] }

@@ -4,40 +4,40 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// What is to be done when a task's time is nearly up.
+/// What to do shortly before a task's time is up.
 struct ExpiringTask {
     var name: String
     var onExpiry: (@Sendable (Duration) async -> Void)?
     var cancel: (@Sendable () -> Void)?
-    /// Its end was announced: what is to be cancelled is known only afterwards when there is very little time.
+    /// Its expiry was announced. With very little time left, that happens before it is known what to cancel.
     var isExpiring = false
 }
 
 /// The tasks of this process.
 struct BackgroundTasks {
     var begun: [Int64: ExpiringTask] = [:]
-    /// How many of a name were asked for and have no token yet.
+    /// How many tasks of a name were requested and have no token yet.
     var asked: [String: Int] = [:]
-    /// What is left of those whose end was announced before their token was known here.
+    /// The remaining time of tasks whose expiry was announced before their token was known here.
     var expiredEarly: [Int64: Duration] = [:]
 
-    /// A question for a task of this name has its answer.
+    /// The supervisor answered the request for a task of this name.
     mutating func answered(_ name: String) {
         asked[name, default: 1] -= 1
         if asked[name] == 0 { asked[name] = nil }
-        // An announcement that nobody took was not for one of these.
+        // An announcement that no task claimed by now was not for this process.
         if asked.isEmpty { expiredEarly = [:] }
     }
 }
 
-/// A background task that was begun: while the app is in the background, it is not stopped before this is ended.
+/// A background task that was begun: in the background, the app is not suspended before the task ends.
 public struct BackgroundTask: Sendable {
     /// What it is for.
     public let name: String
     fileprivate let token: Int64?
     fileprivate let app: TorporApp
 
-    /// Ends it. A second call does nothing.
+    /// Ends the task. A second call does nothing.
     public func end() async {
         guard let token, app.state.withLock({ $0.tasks.begun.removeValue(forKey: token) != nil }) else { return }
         _ = await app.engine.call(.endTask(token: token))
@@ -45,13 +45,15 @@ public struct BackgroundTask: Sendable {
 }
 
 extension TorporApp {
-    /// Runs `body` as a background task: an app that goes to the background meanwhile is not stopped before it returns or
-    /// the time for tasks (`task_time`) is used up.
+    /// Runs `body` as a background task: if the app enters the background, it is not suspended before `body` returns
+    /// or the time for tasks (`task_time`) is used up.
     ///
-    /// Shortly before that (`expiry_warning`) `onExpiry` is called with what is left, and then `body` is cancelled; if it
-    /// does not return in time, the app is ended (`task-expired`). The cancellation of the calling task reaches `body`.
+    /// Shortly before that (`expiry_warning`) `onExpiry` is called with the remaining time, and then `body` is
+    /// cancelled. If it does not return in time, the app is terminated (`task-expired`). If the calling task is
+    /// cancelled, so is `body`.
     ///
-    /// - Throws: what `body` throws; an ``AppError`` without having run it when the supervisor does not take the task.
+    /// - Throws: what `body` throws; ``AppError`` if the supervisor refuses the task, in which case `body` does not
+    ///   run.
     public func withBackgroundTask<Result: Sendable>(
         _ name: String,
         onExpiry: (@Sendable (_ remaining: Duration) async -> Void)? = nil,
@@ -74,8 +76,8 @@ extension TorporApp {
         return try result.get()
     }
 
-    /// Begins a background task that ``BackgroundTask/end()`` must end; `onExpiry` is called shortly before the time is up.
-    /// It ends with the process, too.
+    /// Begins a background task that ``BackgroundTask/end()`` must end; `onExpiry` is called shortly before the time
+    /// is up. The task also ends with the process.
     public func beginBackgroundTask(
         _ name: String,
         onExpiry: (@Sendable (_ remaining: Duration) async -> Void)? = nil
@@ -102,11 +104,11 @@ extension TorporApp {
         return BackgroundTask(name: name, token: token, app: self)
     }
 
-    /// Carries out what the message taskExpiring asks for; false when the task is not one of this process.
+    /// Handles taskExpiring; false if the task does not belong to this process.
     func expire(token: Int64, name: String, remaining: Duration) async -> Bool {
         let (isHere, onExpiry) = state.withLock { state in
             if let task = state.tasks.begun[token] { return (true, task.onExpiry) }
-            // The announcement may overtake the answer that brings the token.
+            // The announcement may arrive before the answer with the token.
             guard state.tasks.asked[name] != nil else { return (false, nil) }
             state.tasks.expiredEarly[token] = remaining
             return (true, nil)

@@ -5,14 +5,14 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// The thread that speaks with the supervisor, and the way from tasks to it.
+/// The thread that talks to the supervisor, and the calls from tasks to it.
 final class Engine: Sendable {
-    /// What the thread has to say, in order.
+    /// Output of the thread, in order.
     enum Item: Sendable {
         case link(AppLink.Event)
-        /// SIGTERM or SIGINT came, or the program wants to end.
+        /// SIGTERM or SIGINT arrived, or the program asked to end.
         case signal
-        /// The supervisor has had time to say something.
+        /// The time for a message from the supervisor is over.
         case silence
     }
 
@@ -32,7 +32,7 @@ final class Engine: Sendable {
 
     private static let endingSignals = [Signal.terminate, Signal.interrupt]
 
-    /// Starts the thread. `path` nil: there is no supervisor, and only signals come.
+    /// Starts the thread. If `path` is nil there is no supervisor, and only signals are reported.
     init(path: String?, isDelegate: Bool, takesSignals: Bool) throws(Errno) {
         (items, out) = AsyncStream.makeStream(of: Item.self)
         bell = try EventCounter()
@@ -56,13 +56,13 @@ final class Engine: Sendable {
         try WorkerThread.start(named: "torpor-app") { [self] in run(parts) }
     }
 
-    /// Only the thread uses them, once they were handed to it.
+    /// Handed to the thread; only the thread uses them.
     private struct ThreadParts: @unchecked Sendable {
         let poller: Poller
         let link: AppLink?
     }
 
-    /// Asks, and waits for the answer however long the supervisor is away.
+    /// Sends a call and waits for the answer, however long the supervisor is unavailable.
     func call(_ request: AppRequest) async -> Result<JSON, VarlinkClientError> {
         await withCheckedContinuation { reply in
             let isTaken = inbox.withLock { inbox in
@@ -73,7 +73,7 @@ final class Engine: Sendable {
         }
     }
 
-    /// Has `silence` come in a while.
+    /// Emits `silence` after that time.
     func listen(for time: Duration) {
         Task { [out] in
             try? await Task.sleep(for: time)
@@ -81,10 +81,10 @@ final class Engine: Sendable {
         }
     }
 
-    /// Has the end come in its turn, as a signal does.
+    /// Emits `signal`, in order with other items.
     func end() { signals.signal() }
 
-    /// Ends the thread; what is asked after this is not answered.
+    /// Ends the thread; later calls get no answer.
     func finish() {
         inbox.withLock { $0.isOver = true }
         bell.signal()
@@ -113,11 +113,11 @@ final class Engine: Sendable {
                 isEnding = true
                 out.yield(.signal)
             }
-            // At the end nobody waits for a supervisor that is gone as well.
+            // At the end do not wait for a supervisor that is gone too.
             if let link, isOver || isEnding && !link.isAttached { link.giveUp() }
             if isOver { break }
         }
-        // A second Ctrl-C ends a program that does not come to its end.
+        // Lets a second Ctrl-C end a program that hangs at its end.
         if takesSignals { for number in Self.endingSignals { try? Signal.ignore(number, false) } }
         out.finish()
     }

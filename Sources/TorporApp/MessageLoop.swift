@@ -5,7 +5,7 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// Tells the delegate what the supervisor tells the app, one message after the other, and answers.
+/// Passes the supervisor's messages to the delegate one by one, and answers them.
 struct MessageLoop<Delegate: AppDelegate> {
     let app: TorporApp
     let delegate: Delegate
@@ -25,7 +25,8 @@ struct MessageLoop<Delegate: AppDelegate> {
             case .link(.attached(let situation)):
                 defer { isAttached = true }
                 if isAttached { break }
-                // Who attaches when the launch is over was not waited for: its supervisor has nothing to say of that.
+                // A delegate that attaches after the launch gets no launch messages: the supervisor did not wait for
+                // it.
                 if situation.transition != "launching", Self.statesAfterLaunch.contains(situation.state) {
                     launch = await launchHere(
                         LaunchOptions(situation.options),
@@ -42,7 +43,8 @@ struct MessageLoop<Delegate: AppDelegate> {
         }
     }
 
-    /// Who tells the delegate of its launch: the supervisor does if it waits for the delegate (`ready = "delegate"`).
+    /// Who sends the delegate its launch messages: the supervisor if it waits for the delegate (`ready =
+    /// "delegate"`).
     private enum Launch {
         case due
         case told
@@ -51,10 +53,10 @@ struct MessageLoop<Delegate: AppDelegate> {
 
     private static var statesAfterLaunch: Set<String> { ["active", "background", "suspended"] }
     private static var launchMessages: Set<String> { ["willFinishLaunching", "restoreState", "didFinishLaunching"] }
-    /// A supervisor that has something to say of the launch does so as soon as the delegate is there.
+    /// A supervisor with launch messages sends them within this time after the delegate attached.
     private static var silence: Duration { .milliseconds(500) }
 
-    /// The launch of an app whose supervisor does not wait for its delegate, but maybe for READY=1.
+    /// The launch of an app whose supervisor does not wait for its delegate, but perhaps for READY=1.
     private func launchHere(_ options: LaunchOptions, isActive: Bool = false) async -> Launch {
         for name in ["willFinishLaunching", "didFinishLaunching"] {
             do {
@@ -90,12 +92,12 @@ struct MessageLoop<Delegate: AppDelegate> {
         }
         answer.declines = (inFlight?.declined ?? []).compactMap { AppAnswer.Declined(rawValue: $0.name) }
         answer.fetch = (inFlight?.fetched).flatMap { AppAnswer.Fetched(rawValue: $0.name) }
-        // An answer that nobody waits for any more came too late, and that is all.
+        // An answer that is no longer awaited came too late; its error does not matter.
         _ = await app.engine.call(.answer(answer))
     }
 }
 
-/// A program without a supervisor: its delegate hears of a launch into the foreground, and of the end.
+/// A program without a supervisor: its delegate gets the messages of a launch into the foreground and of the end.
 struct UnsupervisedLoop<Delegate: AppDelegate> {
     let app: TorporApp
     let delegate: Delegate
@@ -162,7 +164,7 @@ extension AppDelegate {
         case "resumed":
             try await resumed(app, after: .seconds(parameters["gap_s"]?.doubleValue ?? 0))
         case "didReceiveMemoryWarning":
-            // Supervisors before 0.2 did not say it.
+            // Supervisors before 0.2 did not send it.
             let level = parameters["level"]?.stringValue.map(MemoryLevel.init(name:)) ?? .warning
             try await didReceiveMemoryWarning(app, level: level)
         case "taskExpiring":

@@ -6,32 +6,32 @@ import TorporAPI
 import Varlink
 
 extension TorporApp {
-    /// The most bytes that are sent as such; more goes through a file.
+    /// Longest state that is sent in the call, in bytes; longer ones go through a file.
     static let mostSentBytes = 512 << 10
 
-    /// Saves the app's state, to be given back at the launch after it was evicted, crashed or the machine was booted
-    /// anew. Returns when it is durable; what was saved before is replaced. Without a supervisor nothing is kept.
+    /// Saves the app's state, to be restored at the next launch after an eviction, a crash or a reboot. Returns when
+    /// it is durable; it replaces what was saved before. Without a supervisor nothing is saved.
     ///
-    /// With `scene`, saves the state of this scene inside the app, which is given back when the scene connects.
+    /// With `scene`, saves the state of this scene inside the app, which is restored when the scene connects.
     ///
-    /// - Throws: ``AppError/Code/tooLarge`` when it has more bytes than `state_limit`.
+    /// - Throws: ``AppError/Code/tooLarge`` if it has more bytes than `state_limit`.
     public func saveState(_ bytes: [UInt8], scene: String? = nil) async throws(AppError) {
         try await save(bytes, as: "state") { .saveState(data: $0, file: $1, scene: scene) }
     }
 
-    /// Saves a file in the app's state directory likewise; it is copied, and can be removed after this.
+    /// Saves a file in the app's state directory as the state; it is copied, and can be removed afterwards.
     public func saveState(file name: String, scene: String? = nil) async throws(AppError) {
         guard isSupervised else { return }
         _ = try await call(.saveState(data: nil, file: name, scene: scene))
     }
 
-    /// Forgets what was saved, of the app or of a scene inside it.
+    /// Removes the saved state of the app or of a scene inside it.
     public func discardState(scene: String? = nil) async throws(AppError) {
         guard isSupervised else { return }
         _ = try await call(.discardState(scene: scene))
     }
 
-    /// Has the supervisor keep something: bytes as Base64, or, where they are many, a file for the moment of the call.
+    /// Sends bytes in Base64, or through a temporary file if they are many.
     func save(
         _ bytes: [UInt8],
         as what: String,

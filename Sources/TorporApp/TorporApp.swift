@@ -15,14 +15,14 @@ import Varlink
 ///
 /// The app has `ready = "delegate"` in its configuration. All members can be used from every task and thread.
 public final class TorporApp: Sendable {
-    /// Whether a supervisor started this. Without one an app gets the messages of its launch and of its end, runs its
-    /// background tasks, and saves nothing.
+    /// Whether a supervisor started this process. Without one, an app gets the messages of its launch and its end,
+    /// runs its background tasks, and saves nothing.
     public var isSupervised: Bool { environment.socket != nil }
     /// The app's name; nil without a supervisor.
     public var name: String? { environment.app }
     /// Why it was launched.
     public let launchOptions: LaunchOptions
-    /// The folder for what it keeps (TORPOR_STATE_DIRECTORY).
+    /// The directory for the app's files (TORPOR_STATE_DIRECTORY).
     public var stateDirectory: String? { environment.stateDirectory }
 
     let environment: AppEnvironment
@@ -34,7 +34,7 @@ public final class TorporApp: Sendable {
         var tasks = BackgroundTasks()
     }
 
-    /// The message that the delegate works on.
+    /// The message that the delegate is handling.
     struct InFlight {
         var id: Int64
         var answerBy: Duration?
@@ -56,18 +56,19 @@ public final class TorporApp: Sendable {
 
     deinit { engine.finish() }
 
-    /// Runs the app: attaches to the supervisor, tells the delegate what happens, and returns when the app is to end
+    /// Runs the app: attaches to the supervisor, passes messages to the delegate, and returns when the app should end
     /// (SIGTERM, or Ctrl-C without a supervisor), or after ``finish()``.
     ///
-    /// When the supervisor is replaced it attaches again; no message is lost or told twice. Without a supervisor (no
-    /// TORPOR_APP_SOCKET) the delegate is told of a launch into the foreground, and of the end.
+    /// When the supervisor is replaced, it attaches again; no message is lost or delivered twice. Without a
+    /// supervisor (no TORPOR_APP_SOCKET) the delegate gets the messages of a launch into the foreground, and of the
+    /// end.
     ///
     /// - Parameters:
-    ///   - delegate: what hears the messages.
+    ///   - delegate: receives the messages.
     ///   - takesSignals: false leaves SIGTERM and SIGINT to the program, which then calls ``finish()``.
-    ///   - sendsHeartbeats: whether it sends the heartbeats that `watchdog` asks for. Each is sent by a task, so that they
-    ///     stop when no task of the program gets its turn any more.
-    /// - Throws: ``AppError`` when it cannot be the app's delegate.
+    ///   - sendsHeartbeats: whether to send the heartbeats that `watchdog` requires. A task sends them, so they stop
+    ///     when the program's tasks no longer run.
+    /// - Throws: ``AppError`` if the process cannot be the app's delegate.
     public static func run(
         _ delegate: some AppDelegate,
         takesSignals: Bool = true,
@@ -100,23 +101,24 @@ public final class TorporApp: Sendable {
         }
     }
 
-    /// This process as one of an app whose delegate is another process: it can hold background tasks, save state and ask.
+    /// For a process of an app whose delegate is another process: it can hold background tasks, save state and make
+    /// calls.
     public static func withoutDelegate() throws(AppError) -> TorporApp {
         try TorporApp(environment: AppEnvironment(), isDelegate: false, takesSignals: false)
     }
 
-    /// Has ``run(_:takesSignals:sendsHeartbeats:)`` return, once the message in flight is answered.
+    /// Makes ``run(_:takesSignals:sendsHeartbeats:)`` return once the current message is answered.
     public func finish() { engine.end() }
 
     // MARK: While a message is in flight
 
-    /// How long the message in flight may still be worked on; nil when there is none, or it has no bound.
+    /// Time left for the current message; nil if there is none, or it has no deadline.
     public var timeToAnswer: Duration? {
         state.withLock { $0.inFlight?.answerBy }.map { max(.zero, $0 - Clock.monotonic()) }
     }
 
-    /// Says that the message in flight takes longer, and why: the deadline is put off as far as `extension_limit` allows,
-    /// that of didEnterBackground never. Nothing happens when none is in flight.
+    /// Reports that the current message takes longer, and why. The deadline is extended within `extension_limit`,
+    /// except for didEnterBackground. Does nothing if there is no current message.
     public func pending(_ text: String, expected: Duration) async throws(AppError) {
         guard isSupervised, let id = state.withLock({ $0.inFlight?.id }) else { return }
         var answer = AppAnswer(id: id, result: .pending, text: text)
@@ -125,7 +127,7 @@ public final class TorporApp: Sendable {
         state.withLock { $0.inFlight?.answerBy = Clock.monotonic() + expected }
     }
 
-    /// Says what the app does not want of what it is offered, as part of the answer to the message in flight.
+    /// Declines what the app is offered, as part of the answer to the current message.
     public func decline(_ what: Declined) {
         state.withLock { state in
             if state.inFlight?.declined.contains(what) == false { state.inFlight?.declined.append(what) }
@@ -134,7 +136,7 @@ public final class TorporApp: Sendable {
 
     // MARK: Asking
 
-    /// Asks; what fails is an ``AppError``.
+    /// Sends a call; throws the failure as an ``AppError``.
     func call(_ request: AppRequest) async throws(AppError) -> JSON {
         switch await engine.call(request) {
         case .success(let reply): return reply
@@ -148,10 +150,10 @@ public final class TorporApp: Sendable {
         return try await call(.state)["state"]?.stringValue ?? "active"
     }
 
-    /// Has another app open a URL, whose scheme `may_open` of this app names; that app is brought to the foreground for it.
-    /// Returns the app's name when the URL is durable, not when it is opened.
+    /// Asks another app to open a URL, whose scheme must be in this app's `may_open`. That app is brought to the
+    /// foreground. Returns that app's name once the request is durable, before the URL is opened.
     ///
-    /// - Throws: ``AppError``: `notPermitted` where `may_open` does not name the scheme, `failed` where no app opens it.
+    /// - Throws: ``AppError``: `notPermitted` if `may_open` does not include the scheme, `failed` if no app opens it.
     @discardableResult
     public func openURL(_ url: String) async throws(AppError) -> String {
         guard isSupervised else { throw AppError(code: .failed, "there is no supervisor that could open \(url)") }
@@ -160,13 +162,13 @@ public final class TorporApp: Sendable {
 
     /// Whether another app opens URLs of the scheme; false without a supervisor.
     ///
-    /// - Throws: ``AppError``: `notPermitted` where `may_open` of this app does not name the scheme.
+    /// - Throws: ``AppError``: `notPermitted` if `may_open` of this app does not include the scheme.
     public func canOpen(scheme: String) async throws(AppError) -> Bool {
         guard isSupervised else { return false }
         return try await call(.canOpen(scheme: scheme))["can"]?.boolValue ?? false
     }
 
-    /// How long the app may still run for its background tasks; nil while that is not limited, as in the foreground.
+    /// How long the app may still run for its background tasks; nil while there is no limit, as in the foreground.
     public func backgroundTimeRemaining() async throws(AppError) -> Duration? {
         guard isSupervised else { return nil }
         return try await call(.backgroundTime)["remaining_ms"]?.intValue.map { .milliseconds($0) }

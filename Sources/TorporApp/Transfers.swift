@@ -3,25 +3,25 @@
 public import TorporAPI
 import Varlink
 
-/// A download or upload that is over.
+/// A download or upload that has ended.
 public struct FinishedTransfer: Hashable, Sendable {
     let parameters: JSON
 
-    /// The number that it was begun with.
+    /// The number that its start returned.
     public var id: Int64 { parameters["transfer"]?.intValue ?? 0 }
-    /// The name of those that it belongs with.
+    /// The name of its group of transfers.
     public var session: String { parameters["session"]?.stringValue ?? "" }
-    /// Where from, or where to.
+    /// The source or the destination.
     public var url: String { parameters["url"]?.stringValue ?? "" }
-    /// The file, as a path from the root of the file system.
+    /// The absolute path of the file.
     public var path: String { parameters["path"]?.stringValue ?? "" }
-    /// Bytes of the file that are there, or were sent.
+    /// Bytes received or sent.
     public var bytes: Int64 { parameters["bytes"]?.intValue ?? 0 }
-    /// The status of the server's last answer.
+    /// The HTTP status of the server's last answer.
     public var status: Int? { parameters["status"]?.intValue.map { Int($0) } }
-    /// SHA-256 of the file of a download, 64 hexadecimal digits.
+    /// SHA-256 of a downloaded file, 64 hexadecimal digits.
     public var sha256: String? { parameters["sha256"]?.stringValue }
-    /// Why it failed, a sentence; nil where the file is there.
+    /// Why it failed, a sentence; nil if it succeeded.
     public var error: String? { parameters["error"]?.stringValue }
 }
 
@@ -29,30 +29,30 @@ public struct FinishedTransfer: Hashable, Sendable {
 public struct TransferLogin: Hashable, Sendable {
     let parameters: JSON
 
-    /// The number of the transfer that waits for it.
+    /// The number of the transfer that waits for the login.
     public var id: Int64 { parameters["transfer"]?.intValue ?? 0 }
-    /// Where from, or where to.
+    /// The source or the destination.
     public var url: String { parameters["url"]?.stringValue ?? "" }
-    /// What of the server it is for.
+    /// The realm of the server's challenge.
     public var realm: String? { parameters["realm"]?.stringValue }
-    /// How it wants it, such as `basic`.
+    /// The scheme of the server's challenge, such as `basic`.
     public var scheme: String? { parameters["scheme"]?.stringValue }
 }
 
-/// What goes on while the app sleeps.
+/// Transfers that continue while the app is suspended.
 extension TorporApp {
     private static let nobody = AppError(code: .failed, "there is no supervisor that could transfer files")
 
-    /// Has a file downloaded; the app is told by `transferDidFinish`, whatever becomes of it meanwhile. Returns its number
-    /// once the supervisor has written it down.
+    /// Starts a download; `transferDidFinish` reports its end, even if the app was terminated in between. Returns its
+    /// number once the request is durable.
     ///
     /// - Parameters:
-    ///   - url: of http or https.
+    ///   - url: an http or https URL.
     ///   - file: a name below the app's state directory, or a path there or in one of its data folders.
-    ///   - session: what belongs together; the app is brought back when all of it is over.
-    ///   - sha256: what the file must have, 64 hexadecimal digits.
-    ///   - isDiscretionary: it waits for a good moment.
-    /// - Throws: ``AppError``: without a supervisor, or with the sentence of a refusal.
+    ///   - session: groups transfers; the app is launched or woken when all of a session have ended.
+    ///   - sha256: the expected SHA-256, 64 hexadecimal digits.
+    ///   - isDiscretionary: whether it waits for a good moment.
+    /// - Throws: ``AppError`` without a supervisor, or with the reason of a refusal.
     public func download(
         _ url: String,
         to file: String,
@@ -65,7 +65,7 @@ extension TorporApp {
         return try await startTransfer(request, session, isDiscretionary)
     }
 
-    /// Has a file uploaded by PUT, otherwise as ``download(_:to:session:sha256:isDiscretionary:)``.
+    /// Starts an upload by PUT, otherwise like ``download(_:to:session:sha256:isDiscretionary:)``.
     public func upload(
         _ file: String,
         to url: String,
@@ -90,8 +90,8 @@ extension TorporApp {
         return try await startTransfer(request)
     }
 
-    /// Has a file transferred as `request` says, with header fields, a POST or a priority, otherwise as
-    /// ``download(_:to:session:sha256:isDiscretionary:)``. Without a token of its own it gets one.
+    /// Starts a transfer with header fields, a POST or a priority, otherwise like
+    /// ``download(_:to:session:sha256:isDiscretionary:)``. A request without a token gets one.
     public func startTransfer(_ request: StartTransferRequest) async throws(AppError) -> Int64 {
         guard isSupervised else { throw Self.nobody }
         var request = request
@@ -99,20 +99,20 @@ extension TorporApp {
         return try await call(.startTransfer(request))["id"]?.intValue ?? 0
     }
 
-    /// The app's transfers, those included that are over and that it has not answered for; none without a supervisor.
+    /// The app's transfers, including ended ones whose message it has not answered; empty without a supervisor.
     public func transfers(session: String? = nil) async throws(AppError) -> [TransferInfo] {
         guard isSupervised else { return [] }
         let reply = try await call(.transfers(session: session))
         return (reply["transfers"]?.arrayValue ?? []).compactMap { try? TransferInfo(json: $0) }
     }
 
-    /// Ends a transfer; the app is not told of its end.
+    /// Cancels a transfer; the app gets no message about its end.
     public func cancelTransfer(_ id: Int64) async throws(AppError) {
         guard isSupervised else { throw Self.nobody }
         _ = try await call(.cancelTransfer(id: id))
     }
 
-    /// Answers `transferNeedsLogin` by user and password; nil for the user has the transfer fail.
+    /// Answers `transferNeedsLogin` with user and password; if `user` is nil, the transfer fails.
     public func answerLogin(_ id: Int64, user: String?, password: String?) async throws(AppError) {
         var request = AnswerLoginRequest(id: id)
         if let user {
@@ -123,7 +123,7 @@ extension TorporApp {
         try await answerLogin(request)
     }
 
-    /// Answers `transferNeedsLogin` by the value of an Authorization field, such as `Bearer …`.
+    /// Answers `transferNeedsLogin` with the value of an Authorization field, such as `Bearer …`.
     public func answerLogin(_ id: Int64, header: String) async throws(AppError) {
         var request = AnswerLoginRequest(id: id)
         request.header = header

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An app as it is: a window onto the supervisor's memory, good until the question is answered. What lasts is its
-/// ``place``.
+/// An app as it is now: a view into the supervisor's memory, valid until the question is answered. Only its ``place``
+/// can be kept.
 public struct App {
     @usableFromInline
     let raw: UnsafePointer<torpor_policy_app>
     @usableFromInline
     let view: UnsafePointer<torpor_policy_view>
-    /// Its place: it keeps it as long as it is configured.
+    /// Its index, the same as long as it is configured.
     public let place: UInt32
 
     @inlinable
@@ -17,7 +17,7 @@ public struct App {
         self.place = place
     }
 
-    /// A field, if the supervisor's version has it.
+    /// A field, or the fallback if the supervisor's version does not have the field.
     @inlinable
     @inline(__always)
     func field<Value>(_ path: KeyPath<torpor_policy_app, Value>, else fallback: Value) -> Value {
@@ -29,23 +29,23 @@ public struct App {
 
     // MARK: What it does
 
-    /// Where it is.
+    /// Its current state.
     @inlinable
     public var state: State { State(rawValue: field(\.state, else: 0)) ?? .notRunning }
-    /// The transition that it is in.
+    /// The transition in progress.
     @inlinable
     public var edge: Edge { Edge(rawValue: field(\.edge, else: 0)) ?? .none }
-    /// Where it was last asked to be.
+    /// The state that was last requested.
     @inlinable
     public var goal: State { State(rawValue: field(\.goal, else: 0)) ?? .notRunning }
-    /// Which run of it this is or was, from 1; 0 before the first.
+    /// The number of its current or last run, from 1; 0 before the first.
     @inlinable
     public var incarnation: UInt32 { field(\.incarnation, else: 0) }
     /// How many processes it has.
     @inlinable
     public var processes: Int { Int(field(\.processes, else: 0)) }
 
-    /// When it last came into that state; nil if it never was there.
+    /// When it last entered that state; nil if it never did.
     @inlinable
     public func since(_ state: State) -> Time? {
         let times = field(\.state_since, else: (.min, .min, .min, .min, .min))
@@ -58,25 +58,25 @@ public struct App {
         }
     }
 
-    /// When it last was in the foreground: the present while it is; nil if it never was.
+    /// When it was last in the foreground; now while it is; nil if it never was.
     @inlinable
     public var lastUse: Time? { Time(known: field(\.last_use, else: .min)) }
     /// When this run began.
     @inlinable
     public var launchedAt: Time? { Time(known: field(\.launched_at, else: .min)) }
-    /// When its time in the background is used up, or was.
+    /// When its time in the background ends or ended.
     @inlinable
     public var grantEnds: Time? { Time(known: field(\.grant_ends, else: .min)) }
 
-    /// Whether it is in the foreground or on its way there, and not away from there.
+    /// Whether it is in the foreground and stays there, or is on its way there.
     @inlinable
     public var isInFront: Bool {
         guard goal.isForeground, edge != .terminating else { return false }
         return state.isForeground || edge == .launching || edge == .enteringForeground
     }
 
-    /// Whether it is in the background and nothing forbids to suspend it: no task, no hold, no app that requires it, no
-    /// debugger. Its time may not be used up yet.
+    /// Whether it is in the background and nothing prevents a suspension: no task, no hold, no app that requires it,
+    /// no debugger. It may still have background time left.
     @inlinable
     public var canBeSuspended: Bool {
         state == .background && edge == .none && !isHeld && !isRequired && !isTraced
@@ -84,55 +84,55 @@ public struct App {
 
     // MARK: How it ended
 
-    /// How the run before this one ended.
+    /// How the previous run ended.
     @inlinable
     public var lastReason: EndReason { EndReason(rawValue: field(\.last_reason, else: 0)) }
-    /// When it will be started again, nil if it will not.
+    /// When it will be restarted; nil if it will not be.
     @inlinable
     public var nextRestart: Time? { Time(known: field(\.next_restart, else: .min)) }
     /// Restarts that count towards the limit.
     @inlinable
     public var restartsInWindow: Int { Int(field(\.restarts_in_window, else: 0)) }
-    /// How many may; one more gives up.
+    /// The limit of these restarts; one more, and the supervisor gives up.
     @inlinable
     public var restartLimit: Int { Int(field(\.restart_limit, else: 0)) }
 
     // MARK: What it may and must
 
-    /// As configured, 0 by default; one with a higher priority is ended later.
+    /// As configured, 0 by default; apps with higher priority are terminated later.
     @inlinable
     public var priority: Int { Int(field(\.priority, else: 0)) }
-    /// Background tasks that it has begun.
+    /// How many background tasks it has begun.
     @inlinable
     public var tasks: Int { Int(field(\.tasks, else: 0)) }
-    /// What else holds it in the background.
+    /// How many other holds keep it in the background.
     @inlinable
     public var holds: Int { Int(field(\.holds, else: 0)) }
-    /// Whether a task or something else holds it in the background.
+    /// Whether a task or a hold keeps it in the background.
     @inlinable
     public var isHeld: Bool { tasks > 0 || holds > 0 }
-    /// It was restarted too often and given up, until a person resets it.
+    /// It was restarted too often; the supervisor gave up until a user resets it.
     @inlinable
     public var hasFailed: Bool { has(1) }
-    /// It runs once and is done.
+    /// It runs once and exits.
     @inlinable
     public var isOneshot: Bool { has(2) }
-    /// It would end where others enter the background.
+    /// It would exit instead of entering the background.
     @inlinable
     public var exitsOnSuspend: Bool { has(3) }
-    /// It is never ended for its memory.
+    /// It is never evicted.
     @inlinable
     public var isNeverEvicted: Bool { has(4) }
-    /// It can be ended without notice: it could prepare, or says that it need not.
+    /// An eviction terminates it without notice: it could prepare, or is configured so.
     @inlinable
     public var isEvictedAtOnce: Bool { has(5) }
-    /// An app that runs requires it: it is neither suspended nor ended.
+    /// A running app requires it: it is neither suspended nor terminated.
     @inlinable
     public var isRequired: Bool { has(6) }
-    /// A person stopped it: only a person starts it again.
+    /// A user stopped it: only a user starts it again.
     @inlinable
     public var isStartedByPersonOnly: Bool { has(7) }
-    /// It owes heartbeats.
+    /// It must send heartbeats.
     @inlinable
     public var isWatched: Bool { has(8) }
     /// A debugger is attached.
@@ -147,7 +147,7 @@ public struct App {
 
     // MARK: What was measured of it (``PolicyDescription/needs``)
 
-    /// When; nil before it was.
+    /// When it was last measured; nil before.
     @inlinable
     public var measuredAt: Time? { Time(known: field(\.measured_at, else: .min)) }
     /// Bytes in memory, 0 before it was measured.
@@ -165,34 +165,34 @@ public struct App {
         let permille = field(\.cpu_permille, else: .max)
         return permille == .max ? nil : Int(permille)
     }
-    /// TCP connections that are open, nil if it cannot be told.
+    /// How many TCP connections are open; nil if unknown.
     @inlinable
     public var connections: Int? {
         let count = field(\.connections, else: .max)
         return count == .max ? nil : Int(count)
     }
-    /// When data last went over one of the connections that are or were open, or one to a port of it was closed.
+    /// When data last went over one of its connections, or one to its ports was closed.
     @inlinable
     public var lastTraffic: Time? { Time(known: field(\.last_traffic, else: .min)) }
     /// When it last sent WATCHDOG=1.
     @inlinable
     public var lastHeartbeat: Time? { Time(known: field(\.last_heartbeat, else: .min)) }
-    /// How many messages wait to be told to it.
+    /// How many messages are queued for it.
     @inlinable
     public var mailCount: Int { Int(field(\.mail, else: 0)) }
-    /// How many messages to it nobody handled.
+    /// How many messages to it no app handled.
     @inlinable
     public var unhandledCount: Int { Int(field(\.unhandled, else: 0)) }
 
     // MARK: Its names
 
-    /// Its name. Makes a string: to compare, use ``isNamed(_:)`` or ``matches(_:)-(Selector)``.
+    /// Its name. Allocates a string: to compare, use ``isNamed(_:)`` or ``matches(_:)-(Selector)``.
     public var name: String { String(decoding: nameBytes, as: UTF8.self) }
 
     /// Whether this is its name.
     public func isNamed(_ name: String) -> Bool { nameBytes.elementsEqual(name.utf8) }
 
-    /// Its tags. Makes strings: to look for one, use ``hasTag(_:)``.
+    /// Its tags. Allocates strings: to check one, use ``hasTag(_:)``.
     public var tags: [String] {
         var tags: [String] = []
         forEachTag { tag in
@@ -212,18 +212,18 @@ public struct App {
         return isFound
     }
 
-    /// Whether the selector means it.
+    /// Whether the selector matches it.
     public func matches(_ selector: Selector) -> Bool { selector.matches(self) }
 
-    /// Whether one of the selectors means it.
+    /// Whether one of the selectors matches it.
     public func matches(_ selectors: [Selector]) -> Bool { selectors.contains { $0.matches(self) } }
 
-    /// Its name's bytes, without the NUL; nothing where the view is damaged.
+    /// Its name's bytes without the NUL; empty if the view is damaged.
     var nameBytes: UnsafeRawBufferPointer {
         text(at: Int(field(\.name, else: .max))) ?? UnsafeRawBufferPointer(start: nil, count: 0)
     }
 
-    /// Calls with each tag's bytes until that gives false.
+    /// Calls `body` with each tag's bytes until that returns false.
     func forEachTag(_ body: (UnsafeRawBufferPointer) -> Bool) {
         var start = Int(field(\.tags, else: .max))
         for _ in 0..<field(\.tag_count, else: 0) {
@@ -232,7 +232,7 @@ public struct App {
         }
     }
 
-    /// The text that begins there, nil if it does not lie among the view's.
+    /// The text at that offset; nil if it is not within the view's strings.
     private func text(at start: Int) -> UnsafeRawBufferPointer? {
         let end = Int(view.pointee.string_size)
         guard start < end, let strings = UnsafeRawPointer(view.pointee.strings) else { return nil }

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a policy is told or asked. What a later supervisor adds is ``unknown(_:)``.
+/// An event or a question for a policy. Kinds that only later supervisors have are ``unknown(_:)``.
 public enum Event {
-    /// The policy was loaded: it should look at everything.
+    /// The policy was loaded: it should examine everything.
     case started
-    /// The configuration changed: apps came, went or are other than they were. Places may have changed hands.
+    /// The configuration changed: apps were added, removed or changed. A place may have another app now.
     case appsChanged
-    /// The app came from one state to another.
+    /// The app changed its state.
     case stateChanged(App, from: State, to: State)
-    /// Somebody else than a policy asked for the app to go somewhere else than before.
+    /// The app's goal changed, but not by a policy.
     case goalChanged(App, from: State, to: State)
     /// The app's time in the background is used up, and nothing holds it there: it may be suspended.
     case timeUsed(App)
     /// The app is about to be launched.
     case launch(App, LaunchReason)
-    /// The app ended and is started again after a time, or not at all (nil).
+    /// The app ended. It is restarted after a time, or not at all (nil).
     case ended(App, EndReason, restartsAfter: Duration?)
-    /// The time has come that the policy asked for.
+    /// The time is up that the policy asked for (``Advice/askAgain(after:because:)``).
     case timer
     /// The pressure on memory changed.
     case pressureChanged(from: Pressure, to: Pressure)
-    /// In which order should apps be ended when memory is short?
+    /// In which order should apps be evicted if memory is short?
     case eviction
-    /// Something that this version of the kit does not know, or about an app that is not there.
+    /// An event that this version of the kit does not know, or about an app that does not exist.
     case unknown(UInt32)
 
-    /// The event with its app from the view.
+    /// Looks up the event's app in the view.
     init(_ raw: torpor_policy_event, in view: View) {
         let kind = raw.kind
         func aboutApp(_ make: (App) -> Event?) -> Event { view[raw.app].flatMap(make) ?? .unknown(kind) }

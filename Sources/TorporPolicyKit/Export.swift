@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Policy {
-    /// The policy as supervisors know it, for `torpor_policy_entry`; nil if it needs a later one than that.
+    /// The policy's table for `torpor_policy_entry`; nil if it needs a later ABI than the supervisor's.
     public static func exported(to abi: UInt32) -> UnsafePointer<torpor_policy>? {
         guard abi >= description.minimumABI else { return nil }
         return Exported.table(of: Self.self)
     }
 }
 
-/// What a library exports. Functions of C that are called with nothing of ours find the policy's type here.
+/// What a library exports. C functions get no context, so they find the policy's type here.
 private enum Exported {
-    // Written once, by the entry point, before anything else is called; one thread calls a policy.
+    // Written once by the entry point, before any other call; a single thread calls a policy.
     nonisolated(unsafe) static var type: (any Policy.Type)?
     nonisolated(unsafe) static var table: UnsafePointer<torpor_policy>?
 
@@ -40,7 +40,7 @@ private enum Exported {
         return table
     }
 
-    /// A string of C that stays.
+    /// A C string that is never freed.
     private static func constant(_ text: String) -> UnsafePointer<CChar> {
         let bytes = UnsafeMutablePointer<CChar>.allocate(capacity: text.utf8.count + 1)
         var next = bytes
@@ -61,13 +61,14 @@ private enum Exported {
     }
 }
 
-/// A policy behind the pointer that the supervisor keeps.
+/// The object behind the pointer that the supervisor holds.
 private class Instance {
     func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict { .continue }
 }
 
 private final class InstanceOf<Made: Policy>: Instance {
-    // One thread asks, and a policy has no way to ask itself: a variable would be guarded against that each time.
+    // A single thread calls a policy, never recursively. A pointer avoids the exclusivity check of a variable at each
+    // call.
     private let policy: UnsafeMutablePointer<Made>
 
     init(_ policy: Made) {
@@ -104,7 +105,7 @@ private func create(
     }
 }
 
-/// Writes a sentence, cut off where there is no room for more of it.
+/// Writes a sentence, cut off at the end of the buffer.
 private func say(_ sentence: String, into room: UnsafeMutablePointer<CChar>?, _ size: Int) {
     guard let room, size > 0 else { return }
     var count = 0

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Names that were meant.
+/// Finds the name that was probably meant.
 public enum Nearest {
-    /// The closest of the names, where one is close.
+    /// The closest of the names, if one is close enough.
     public static func name(to text: String, among names: [String]) -> String? {
         let wanted = Array(text.lowercased().utf8)
         guard wanted.count >= 2, wanted.count <= 64 else { return nil }
@@ -12,7 +12,7 @@ public enum Nearest {
             .min { $0 < $1 }?.1
     }
 
-    /// Insertions, deletions, replacements and swaps of neighbours from one to the other.
+    /// The edit distance: insertions, deletions, replacements and swaps of neighbours.
     private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         var rows = [Array(0...right.count)]
         for (i, byte) in left.enumerated() {

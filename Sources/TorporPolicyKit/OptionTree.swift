@@ -2,9 +2,9 @@
 
 /// A value of the options, or a table or list of them.
 ///
-/// The supervisor lays tables and lists flat, `rules.0.when`; here they are put together again.
+/// The supervisor passes tables and lists flattened, `rules.0.when`; this restores the structure.
 final class OptionTree {
-    /// A value as it is written in TOML.
+    /// A value of TOML.
     enum Value {
         case string(String)
         case integer(Int64)
@@ -12,7 +12,7 @@ final class OptionTree {
         case boolean(Bool)
         case date(String)
 
-        /// What people call its type.
+        /// Its type, for error messages.
         var kind: String {
             switch self {
             case .string: "a string"
@@ -23,7 +23,7 @@ final class OptionTree {
             }
         }
 
-        /// As it is written in TOML.
+        /// As TOML writes it.
         var written: String {
             switch self {
             case .string(let text): "\"\(text)\""
@@ -38,7 +38,7 @@ final class OptionTree {
     var value: Value?
     private(set) var children: [(key: String, tree: OptionTree)] = []
 
-    /// What the supervisor gives.
+    /// Builds the tree from the supervisor's options.
     convenience init(_ options: UnsafePointer<torpor_policy_options>?) {
         self.init()
         guard let options, let first = options.pointee.options else { return }
@@ -78,7 +78,7 @@ final class OptionTree {
 
     subscript(key: String) -> OptionTree? { children.first { $0.key == key }?.tree }
 
-    /// Its elements, if it is a list: keys are the numbers from 0, in whatever order they came.
+    /// Its elements, if it is a list: its keys are the numbers from 0, in any order.
     var elements: [OptionTree]? {
         guard value == nil, !children.isEmpty else { return nil }
         var elements = [OptionTree?](repeating: nil, count: children.count)
@@ -89,6 +89,6 @@ final class OptionTree {
         return elements.compactMap(\.self)
     }
 
-    /// What people call what it is.
+    /// Its type, for error messages.
     var kind: String { value?.kind ?? (elements != nil ? "a list" : "a table") }
 }

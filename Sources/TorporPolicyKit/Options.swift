@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The options of a policy, or one of the tables among them. What is wrong is said in a sentence that begins with the
-/// option.
+/// The options of a policy, or one of the tables among them. An error is a sentence that begins with the option.
 public struct Options {
     private let tree: OptionTree
     private let path: String
@@ -22,7 +21,7 @@ public struct Options {
     /// Whether it is configured.
     public func has(_ key: String) -> Bool { tree[key] != nil }
 
-    /// An error about an option: its key, as configured from the top, and what is to be said of it.
+    /// An error about an option: its full key and the sentence.
     public func error(_ key: String, _ sentence: String) -> PolicyError { PolicyError("\(full(key)) \(sentence)") }
 
     private func full(_ key: String) -> String { path.isEmpty ? key : "\(path).\(key)" }
@@ -35,7 +34,7 @@ public struct Options {
         return try text(key, tree, as: "a string")
     }
 
-    /// One of some words.
+    /// One of the words of an enumeration.
     public func word<Word>(
         _ key: String,
         default fallback: Word
@@ -46,7 +45,7 @@ public struct Options {
         return word
     }
 
-    /// A list of some words; a word written alone is a list of one.
+    /// A list of words of an enumeration; a single word is a list of one.
     public func words<Word>(
         _ key: String,
         default fallback: [Word] = []
@@ -60,7 +59,7 @@ public struct Options {
         return words
     }
 
-    /// A whole number in a range.
+    /// An integer in a range.
     public func integer(_ key: String, default fallback: Int, in range: ClosedRange<Int>) throws(PolicyError) -> Int {
         guard let tree = tree[key] else { return fallback }
         guard case .integer(let integer) = tree.value else { throw wrong(key, tree, "a whole number") }
@@ -142,7 +141,7 @@ public struct Options {
         return size
     }
 
-    /// A share as in `"2%"` or `"0.5%"`, as a fraction: 0.02.
+    /// A percentage such as `"2%"` or `"0.5%"`, as a fraction: 0.02.
     public func share(
         _ key: String,
         default fallback: Double,
@@ -162,7 +161,7 @@ public struct Options {
 
     // MARK: Lists and tables
 
-    /// A list of strings; a string alone is a list of one.
+    /// A list of strings; a single string is a list of one.
     public func strings(_ key: String, default fallback: [String] = []) throws(PolicyError) -> [String] {
         guard let tree = tree[key] else { return fallback }
         if case .string = tree.value { return [try text(key, tree, as: "a list of strings")] }
@@ -174,7 +173,7 @@ public struct Options {
         return texts
     }
 
-    /// A list of apps' names, with `*` and `?` where many are meant, and `tag:NAME`.
+    /// A list of app names, patterns with `*` and `?`, and `tag:NAME`.
     public func selectors(_ key: String, default fallback: [Selector] = []) throws(PolicyError) -> [Selector] {
         guard tree[key] != nil else { return fallback }
         var selectors: [Selector] = []
@@ -228,7 +227,7 @@ public struct Options {
 
     // MARK: Unknown keys
 
-    /// Refuses what is not among the descriptions.
+    /// Refuses options that are not described.
     func requireKnown(_ descriptions: [OptionDescription]) throws(PolicyError) {
         try requireKnown(
             tree,
@@ -237,9 +236,9 @@ public struct Options {
         )
     }
 
-    /// - Parameter known: what is left of the paths that lead here.
+    /// - Parameter known: the rest of the described paths that begin with `path`.
     private func requireKnown(_ tree: OptionTree, _ path: [String], _ known: [[String]]) throws(PolicyError) {
-        // The end of every path: a value, or a list of values.
+        // A described path ends here: at a value, or a list of values.
         let known = known.filter { !$0.isEmpty }
         if known.isEmpty, !path.isEmpty { return }
         for (key, child) in tree.children {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whoever writes a policy needs the header's types for the line that exports it, and no import of its own.
+// The line that exports a policy uses the header's types; it needs no import of its own.
 @_exported public import TorporPolicyABI
 
-/// A lifecycle policy: it is told what happens to apps, and says what should become of them.
+/// A lifecycle policy: it is told what happens to apps, and advises what should happen next.
 ///
-/// It changes nothing itself: the supervisor takes its advice as far as the rules allow. One thread calls it, never
-/// twice at once, and it should answer within microseconds. The same questions about the same view should get the same
-/// answers: no clock, no random numbers, nothing but what the view says and what the policy remembers.
+/// It changes nothing itself: the supervisor follows its advice as far as the rules allow. A single thread calls it,
+/// never recursively, and it should answer within microseconds. Equal questions about equal views should get equal
+/// answers: use no clock and no random numbers, only the view and what the policy remembers.
 ///
 /// A library has one policy, exported in one line:
 ///
 ///     @c(torpor_policy_entry)
 ///     public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Mobile.exported(to: abi) }
 public protocol Policy {
-    /// What it is called, what it is asked about, and what can be configured.
+    /// Its name, the events that it is asked about, and its options.
     static var description: PolicyDescription { get }
 
-    /// A policy with its options. Options that are not described are refused before this is called.
+    /// A policy with its options. Unknown options are refused before this is called.
     ///
     /// - Throws: ``PolicyError`` with a sentence that says what to write.
     init(options: Options) throws(PolicyError)
@@ -26,18 +26,17 @@ public protocol Policy {
     ///
     /// - Parameters:
     ///   - event: what happened.
-    ///   - view: all apps and the machine. It, and every app from it or from the event, is good until this returns:
+    ///   - view: all apps and the machine. It, and every app from it or from the event, is valid until this returns:
     ///     keep an app's ``App/place``, never an ``App``.
-    ///   - advice: takes what should be done.
+    ///   - advice: collects the advice.
     mutating func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict
 }
 
-/// Who is asked about the event next.
+/// Whether further policies are asked about the event.
 public enum Verdict: Sendable, Hashable {
-    /// The policies behind this one are asked too; what they advise for the same app and in the same matter as this one
-    /// does not count.
+    /// The policies after this one are asked too, but their advice for the same app in the same matter is ignored.
     case `continue`
-    /// Nobody else is asked about this event.
+    /// No other policy is asked about this event.
     case decided
 
     var code: Int32 {
@@ -48,7 +47,7 @@ public enum Verdict: Sendable, Hashable {
     }
 }
 
-/// What is wrong with a policy's options.
+/// An error in a policy's options.
 public struct PolicyError: Error, Sendable, Hashable, CustomStringConvertible {
     /// A sentence that begins with the option and says what to write.
     public var description: String
@@ -59,7 +58,7 @@ public struct PolicyError: Error, Sendable, Hashable, CustomStringConvertible {
     public init(_ description: String) { self.description = description }
 }
 
-/// What a policy says about itself.
+/// How a policy describes itself.
 public struct PolicyDescription: Sendable {
     /// Its name: lower case, no spaces.
     public var name: String
@@ -67,13 +66,13 @@ public struct PolicyDescription: Sendable {
     public var version: String
     /// What it does, in a sentence.
     public var summary: String
-    /// What it is asked about, and nothing else.
+    /// The events that it is asked about.
     public var events: Events
-    /// What is measured for it.
+    /// The measurements that it needs.
     public var needs: Needs
-    /// Its options; others are refused.
+    /// Its options; other options are refused.
     public var options: [OptionDescription]
-    /// The earliest version of the interface with which it can do its work.
+    /// The earliest version of the policy ABI that it can work with.
     public var minimumABI: UInt32
 
     /// A description.
@@ -96,13 +95,13 @@ public struct PolicyDescription: Sendable {
     }
 }
 
-/// An option as people are told of it.
+/// The description of an option, for users.
 public struct OptionDescription: Sendable, Hashable {
-    /// Its key. A key within the tables of a list is `rules.*.apps`, one of a table whose keys are free `limits.*`.
+    /// Its key. A key in the tables of a list is `rules.*.apps`, one in a table with free keys `limits.*`.
     public var key: String
-    /// What is written there: `integer`, `duration`, `list of selectors` …
+    /// The type of its value: `integer`, `duration`, `list of selectors` …
     public var type: String
-    /// What counts where it is not configured, as it would be written.
+    /// The default, as it would be written.
     public var defaultValue: String
     /// What it does, in a sentence.
     public var meaning: String
@@ -116,12 +115,12 @@ public struct OptionDescription: Sendable, Hashable {
     }
 }
 
-/// What a policy is asked about.
+/// The events that a policy is asked about.
 public struct Events: OptionSet, Sendable, Hashable {
-    /// `TORPOR_EVENT_BIT` of each.
+    /// The `TORPOR_EVENT_BIT` of each event.
     public let rawValue: UInt64
 
-    /// From `TORPOR_EVENT_BIT`.
+    /// Takes bits of `TORPOR_EVENT_BIT`.
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 
     private init(_ kind: torpor_policy_event_kind) { rawValue = 1 << UInt64(kind.rawValue) }
@@ -148,12 +147,12 @@ public struct Events: OptionSet, Sendable, Hashable {
     public static let eviction = Events(TORPOR_EVENT_EVICTION)
 }
 
-/// What is measured for a policy now and then. What no policy needs is not measured.
+/// Measurements that the supervisor makes from time to time. What no policy needs is not measured.
 public struct Needs: OptionSet, Sendable, Hashable {
     /// `TORPOR_NEEDS_…`.
     public let rawValue: UInt64
 
-    /// From `TORPOR_NEEDS_…`.
+    /// Takes bits of `TORPOR_NEEDS_…`.
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 
     /// ``App/memory``.
@@ -162,6 +161,6 @@ public struct Needs: OptionSet, Sendable, Hashable {
     public static let processor = Needs(rawValue: 1 << 1)
     /// ``App/connections`` and ``App/lastTraffic``.
     public static let connections = Needs(rawValue: 1 << 2)
-    /// What of ``Machine`` is measured.
+    /// The measurements of ``Machine``.
     public static let machine = Needs(rawValue: 1 << 3)
 }

@@ -16,8 +16,8 @@ public enum Quantity {
         ("TB", 1_000_000_000_000),
     ]
 
-    /// Reads `"500ms"`, `"5s"`, `"1.5s"`, `"1h30min"`, units from the largest to the smallest; nil if it is none or
-    /// longer than ``longest``.
+    /// Parses `"500ms"`, `"5s"`, `"1.5s"`, `"1h30min"`, units from the largest to the smallest; nil if it is not
+    /// valid or longer than ``longest``.
     public static func duration(_ text: String) -> Duration? {
         var rest = Substring(text)
         var total: Int64 = 0
@@ -38,7 +38,7 @@ public enum Quantity {
         return .microseconds(total)
     }
 
-    /// Reads `"64MiB"`, `"512K"` (both binary), `"1GB"` (decimal), `"100B"`, in bytes; nil if it is none.
+    /// Parses `"64MiB"`, `"512K"` (both binary), `"1GB"` (decimal), `"100B"`, in bytes; nil if it is not valid.
     public static func size(_ text: String) -> UInt64? {
         var rest = Substring(text)
         guard let (whole, fraction) = number(&rest), let unit = sizes.first(where: { $0.name == rest })?.bytes
@@ -48,7 +48,7 @@ public enum Quantity {
         return product + UInt64(Double(unit) * fraction)
     }
 
-    /// Reads `"2%"`, `"0.5%"` as 0.02 and 0.005; nil if it is none.
+    /// Parses `"2%"`, `"0.5%"` as 0.02 and 0.005; nil if it is not valid.
     public static func share(_ text: String) -> Double? {
         var rest = Substring(text)
         guard let (whole, fraction) = number(&rest), rest == "%" else { return nil }
@@ -66,7 +66,7 @@ public enum Quantity {
         return "\(bytes) B"
     }
 
-    /// A share as people write it: `2%`.
+    /// A fraction as a percentage: `2%`.
     static func percent(_ share: Double) -> String {
         let percent = share * 100
         return percent == percent.rounded() ? "\(Int(percent))%" : "\(percent)%"

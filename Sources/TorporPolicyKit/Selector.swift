@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which apps are meant: a name, a name with `*` and `?`, or `tag:NAME`, which may have them too.
+/// Selects apps: a name, a pattern with `*` and `?`, or `tag:NAME`, which may be a pattern too.
 public struct Selector: Sendable, Hashable, CustomStringConvertible {
     /// As it was written.
     public let description: String
@@ -8,7 +8,7 @@ public struct Selector: Sendable, Hashable, CustomStringConvertible {
     private let isTag: Bool
     private let isPlain: Bool
 
-    /// A selector; nil if it names nothing.
+    /// A selector; nil if the name or tag is empty.
     public init?(_ text: String) {
         let bytes = Array(text.utf8)
         let prefix = Array("tag:".utf8)
@@ -19,7 +19,7 @@ public struct Selector: Sendable, Hashable, CustomStringConvertible {
         if pattern.isEmpty || pattern.contains(0) { return nil }
     }
 
-    /// Whether it means the app. Makes nothing and copies nothing.
+    /// Whether it matches the app. Allocates nothing.
     public func matches(_ app: App) -> Bool {
         guard isTag else { return matches(app.nameBytes) }
         var isFound = false
@@ -35,14 +35,14 @@ public struct Selector: Sendable, Hashable, CustomStringConvertible {
         if isPlain { return text.elementsEqual(pattern) }
         var p = 0
         var t = 0
-        // Where the last `*` stands, and how much it covers: only that one is ever tried again.
+        // The position of the last `*`, and how much it matched: only that one is retried.
         var star: (pattern: Int, text: Int)?
         while t < text.count {
             if p < pattern.count, pattern[p] == UInt8(ascii: "*") {
                 star = (p, t)
                 p += 1
             } else if p < pattern.count, pattern[p] == UInt8(ascii: "?") {
-                // A character, whatever number of bytes it has.
+                // One character, which may have several bytes (UTF-8).
                 repeat { t += 1 } while t < text.count && text[t] & 0xC0 == 0x80
                 p += 1
             } else if p < pattern.count, pattern[p] == text[t] {

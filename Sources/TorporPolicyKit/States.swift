@@ -4,16 +4,16 @@
 public enum State: UInt32, Sendable, Hashable, CaseIterable {
     /// It has no processes.
     case notRunning = 0
-    /// It runs, and user events are withheld: just launched, interrupted, or passing through.
+    /// It runs, but gets no user events: just launched, interrupted, or in a transition.
     case inactive = 1
     /// It runs and is in use.
     case active = 2
     /// It runs and is not in use.
     case background = 3
-    /// It is stopped, and in memory.
+    /// It is suspended: stopped, but in memory.
     case suspended = 4
 
-    /// As people write it: `not-running`.
+    /// The name in messages and configuration: `not-running`.
     public var name: String {
         switch self {
         case .notRunning: "not-running"
@@ -42,11 +42,11 @@ public enum Edge: UInt32, Sendable, Hashable, CaseIterable {
     case enteringBackground = 4
     /// From the background to inactive.
     case enteringForeground = 5
-    /// It is being stopped.
+    /// It is being suspended.
     case suspending = 6
-    /// It is being continued.
+    /// It is being resumed.
     case resuming = 7
-    /// It is being ended.
+    /// It is being terminated.
     case terminating = 8
 }
 
@@ -64,31 +64,31 @@ public struct EndReason: RawRepresentable, Sendable, Hashable {
     public static let none = EndReason(TORPOR_REASON_NONE)
     /// It exited with 0.
     public static let exitSuccess = EndReason(TORPOR_REASON_EXIT_SUCCESS)
-    /// It exited with something else.
+    /// It exited with another status.
     public static let exitFailure = EndReason(TORPOR_REASON_EXIT_FAILURE)
-    /// A signal.
+    /// A signal killed it.
     public static let signal = EndReason(TORPOR_REASON_SIGNAL)
-    /// A signal that left a core.
+    /// A signal killed it, and it left a core dump.
     public static let coreDump = EndReason(TORPOR_REASON_CORE_DUMP)
     /// It was not ready in time.
     public static let launchDeadline = EndReason(TORPOR_REASON_LAUNCH_DEADLINE)
-    /// It did not get to the background in time.
+    /// It did not enter the background in time.
     public static let backgroundDeadline = EndReason(TORPOR_REASON_BACKGROUND_DEADLINE)
-    /// A heartbeat did not come.
+    /// A heartbeat was missing.
     public static let watchdog = EndReason(TORPOR_REASON_WATCHDOG)
-    /// A background task was not ended in time.
+    /// A background task did not end in time.
     public static let taskExpired = EndReason(TORPOR_REASON_TASK_EXPIRED)
-    /// It held a lock that others waited for.
+    /// It held a lock that another process waited for.
     public static let lockWhileSuspending = EndReason(TORPOR_REASON_LOCK_WHILE_SUSPENDING)
-    /// The kernel ended it for its memory.
+    /// The kernel's OOM killer killed it.
     public static let oomKill = EndReason(TORPOR_REASON_OOM_KILL)
-    /// Nobody can tell.
+    /// The reason is unknown.
     public static let unknown = EndReason(TORPOR_REASON_UNKNOWN)
-    /// What it requires failed.
+    /// An app that it requires failed.
     public static let dependencyFailed = EndReason(TORPOR_REASON_DEPENDENCY_FAILED)
-    /// A new configuration replaced it.
+    /// A new configuration or a changed setting replaced it.
     public static let replaced = EndReason(TORPOR_REASON_REPLACED)
-    /// It had more memory than it may.
+    /// It exceeded its memory limit.
     public static let memoryLimit = EndReason(TORPOR_REASON_MEMORY_LIMIT)
     /// It did not answer a message in time.
     public static let unresponsive = EndReason(TORPOR_REASON_UNRESPONSIVE)
@@ -96,13 +96,13 @@ public struct EndReason: RawRepresentable, Sendable, Hashable {
     public static let wakeStorm = EndReason(TORPOR_REASON_WAKE_STORM)
     /// Its memory was needed.
     public static let evicted = EndReason(TORPOR_REASON_EVICTED)
-    /// A person stopped it.
+    /// A user stopped it.
     public static let stopped = EndReason(TORPOR_REASON_STOPPED)
-    /// It ends where others would enter the background.
+    /// It exits instead of entering the background.
     public static let exitsOnSuspend = EndReason(TORPOR_REASON_EXITS_ON_SUSPEND)
     /// The supervisor was shut down.
     public static let shutdown = EndReason(TORPOR_REASON_SHUTDOWN)
-    /// A person ended it at once.
+    /// A user force-quit it.
     public static let forceQuit = EndReason(TORPOR_REASON_FORCE_QUIT)
     /// It could not be launched.
     public static let launchFailed = EndReason(TORPOR_REASON_LAUNCH_FAILED)
@@ -118,36 +118,36 @@ public struct LaunchReason: RawRepresentable, Sendable, Hashable {
 
     private init(_ reason: torpor_policy_launch) { rawValue = reason.rawValue }
 
-    /// A person asked for it.
+    /// A user requested it.
     public static let user = LaunchReason(TORPOR_LAUNCH_BY_USER)
     /// The supervisor starts.
     public static let boot = LaunchReason(TORPOR_LAUNCH_AT_BOOT)
-    /// It ended and is started again.
+    /// It is restarted after it ended.
     public static let restart = LaunchReason(TORPOR_LAUNCH_AS_RESTART)
     /// Another app requires it.
     public static let dependent = LaunchReason(TORPOR_LAUNCH_FOR_DEPENDENT)
-    /// An event for it came.
+    /// An event needs it.
     public static let event = LaunchReason(TORPOR_LAUNCH_FOR_EVENT)
     /// A policy asked for it.
     public static let policy = LaunchReason(TORPOR_LAUNCH_BY_POLICY)
 }
 
-/// How short memory is, as the supervisor judges it.
+/// How short memory is, in the supervisor's judgement.
 public enum Pressure: UInt32, Sendable, Hashable, Comparable {
-    /// It is not.
+    /// Memory is not short.
     case none = 0
-    /// It will be.
+    /// Memory will soon be short.
     case warning = 1
-    /// It is.
+    /// Memory is short.
     case critical = 2
 
-    /// Whether there is less of it.
+    /// Whether the left pressure is lower.
     public static func < (left: Pressure, right: Pressure) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// Where the machine's power comes from.
+/// The source of the machine's power.
 public enum Power: UInt32, Sendable, Hashable {
-    /// Nobody can tell.
+    /// The source is unknown.
     case unknown = 0
     /// The mains.
     case mains = 1

@@ -2,7 +2,7 @@
 
 /// A moment, in microseconds of CLOCK_MONOTONIC.
 ///
-/// What is too far away for the clock ends at its end: nothing here overflows, whatever a view says.
+/// Sums and differences saturate: nothing here overflows, whatever a view contains.
 public struct Time: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// Microseconds.
     public var microseconds: Int64
@@ -11,7 +11,7 @@ public struct Time: Sendable, Hashable, Comparable, CustomStringConvertible {
     @inlinable
     public init(microseconds: Int64) { self.microseconds = microseconds }
 
-    /// A moment that a view has, nil where it says never.
+    /// A time from a view; nil if it is TORPOR_NEVER.
     @inlinable
     init?(known microseconds: Int64) {
         if microseconds == .min { return nil }
@@ -29,20 +29,20 @@ public struct Time: Sendable, Hashable, Comparable, CustomStringConvertible {
         return .microseconds(overflow ? (left < right ? Int64.min : Int64.max) : difference)
     }
 
-    /// So many microseconds after it.
+    /// The time that many microseconds later.
     @inlinable
     public func advanced(byMicroseconds count: Int64) -> Time {
         let (sum, overflow) = microseconds.addingReportingOverflow(count)
         return Time(microseconds: overflow ? (count < 0 ? .min : .max) : sum)
     }
 
-    /// So long after it. Where many apps are looked at, microseconds are faster.
+    /// The time that much later. In loops over many apps, microseconds are faster.
     @inlinable
     public static func + (time: Time, duration: Duration) -> Time {
         time.advanced(byMicroseconds: duration.microseconds)
     }
 
-    /// So long before it.
+    /// The time that much earlier.
     @inlinable
     public static func - (time: Time, duration: Duration) -> Time {
         let microseconds = duration.microseconds
@@ -55,7 +55,7 @@ public struct Time: Sendable, Hashable, Comparable, CustomStringConvertible {
 }
 
 extension Duration {
-    /// Whole microseconds, those furthest from 0 if it is longer than a supervisor's times can be.
+    /// Whole microseconds; the minimum or maximum of Int64 if they do not fit.
     @inlinable
     public var microseconds: Int64 {
         let (seconds, attoseconds) = components
@@ -64,7 +64,7 @@ extension Duration {
         return overflow || overflowOfSum ? (seconds < 0 ? .min : .max) : sum
     }
 
-    /// As people say it, in its two largest units: `2 h 5 min`, `40 s`, `250 ms`.
+    /// In words, in its two largest units: `2 h 5 min`, `40 s`, `250 ms`.
     public var inWords: String {
         let total = microseconds.magnitude
         let sign = self < .zero ? "-" : ""

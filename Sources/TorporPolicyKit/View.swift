@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// All apps and the machine, as they are. A window onto the supervisor's own memory: nothing of it is copied, and it is
-/// good until the question is answered.
+/// All apps and the machine as they are now: a view into the supervisor's own memory, without a copy, valid until the
+/// question is answered.
 public struct View {
     @usableFromInline
     let raw: UnsafePointer<torpor_policy_view>
 
-    /// A view; nil if it is too short to be one.
+    /// A view; nil if the struct is too short.
     @usableFromInline
     init?(_ raw: UnsafePointer<torpor_policy_view>) {
         guard raw.pointee.size >= MemoryLayout<torpor_policy_view>.size else { return nil }
         self.raw = raw
     }
 
-    /// The apps, in the order of their places.
+    /// The apps, sorted by place.
     @inlinable
     public var apps: Apps { Apps(view: self) }
 
-    /// The app in a place, nil where there is none.
+    /// The app at a place; nil if the place is empty.
     @inlinable
     public subscript(place: UInt32) -> App? {
         let view = raw.pointee
         guard place < view.app_count, let apps = view.apps else { return nil }
         let app = (apps + Int(place) &* Int(view.app_size)).assumingMemoryBound(to: torpor_policy_app.self)
-        // Of what comes before the first accessor's field, all of it must be there.
+        // `size` and `flags` must exist; the accessors check the other fields.
         guard app.pointee.size >= 8, app.pointee.flags & 1 != 0 else { return nil }
         return App(raw: app, view: raw, place: place)
     }
@@ -32,7 +32,7 @@ public struct View {
     @inlinable
     public var placeCount: Int { Int(raw.pointee.app_count) }
 
-    /// The app of that name, nil if there is none. Looks at all of them.
+    /// The app with that name; nil if there is none. Linear search.
     public func app(named name: String) -> App? {
         for app in apps where app.isNamed(name) { return app }
         return nil
@@ -42,11 +42,11 @@ public struct View {
     @inlinable
     public var machine: Machine { Machine(raw: raw.pointee.system) }
 
-    /// The present.
+    /// The current time.
     @inlinable
     public var now: Time { machine.now }
 
-    /// Apps one by one.
+    /// Iterates over the apps.
     public struct Apps: Sequence, IteratorProtocol {
         @usableFromInline
         let view: View
@@ -78,7 +78,7 @@ public struct Machine {
     @inlinable
     init(raw: UnsafePointer<torpor_policy_system>?) { self.raw = raw }
 
-    /// A field, if the supervisor's version has it.
+    /// A field, or the fallback if the supervisor's version does not have the field.
     @inlinable
     @inline(__always)
     func field<Value>(_ path: KeyPath<torpor_policy_system, Value>, else fallback: Value) -> Value {
@@ -88,48 +88,48 @@ public struct Machine {
         return raw.pointee[keyPath: path]
     }
 
-    /// The present, by the clock of all times in the view.
+    /// The current time, on the clock of all times in the view.
     @inlinable
     public var now: Time { Time(microseconds: field(\.now, else: 0)) }
-    /// The present, in microseconds since 1970.
+    /// The current time in microseconds since 1970.
     @inlinable
     public var microsecondsSince1970: Int64 { field(\.realtime, else: 0) }
     /// When the supervisor started.
     @inlinable
     public var started: Time { Time(microseconds: field(\.started, else: 0)) }
-    /// How many processors it has.
+    /// The number of processors.
     @inlinable
     public var processors: Int { Int(field(\.processors, else: 1)) }
-    /// When what follows was measured; nil before it was.
+    /// When the values below were measured; nil before.
     @inlinable
     public var measuredAt: Time? { Time(known: field(\.measured_at, else: .min)) }
 
-    /// Bytes; nil where it is not known.
+    /// Bytes; nil if unknown.
     @inlinable
     public var memoryTotal: UInt64? { known(field(\.memory_total, else: 0)) }
-    /// Bytes; nil where it is not known.
+    /// Bytes; nil if unknown.
     @inlinable
     public var memoryAvailable: UInt64? { known(field(\.memory_available, else: 0)) }
-    /// Bytes; nil where it is not known or there is none.
+    /// Bytes; nil if unknown or without swap.
     @inlinable
     public var swapTotal: UInt64? { known(field(\.swap_total, else: 0)) }
-    /// Bytes; nil where it is not known or there is none.
+    /// Bytes; nil if unknown or without swap.
     @inlinable
     public var swapFree: UInt64? { swapTotal == nil ? nil : field(\.swap_free, else: 0) }
 
-    /// Percent of the last 10 s in which some waited for memory.
+    /// Percent of the last 10 s in which some task waited for memory.
     @inlinable
     public var memorySome: Double? { hundredths(field(\.memory_some, else: .max)) }
-    /// Percent of the last 10 s in which all waited for memory.
+    /// Percent of the last 10 s in which all tasks waited for memory.
     @inlinable
     public var memoryFull: Double? { hundredths(field(\.memory_full, else: .max)) }
-    /// Percent of the last 10 s in which some waited for a processor.
+    /// Percent of the last 10 s in which some task waited for a processor.
     @inlinable
     public var processorSome: Double? { hundredths(field(\.cpu_some, else: .max)) }
-    /// Percent of the last 10 s in which some waited for a disk.
+    /// Percent of the last 10 s in which some task waited for I/O.
     @inlinable
     public var ioSome: Double? { hundredths(field(\.io_some, else: .max)) }
-    /// Percent of the last 10 s in which all waited for a disk.
+    /// Percent of the last 10 s in which all tasks waited for I/O.
     @inlinable
     public var ioFull: Double? { hundredths(field(\.io_full, else: .max)) }
 
@@ -146,7 +146,7 @@ public struct Machine {
     /// Where its power comes from.
     @inlinable
     public var power: Power { Power(rawValue: field(\.power, else: 0)) ?? .unknown }
-    /// The battery's charge in percent, nil without one.
+    /// The battery's charge in percent; nil without a battery.
     @inlinable
     public var battery: Int? {
         let charge = field(\.battery, else: .max)

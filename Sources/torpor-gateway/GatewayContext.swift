@@ -4,7 +4,7 @@ import Configuration
 import Gateway
 import HTTPServing
 
-/// What all that listens has in common.
+/// What all sources of messages share.
 struct GatewayContext: Sendable {
     let queue: PostQueue
     let log: GatewayLog
@@ -13,7 +13,7 @@ struct GatewayContext: Sendable {
     let stop: Stop
 }
 
-/// How long to wait before something is tried again: from a second to a minute.
+/// The delay before a retry: from a second to a minute.
 struct Backoff {
     private var last = Duration.zero
 

@@ -6,14 +6,14 @@ import GatewayConfiguration
 import HTTPServing
 import Linux
 
-/// Where the endpoint for HTTP listens.
+/// Opens the socket of the HTTP endpoint.
 enum Listening {
-    /// Why it cannot.
+    /// Why it cannot be opened.
     struct Problem: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// Serves what the configuration says, or the socket that this program was passed (`LISTEN_FDS`).
+    /// Serves the configured address, or the socket that this program was passed (`LISTEN_FDS`).
     static func serve(
         _ endpoint: GatewayEndpoint,
         _ tokens: TokenTable,

@@ -8,25 +8,25 @@ import HTTPServing
 import Linux
 import WireText
 
-/// A broker of MQTT, on a thread of its own.
+/// A broker of MQTT, on its own thread.
 ///
-/// A message of quality 1 is acknowledged when the supervisor has it: until then the broker keeps it for this client. One
-/// that cannot be taken now is left to the broker by ending the connection; it comes again with the next one.
+/// A message of QoS 1 is acknowledged when the supervisor has stored it: until then the broker keeps it for this
+/// client. If it cannot be posted now, the connection is ended, and the broker sends it again on the next one.
 final class MQTTSource {
     private let broker: GatewayBroker
     private let surroundings: GatewayContext
     private let handle: OpaquePointer
     private let address: BrokerAddress
-    /// Something could not be taken: what else comes on this connection is left to the broker too.
+    /// A message could not be posted: later messages of this connection stay with the broker too.
     private var isRefusing = false
-    /// That was how the last connection ended.
+    /// The last connection ended that way.
     private var wasRefusing = false
     private var isSubscribed = false
-    /// Numbers of the subscriptions that the broker has not answered.
+    /// IDs of the subscriptions that the broker has not answered.
     private var asked: Set<Int32> = []
-    /// It has answered one with no.
+    /// The broker refused a subscription.
     private var isRefused = false
-    /// What was posted already of a message that could not be taken whole, and comes again with the next connection.
+    /// A message that could only be posted to some apps, and comes again on the next connection.
     private var settled: Settled?
     private var isConnected = false
     private var pause = Backoff()
@@ -35,16 +35,16 @@ final class MQTTSource {
     private struct Settled {
         let subject: String
         let bytes: [UInt8]
-        /// Which subscriptions.
+        /// The indices of subscriptions that have got it.
         var indices: Set<Int>
     }
 
-    /// Seconds between signs of life.
+    /// Keep-alive interval in seconds.
     private static let keepAlive: Int32 = 60
-    /// How often the library is asked whether a sign of life is due.
+    /// How often the library checks whether a keep-alive is due.
     private static let beat = Duration.seconds(15)
 
-    /// Begins; what comes back is true once it has ended, after the program shall. Errors are in sentences.
+    /// Starts the thread; the result becomes true when it has ended, after a stop of the program. Throws a sentence.
     static func start(_ broker: GatewayBroker, _ surroundings: GatewayContext) throws -> Monitor<Bool> {
         let isFinished = Monitor(false)
         let password = try broker.password.map { try surroundings.secrets.text($0) }
@@ -71,7 +71,7 @@ final class MQTTSource {
         self.surroundings = surroundings
         self.address = address
         self.handle = handle
-        // As if threads shared it: so an acknowledgement is not sent before its message was looked at.
+        // As if several threads used it: then the library sends no acknowledgement before the message was handled.
         mosquitto_threaded_set(handle, true)
         if let user = broker.user { mosquitto_username_pw_set(handle, user, password) }
         if address.isEncrypted, !encrypt() { return nil }
@@ -119,7 +119,7 @@ final class MQTTSource {
             }
             if surroundings.stop.wait(pause.next()) { break }
         }
-        // The library closes its own as soon as it has said goodbye.
+        // The library closes its own descriptor right after DISCONNECT.
         let socket = mosquitto_socket(handle)
         let kept = socket >= 0 ? try? Descriptor.duplicate(socket) : nil
         mosquitto_disconnect(handle)
@@ -127,8 +127,9 @@ final class MQTTSource {
         if let kept { kept.withRaw { leave($0) } }
     }
 
-    /// Waits until the broker has ended the connection too. If something unread were left when it is closed here, the
-    /// broker would not see the last acknowledgements, and send again what is posted.
+    /// Waits until the broker has closed the connection too. If unread data were left when it is closed here, the
+    /// kernel would reset the connection; the broker would not get the last acknowledgements, and would send posted
+    /// messages again.
     private func leave(_ socket: Int32) {
         try? Sockets.shutdownWriting(socket)
         let end = Clock.monotonic() + .seconds(2)
@@ -137,7 +138,7 @@ final class MQTTSource {
         }
     }
 
-    /// Serves a connection to its end; the code says why it ended.
+    /// Serves a connection until it ends; returns the library's code of the reason.
     private func serve() -> Int32 {
         let socket = mosquitto_socket(handle)
         do throws(Errno) {
@@ -153,7 +154,7 @@ final class MQTTSource {
                 _ = try Descriptor.wait(poller.descriptor.raw, timeout: Self.beat)
                 var events: IOEvents = []
                 try poller.drain { tag, found in if tag == 0 { events = found } }
-                // One message each time, and its acknowledgement before the next one.
+                // One message at a time, so that its acknowledgement precedes the next one.
                 var code = events.subtracting(.writable).isEmpty ? success : mosquitto_loop_read(handle, 1)
                 if code == success, !isRefusing, mosquitto_want_write(handle) { code = mosquitto_loop_write(handle, 1) }
                 if code == success { code = mosquitto_loop_misc(handle) }
@@ -178,9 +179,9 @@ final class MQTTSource {
         }
         if !isConnected { surroundings.log.say(.info, "\(sender): connected to \(broker.url)") }
         isConnected = true
-        // What went wrong before was the connection, not a message.
+        // Otherwise the last error was about the connection, not about a message.
         if !wasRefusing { pause.reset() }
-        // The broker knows them still. Not asked again, since it would send what it retains each time.
+        // The broker still has the subscriptions. Subscribing again would make it send retained messages each time.
         if isResumed, isSubscribed { return }
         isSubscribed = false
         isRefused = false
@@ -197,7 +198,7 @@ final class MQTTSource {
     private func subscribed(_ number: Int32, _ granted: UnsafeBufferPointer<Int32>) {
         asked.remove(number)
         if granted.contains(where: { $0 > 2 }) { isRefused = true }
-        // What it did not grant it is asked again with the next connection.
+        // Refused subscriptions are requested again on the next connection.
         if asked.isEmpty { isSubscribed = !isRefused }
         guard granted.contains(where: { $0 > 2 }) else { return }
         surroundings.log.say(.error, "\(sender): \(broker.url) refuses some of the subscriptions of this user")
@@ -208,7 +209,7 @@ final class MQTTSource {
     private func take(_ message: mosquitto_message) {
         guard !isRefusing, let topic = message.topic else { return }
         let subject = String(terminatedWire: topic)
-        // One that is too large is refused with its first bytes.
+        // A message that is too large is refused; its first bytes suffice for that.
         let size = min(Int(message.payloadlen), surroundings.maxPayload + 1)
         let bytes = Array(UnsafeRawBufferPointer(start: message.payload, count: size))
         var done: Set<Int> = []
@@ -249,7 +250,7 @@ final class MQTTSource {
             log.sayOften(.warning, "\(sender) \(push.app)", "\(what); it waits at the broker")
             isRefusing = true
             let socket = mosquitto_socket(handle)
-            // Without a word of goodbye, and before the acknowledgement: so the broker keeps it.
+            // Without DISCONNECT, and before the acknowledgement, so that the broker keeps the message.
             try? Sockets.shutdownReading(socket)
             try? Sockets.shutdownWriting(socket)
         }

@@ -8,15 +8,15 @@ import HTTPServing
 import Linux
 import WireText
 
-/// A server of NATS, on a thread of its own that begins connections; the library has others, on which messages come.
+/// A server of NATS. Its own thread opens connections; messages arrive on threads of the library.
 final class NATSSource: Sendable {
-    /// What the library's threads tell.
+    /// What the library's threads report.
     private struct State: Sendable {
         var isConnected = false
         var isClosed = false
-        /// The connection was there.
+        /// There was a connection.
         var wasConnected = false
-        /// The program ends: what was taken in is brought to its end, and nothing more is.
+        /// The program ends: accepted messages are posted, and no more are accepted.
         var isStopping = false
         var isFinished = false
 
@@ -31,7 +31,7 @@ final class NATSSource: Sendable {
 
     var sender: String { "nats:\(broker.name)" }
 
-    /// Begins. Errors are in sentences.
+    /// Starts the thread. Throws a sentence.
     static func start(_ broker: GatewayBroker, _ surroundings: GatewayContext) throws -> NATSSource {
         let source = try NATSSource(broker, surroundings)
         try WorkerThread.start(named: "nats") {
@@ -42,7 +42,7 @@ final class NATSSource: Sendable {
         return source
     }
 
-    /// Posts what was taken in, and takes in nothing more; false at the deadline of CLOCK_MONOTONIC.
+    /// Posts accepted messages, and accepts no more; false at the deadline (CLOCK_MONOTONIC).
     func finish(until deadline: Duration) -> Bool {
         state.withLock { $0.isStopping = true }
         state.wake()
@@ -69,12 +69,12 @@ final class NATSSource: Sendable {
             if isStopping { return }
             serve()
             if state.withLock({ $0.wasConnected }) { pause.reset() }
-            // The library connects again by itself, unless it is refused.
+            // The library reconnects by itself, unless the server refuses it.
             if surroundings.stop.wait(pause.next()) { return }
         }
     }
 
-    /// One connection, with all that the library makes anew behind it.
+    /// Serves one connection, including the library's reconnects.
     private func serve() {
         var options: OpaquePointer?
         guard natsOptions_Create(&options) == NATS_OK, let options else { return }
@@ -104,7 +104,7 @@ final class NATSSource: Sendable {
         for subscription in subscriptions { subscription.end(connection) }
     }
 
-    /// Asks for what streams keep, again and again until it is there.
+    /// Subscribes to streams, retrying until they exist.
     private func beginDurable(_ subscriptions: [NATSSubscription], _ connection: OpaquePointer) {
         var left = subscriptions
         var pause = Backoff()

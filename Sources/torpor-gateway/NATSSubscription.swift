@@ -9,23 +9,23 @@ import Linux
 import Varlink
 import WireText
 
-/// One subject that a server of NATS is asked for. Its messages come on a thread of the library, one after the other.
+/// A subscription of one subject. Its messages arrive one after the other on a thread of the library.
 final class NATSSubscription: @unchecked Sendable {
-    // Sendable, since `handle` is used by the thread that makes connections alone.
+    // Sendable, since only the thread that opens connections uses `handle`.
     let rules: GatewaySubscription
     private let source: NATSSource
     private var handle: OpaquePointer?
 
-    /// So many messages the server sends before it waits for an acknowledgement.
+    /// The most unacknowledged messages that the server sends.
     private static let mostPending: Int64 = 16
-    /// How long the server waits for one before it sends again: longer than the supervisor mostly takes for all of these.
-    /// Where its disk takes seconds for each, some come twice.
+    /// How long the server waits for an acknowledgement before it sends again: longer than the supervisor usually
+    /// takes for all of these. If its disk takes seconds for each message, some come twice.
     private static let acknowledgement = PostQueue.patience * 3
-    /// After that the supervisor is left alone for so long, and what comes meanwhile is left to the stream.
+    /// After an error, new messages stay in the stream for this time, to give the supervisor a rest.
     private static let rest = Duration.seconds(2)
-    /// A message of a stream is under way.
+    /// A message of a stream is being posted.
     private let isPosting = Monitor(false)
-    /// Until then; of the library's thread.
+    /// The end of the rest; only used by the library's thread.
     private var restsUntil = Duration.zero
 
     init(_ rules: GatewaySubscription, _ source: NATSSource) {
@@ -33,8 +33,7 @@ final class NATSSubscription: @unchecked Sendable {
         self.source = source
     }
 
-    /// The library may call back for as long as it has the subscription: it is kept until it says that it has done so for
-    /// the last time.
+    /// The library may call back while it has the subscription: retains it until the library reports its last call.
     private func retain(_ status: natsStatus, _ closure: Unmanaged<NATSSubscription>) -> natsStatus {
         guard status == NATS_OK else {
             closure.release()
@@ -62,7 +61,7 @@ final class NATSSubscription: @unchecked Sendable {
         natsMsg_Destroy(message)
     }
 
-    /// Subscribes to what is sent from now on.
+    /// Subscribes to messages that are sent from now on.
     func begin(_ connection: OpaquePointer) -> natsStatus {
         let subject = rules.pattern.description
         let kept = Unmanaged.passRetained(self)
@@ -76,7 +75,7 @@ final class NATSSubscription: @unchecked Sendable {
         return retain(natsConnection_Subscribe(&handle, connection, subject, Self.handler, closure), kept)
     }
 
-    /// Subscribes to what a stream keeps for this gateway; a sentence when that does not work.
+    /// Subscribes to messages that a stream keeps for this gateway; returns a sentence if that fails.
     func beginDurable(_ connection: OpaquePointer) -> String? {
         guard let durable = rules.durable else { return nil }
         var stream: OpaquePointer?
@@ -84,7 +83,7 @@ final class NATSSubscription: @unchecked Sendable {
         guard status == NATS_OK, let stream else { return NATSSource.text(status) }
         defer { jsCtx_Destroy(stream) }
         var code = jsErrCode(0)
-        // A consumer that somebody else has made has settings of its own, which are not to be changed.
+        // An existing consumer of another creator has its own settings, which must not be changed.
         for withSettings in [true, false] {
             let kept = Unmanaged.passRetained(self)
             let closure = kept.toOpaque()
@@ -114,7 +113,7 @@ final class NATSSubscription: @unchecked Sendable {
         }
     }
 
-    /// Ends, once what is under way is done. What a stream keeps it keeps.
+    /// Ends the subscription after the current message. A stream keeps its messages.
     func end(_ connection: OpaquePointer) {
         guard let handle else { return }
         if rules.durable == nil {
@@ -122,7 +121,7 @@ final class NATSSubscription: @unchecked Sendable {
             natsSubscription_WaitForDrainCompletion(handle, 2_000)
             natsSubscription_Destroy(handle)
         } else {
-            // Its acknowledgement is to reach the server, or it would come again.
+            // Its acknowledgement has to reach the server, or it would come again.
             let _: Bool? = isPosting.wait(until: Clock.monotonic() + .seconds(3)) { isPosting, _ in
                 isPosting ? nil : true
             }
@@ -133,7 +132,7 @@ final class NATSSubscription: @unchecked Sendable {
 
     // MARK: Messages
 
-    /// The message that it is; nil, and it is said why, when it is none.
+    /// The push for a message; nil, after a log message, if it is not valid.
     private func push(_ message: OpaquePointer) -> Push? {
         let subject = String(terminatedWire: natsMsg_GetSubject(message))
         let size = Int(natsMsg_GetDataLength(message))
@@ -155,7 +154,7 @@ final class NATSSubscription: @unchecked Sendable {
         }
     }
 
-    /// Nobody keeps it: it waits here, and what comes after it too, as long as the library has room.
+    /// No server keeps this message: it waits here until it is posted, and later ones wait in the library's buffer.
     private func take(_ message: OpaquePointer, _ connection: OpaquePointer?) {
         let isRequest = natsMsg_GetReply(message) != nil
         guard let push = push(message) else {
@@ -180,9 +179,9 @@ final class NATSSubscription: @unchecked Sendable {
         }
     }
 
-    /// The stream keeps it until it is acknowledged, and sends it again.
+    /// The stream keeps this message until it is acknowledged, and sends it again.
     private func takeDurable(_ message: OpaquePointer) {
-        // The stream sends it again to the next one.
+        // The stream sends it again to the next subscriber.
         if source.surroundings.stop.isRequested { return }
         guard let push = push(message) else {
             natsMsg_Term(message, nil)
@@ -207,7 +206,7 @@ final class NATSSubscription: @unchecked Sendable {
         }
     }
 
-    /// Milliseconds until it is sent again: the longer the more often it was.
+    /// Milliseconds until it is sent again: longer after each delivery.
     private func delay(_ message: OpaquePointer) -> Int64 {
         var data: UnsafeMutablePointer<jsMsgMetaData>?
         guard natsMsg_GetMetaData(&data, message) == NATS_OK, let data else { return 1_000 }
@@ -215,7 +214,7 @@ final class NATSSubscription: @unchecked Sendable {
         return min(60_000, 1_000 << Int64(min(6, max(1, data.pointee.NumDelivered) - 1)))
     }
 
-    /// Whoever asked is answered what became of it.
+    /// Sends the outcome to a requester.
     private func reply(_ message: OpaquePointer, _ connection: OpaquePointer?, _ outcome: PostOutcome) {
         guard let to = natsMsg_GetReply(message) else { return }
         let answer: JSON =

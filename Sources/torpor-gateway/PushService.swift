@@ -7,7 +7,7 @@ import HTTPServing
 import Linux
 import Varlink
 
-/// The endpoint for HTTP: each request is a message.
+/// The HTTP endpoint: each request is a message.
 final class PushService: HTTPService {
     fileprivate let rules: HTTPRules
     fileprivate let surroundings: GatewayContext
@@ -55,7 +55,7 @@ private final class SceneExchange: HTTPExchange {
         (self.surroundings, self.scene) = (surroundings, scene)
     }
 
-    /// What a body says is nobody's business here.
+    /// The body is ignored.
     func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
         size += bytes.count
         return size <= surroundings.maxPayload
@@ -89,7 +89,7 @@ private final class PushExchange: HTTPExchange {
     private var body: [UInt8] = []
     private var size = 0
 
-    /// So much of a body that is too large is read before it is answered; then the connection ends.
+    /// How many bytes of a body that is too large are read before the answer; then the connection is closed.
     private static let patience = 4 << 20
 
     init(_ service: PushService, _ target: HTTPTarget, _ token: GatewayToken) {

@@ -68,7 +68,7 @@ do {
         print("OK: \(count) token\(count == 1 ? "" : "s"), \(brokers) broker\(brokers == 1 ? "" : "s")")
         ThisProcess.exit(0)
     }
-    // A broker that ends an encrypted connection ends no more than that.
+    // A broker that closes an encrypted connection must not end this program.
     try Signal.ignore(Signal.pipe)
     let stop = try Stop()
     let surroundings = GatewayContext(
@@ -87,7 +87,7 @@ do {
     surroundings.log.say(.info, "started")
     _ = stop.wait(nil)
     if let notifySocket { try? NotifySpeech.say("STOPPING=1", to: notifySocket) }
-    // What was taken in is brought to its end; what streams and brokers keep comes again at the next start.
+    // Posts what was accepted; streams and brokers send the rest again at the next start.
     let deadline = Clock.monotonic() + .seconds(5)
     for source in nats { _ = source.finish(until: deadline) }
     for isFinished in mqtt { let _: Bool? = isFinished.wait(until: deadline) { state, _ in state ? true : nil } }

@@ -5,21 +5,21 @@
 #include <string.h>
 #include <unistd.h>
 
-// The question under way, and its advice as far as it is not sent.
+// The current question, and the part of its advice that was not sent yet.
 static struct {
     uint64_t serial;
     uint32_t event;
     uint32_t limit;
-    uint32_t given;   // pieces of advice to this question
+    uint32_t given;   // pieces of advice to this question so far
     bool flooded;
-    size_t used;      // bytes of the message
-    uint32_t entries; // pieces in it
+    size_t used;      // bytes of the message so far
+    uint32_t entries; // pieces of advice in it
 } answer;
 
-// An answer in one message, if it fits: torpor_policy_wire_answered, then the advice.
+// The message of an answer that fits into one: torpor_policy_wire_answered, then the advice.
 static _Alignas(8) unsigned char message_room[TORPOR_POLICY_WIRE_LIMIT];
 
-// Sends the advice so far, since there is more of it.
+// Sends the advice so far, to make room for more.
 static void send_advice(void)
 {
     torpor_policy_wire_header header = {

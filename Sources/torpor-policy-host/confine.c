@@ -17,7 +17,7 @@
 
 enum {
     LAST_DESCRIPTOR = TORPOR_POLICY_HOST_DIRECTORY,
-    MOST_DESCRIPTORS = 32,  // opening a library takes one at a time
+    MOST_DESCRIPTORS = 32,  // to open a library takes one at a time
 };
 
 static void reset_signals(void)
@@ -27,13 +27,13 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
-    // What it writes goes nowhere when nobody reads.
+    // If no process reads the pipe, output is discarded.
     signal(SIGPIPE, SIG_IGN);
 }
 
 static void close_descriptors(void)
 {
-    // What the library prints is seen where its complaints are. A full pipe must not stop it.
+    // The library's output goes to the same pipe as its errors. A full pipe must not block it.
     dup2(STDERR_FILENO, STDOUT_FILENO);
     fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
     close(STDIN_FILENO);
@@ -84,7 +84,7 @@ static void become(uint32_t user, uint32_t group)
                     user, group, strerror(errno));
 }
 
-// The kernel takes them away with the user root; here for who stays root, or has some without being root.
+// Switching from root to another user drops them too; this is for a host that stays root or has some without root.
 static void drop_capabilities(void)
 {
     for (unsigned long capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0; capability++)
@@ -95,7 +95,7 @@ static void drop_capabilities(void)
     syscall(SYS_capset, &header, none);
 }
 
-// Whether whoever started the host has ended meanwhile.
+// Whether the parent has ended in the meantime.
 static bool is_alone(void)
 {
     struct pollfd socket = {.fd = TORPOR_POLICY_HOST_SOCKET};
@@ -109,9 +109,9 @@ uint32_t host_confine_first(const struct host_load *load)
     close_descriptors();
     become(load->user, load->group);
     drop_capabilities();
-    // No core by whatever way, and no other process of this user may look into it.
+    // Prevents core dumps, and other processes of this user from reading this one's memory.
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    // Of who ends while the library calculates for ever, nothing would be heard.
+    // A library in an endless loop would not notice that the parent has ended.
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (is_alone())
         _exit(0);

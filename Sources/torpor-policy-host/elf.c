@@ -64,7 +64,7 @@ void host_elf_check(const char *path)
         host_refuse("%s is an ELF file, but not a library: build the policy as a shared library", path);
 }
 
-// Where in the file an address is.
+// The offset in the file of a virtual address.
 static bool find_offset(const Elf64_Phdr *segments, unsigned count, uint64_t address, uint64_t *offset)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -109,7 +109,7 @@ bool host_elf_runpath(char *text, size_t size)
     uint64_t offset;
     if (!has_strings || !(has_runpath || has_rpath) || !find_offset(segments, header.e_phnum, strings, &offset))
         return false;
-    // The text may be shorter than the room for it, and the file end behind it.
+    // The string may be shorter than the buffer, and the file may end after it.
     offset += has_runpath ? runpath : rpath;
     if (offset > INT64_MAX)
         return false;

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// A library names folders that its own libraries lie in: beside it, or where Swift is. It could as well name /etc or a
-// home: so it may not read those folders, only the shared objects that lie in them.
+// A library names the folders of the libraries that it needs: its own folder, or that of Swift. It could also name
+// /etc or a home directory: so it may not read those folders, only the shared objects in them.
 
 enum { MOST_FILES = 4096 };
 
@@ -57,7 +57,7 @@ static void allow_folder(int folder)
     closedir(directory);
 }
 
-// ld.so(8): $ORIGIN is the folder of the library; $LIB and $PLATFORM are not known here.
+// ld.so(8): $ORIGIN is the folder of the library; $LIB and $PLATFORM are not supported here.
 static bool expand(const char *element, size_t size, const char *origin, char *path)
 {
     size_t used = 0;

@@ -3,29 +3,29 @@
 #ifndef TORPOR_POLICY_HOST_H
 #define TORPOR_POLICY_HOST_H
 
-// One policy in a process of its own, kept from doing harm. torpor_policy_wire.h says how it is started and spoken to.
+// One policy in a process of its own, sandboxed. torpor_policy_wire.h describes how it is started and its protocol.
 //
-//   main.c      the order of things
+//   main.c      the sequence of steps
 //   wire.c      messages in and out, and how the host ends
-//   load.c      what is to be loaded
+//   load.c      parses the LOAD message
 //   view.c      the view
-//   confine.c   user, capabilities, limits, descriptors; both layers of what follows
+//   confine.c   user, capabilities, limits, descriptors; calls both layers of the next two
 //   landlock.c  files
 //   seccomp.c   system calls
-//   folders.c   where the libraries lie that a library needs
-//   elf.c       what a library says about itself before it is opened
-//   library.c   opens it, looks at its table, makes the policy
-//   ask.c       asks it
+//   folders.c   the folders of the libraries that a library needs
+//   elf.c       reads the library's ELF headers before it is opened
+//   library.c   opens the library, checks its table, creates the policy
+//   ask.c       asks the policy
 //
-// Until the library is open nothing of it has run, but its bytes are read: they are believed no more than a message is.
+// Before the library is open none of its code has run, but its bytes are read: they are as untrusted as a message.
 
 #include "torpor_policy_wire.h"
 
 #include <stdbool.h>
 
-#define HOST_MESSAGE_ROOM (TORPOR_POLICY_WIRE_LIMIT + 8)  // a message that is too long shows
+#define HOST_MESSAGE_ROOM (TORPOR_POLICY_WIRE_LIMIT + 8)  // larger than any message, to detect one that is too long
 
-// What is to be loaded. Strings and options are good until host_load_free.
+// The content of LOAD. Strings and options are valid until host_load_free.
 struct host_load {
     const char *path;
     torpor_policy_option *options;
@@ -40,15 +40,15 @@ struct host_load {
 
 // wire.c
 
-// The next message, 8-byte aligned, good until the next call; ends the host when there is none.
+// The next message, 8-byte aligned, valid until the next call; ends the host if there is none.
 const torpor_policy_wire_header *host_receive(size_t *size);
-// Sends, waiting for room; ends the host when nobody is there.
+// Sends a message, waiting for room; ends the host if the parent is gone.
 void host_send(const void *message, size_t size);
-// Says why the library is not used, and ends the host.
+// Reports why the library is not used, and ends the host.
 _Noreturn void host_refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
-// Ends the host because of a message that is wrong.
+// Ends the host because of an invalid message.
 _Noreturn void host_give_up(const char *what);
-// What is done before the host ends because nobody asks any more.
+// Called before the host ends because the parent is gone.
 extern void (*host_at_end)(void);
 
 // load.c
@@ -59,23 +59,23 @@ void host_load_free(struct host_load *load);
 // view.c
 
 void host_view_map(uint64_t size);
-// The view as it is now; ends the host when what its memory says of itself cannot be.
+// The current view; ends the host if the sizes in its memory are invalid.
 void host_view_look(torpor_policy_view *view);
 
 // confine.c
 
-// Before the library is opened. Returns TORPOR_CONFINED_….
+// Confinement before the library is opened. Returns TORPOR_CONFINED_….
 uint32_t host_confine_first(const struct host_load *load);
-// Before the policy is made; of `confined` what holds then too.
+// Confinement before the policy is created. Returns those bits of `confined` that still hold.
 uint32_t host_confine_second(uint32_t confined);
 
 // landlock.c
 
-// Both rulesets are made while files can be opened. False: this kernel has no Landlock.
+// Creates both rulesets while files can still be opened. False: this kernel has no Landlock.
 bool host_landlock_prepare(const char *path);
 bool host_landlock_first(void);
 bool host_landlock_second(void);
-// For folders.c: lets the first ruleset read that file.
+// For folders.c: lets the first ruleset read this file.
 void host_landlock_allow_file(int fd);
 
 // seccomp.c
@@ -90,24 +90,24 @@ void host_folders_allow(const char *path);
 
 // elf.c
 
-// Refuses what is no library, or none for this machine.
+// Refuses a file that is not a library, or not one for this machine.
 void host_elf_check(const char *path);
-// Its DT_RUNPATH, else its DT_RPATH; false if it has none that fits.
+// The library's DT_RUNPATH, else its DT_RPATH; false if it has none, or one that is too long.
 bool host_elf_runpath(char *text, size_t size);
 
 // library.c
 
-// How the library is opened: looked up while the user's rights can still be seen.
+// Decides how to open the library: must be called before the confinement, while files can be checked.
 void host_library_locate(const struct host_load *load);
 void host_library_open(const struct host_load *load);
-// Makes the policy and says LOADED.
+// Creates the policy and sends LOADED.
 void host_library_start(const struct host_load *load, uint32_t confined);
 extern const torpor_policy *host_policy;
 extern void *host_policy_state;
 
 // ask.c
 
-// Answers questions until nobody asks any more.
+// Answers questions until the parent is gone.
 _Noreturn void host_serve(uint32_t advice_limit);
 
 #endif

@@ -8,9 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Landlock, as linux/landlock.h of a kernel of version 7 of its interface has it: what a kernel does not know yet is
-// not asked of it. What no rule allows is forbidden: so are executing, writing, making and removing everywhere, TCP,
-// abstract sockets of others, and signals to others.
+// Landlock as in linux/landlock.h, ABI version 7; rights that an older kernel does not know are left out. What no
+// rule allows is forbidden: executing, writing, creating and removing anywhere, TCP, abstract sockets of other
+// processes, and signals to other processes.
 
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
@@ -23,11 +23,11 @@
 #define FS_READ_FILE (1ull << 2)
 #define FS_READ_DIR (1ull << 3)
 #define FS_VERSION_1 ((1ull << 13) - 1)
-#define FS_REFER (1ull << 13)     // 2
-#define FS_TRUNCATE (1ull << 14)  // 3
-#define FS_IOCTL_DEV (1ull << 15) // 5
-#define NET_TCP 3ull              // 4: bind and connect
-#define SCOPE_ALL 3ull            // 6: abstract Unix sockets and signals
+#define FS_REFER (1ull << 13)     // ABI 2
+#define FS_TRUNCATE (1ull << 14)  // ABI 3
+#define FS_IOCTL_DEV (1ull << 15) // ABI 5
+#define NET_TCP 3ull              // ABI 4: bind and connect
+#define SCOPE_ALL 3ull            // ABI 6: abstract Unix sockets and signals
 
 struct ruleset {
     uint64_t fs;
@@ -42,13 +42,13 @@ struct path_beneath {
 
 static int first = -1, second = -1;
 
-// Where the dynamic linker and the C library look by themselves.
+// The folders that the dynamic linker and the C library search by default.
 static const char *const folders[] = {
     "/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64",
     "/etc/ld.so.cache",
 };
 
-// What a policy may read while it calculates: the rules of time zones.
+// Files that a policy may read while it runs: time zones.
 static const char *const zones[] = {"/etc/localtime", "/usr/share/zoneinfo"};
 
 static void allow(int ruleset, int fd, uint64_t rights)

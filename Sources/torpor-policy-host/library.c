@@ -26,7 +26,8 @@ void host_library_locate(const struct host_load *load)
     if (fstat(TORPOR_POLICY_HOST_LIBRARY, &given) < 0)
         host_give_up("there is no library to load");
     int fd = open(load->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    // By its path it finds what lies beside it. Somebody may have put another one there since it was looked at.
+    // Opened by its path, the library finds files beside it. The file may have been replaced since the parent checked
+    // it.
     by_path = fd >= 0 && fstat(fd, &found) == 0 && found.st_dev == given.st_dev && found.st_ino == given.st_ino;
     if (fd < 0 && errno == EACCES) {
         fd = open(LIBRARY, O_RDONLY | O_CLOEXEC);
@@ -38,7 +39,7 @@ void host_library_locate(const struct host_load *load)
         close(fd);
 }
 
-// What the dynamic linker complains of, without the name of the file that it was given.
+// dlerror(3), without the name of the file that was passed to dlopen.
 static const char *complaint(const char *name)
 {
     const char *text = dlerror();
@@ -55,7 +56,7 @@ void host_library_open(const struct host_load *load)
     if (library != NULL)
         return;
     const char *text = complaint(name);
-    // Where it looks: the first layer of what it may read.
+    // The folders named here are those that the first Landlock ruleset allows.
     host_refuse("%s cannot be opened: %s%s", load->path, text,
                 strstr(text, "cannot open shared object file") == NULL
                     ? ""
@@ -110,7 +111,7 @@ static void create(const struct host_load *load)
     host_refuse("%s", error);
 }
 
-// Adds a text with its NUL; false when there is no room for it.
+// Appends a text with its NUL; false if it does not fit.
 static bool add(char *message, size_t *used, const char *text, size_t limit)
 {
     size_t size = text == NULL ? 0 : strnlen(text, limit);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The text at *at, which is behind it then; NULL if it has no end.
+// The text at *at, which then points behind it; NULL if it has no NUL.
 static const char *take_text(char **at, const char *end)
 {
     char *text = *at;
@@ -48,7 +48,7 @@ void host_load_read(const void *message, size_t size, struct host_load *load)
     if (wire.header.count > TORPOR_POLICY_OPTION_LIMIT || wire.advice_limit == 0)
         host_give_up("LOAD says what cannot be");
 
-    // The room that the message is in is the next one's too.
+    // The next message overwrites the buffer.
     size_t rest = size - sizeof wire;
     memset(load, 0, sizeof *load);
     load->text = malloc(rest + 1);

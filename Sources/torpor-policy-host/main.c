@@ -6,7 +6,7 @@
 
 int main(void)
 {
-    // One thread: one heap.
+    // A single thread needs only one heap.
     mallopt(M_ARENA_MAX, 1);
     struct host_load load;
     size_t size;

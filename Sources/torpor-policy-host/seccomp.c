@@ -12,12 +12,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// The system calls that a library may make which calculates: memory, clocks, reading, the one socket that there is, and
-// its own end. Both filters are lists of what is allowed, so that what a later kernel brings is not; the first one has
-// what opening a library takes besides. There are no sockets, processes or threads to be had, no signals to others, no
-// descriptors to be sent, nothing to be written but into the socket and standard error.
+// The system calls of a library that only computes: memory, clocks, reading, its one socket, and exit. Both filters
+// are lists of allowed calls, so that calls of later kernels are forbidden; the first filter also allows what opening
+// a library takes. There is no way to create sockets, processes or threads, to signal other processes, to send file
+// descriptors, or to write anywhere but to the socket and standard error.
 //
-// Nothing is said here of files: Landlock allows few, and only for reading, as do these.
+// The filters do not check paths: Landlock allows few files, and only for reading, as do these filters.
 
 #if defined(__x86_64__)
 #define ARCHITECTURE AUDIT_ARCH_X86_64
@@ -26,19 +26,19 @@
 #define ARCHITECTURE AUDIT_ARCH_AARCH64
 #endif
 
-// Above this a call is none that this program knows, and is answered as by a kernel that does not either: libraries try
-// new calls, and take older ones then.
+// Calls above this are unknown here and fail with ENOSYS, as on an older kernel: libraries try new calls and then
+// fall back to older ones.
 enum { HIGHEST_KNOWN = 450 };
 
 enum check {
     ALWAYS,
-    OPENS_FOR_READING,  // open: flags are the second argument
+    OPENS_FOR_READING,  // open(2): the flags are the second argument
     OPENS_AT_FOR_READING,
-    NOT_EXECUTABLE,     // in the second layer: PROT_EXEC is not among the rights
-    TO_ITSELF,          // the first argument is this process
+    NOT_EXECUTABLE,     // in the second layer: without PROT_EXEC
+    TO_ITSELF,          // the first argument is this process's ID
     READS_OWN_LIMITS,
-    OWN_DESCRIPTOR,     // fcntl: nothing that sends signals or locks
-    OWN_NAME,           // prctl
+    OWN_DESCRIPTOR,     // fcntl(2) without signals and locks
+    OWN_NAME,           // prctl(2)
 };
 
 enum { BOTH = 0, FIRST = 1 };
@@ -48,7 +48,7 @@ static const struct rule {
     uint8_t layer;
     uint8_t check;
 } rules[] = {
-    // The conversation: the one socket that there is, and no other can be made. sendmsg could send descriptors.
+    // The socket: no other one can be created. sendmsg could send file descriptors.
     {SYS_recvfrom, BOTH, ALWAYS},
     {SYS_sendto, BOTH, ALWAYS},
     {SYS_write, BOTH, ALWAYS},
@@ -60,7 +60,7 @@ static const struct rule {
     {SYS_munmap, BOTH, ALWAYS},
     {SYS_mremap, BOTH, ALWAYS},
     {SYS_madvise, BOTH, ALWAYS},
-    // Time, waiting, chance.
+    // Time, waiting, random numbers.
     {SYS_futex, BOTH, ALWAYS},
     {SYS_clock_gettime, BOTH, ALWAYS},
     {SYS_clock_getres, BOTH, ALWAYS},
@@ -104,7 +104,7 @@ static const struct rule {
     {SYS_sched_getaffinity, BOTH, ALWAYS},
     {SYS_prlimit64, BOTH, READS_OWN_LIMITS},
     {SYS_prctl, BOTH, OWN_NAME},
-    // Signals and the end.
+    // Signals and exit.
     {SYS_rt_sigaction, BOTH, ALWAYS},
     {SYS_rt_sigprocmask, BOTH, ALWAYS},
     {SYS_rt_sigreturn, BOTH, ALWAYS},
@@ -113,14 +113,14 @@ static const struct rule {
     {SYS_tgkill, BOTH, TO_ITSELF},
     {SYS_exit, BOTH, ALWAYS},
     {SYS_exit_group, BOTH, ALWAYS},
-    // Opening a library, and the way into the second layer.
+    // Opening a library, and installing the second layer.
     {SYS_statfs, FIRST, ALWAYS},
     {SYS_fstatfs, FIRST, ALWAYS},
     {SYS_set_robust_list, FIRST, ALWAYS},
     {SYS_seccomp, FIRST, ALWAYS},
     {446 /* landlock_restrict_self */, FIRST, ALWAYS},
 #if defined(__x86_64__)
-    // What newer machines have only in the forms above.
+    // Older calls that aarch64 does not have.
     {SYS_open, BOTH, OPENS_FOR_READING},
     {SYS_stat, BOTH, ALWAYS},
     {SYS_lstat, BOTH, ALWAYS},
@@ -146,14 +146,14 @@ static void add(uint16_t code, uint32_t value, uint8_t if_true, uint8_t if_false
 
 static void load(size_t offset) { add(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0); }
 
-// The lower half of an argument: both machines are little-endian.
+// The lower half of an argument: both architectures are little-endian.
 static void load_argument(unsigned index) { load(offsetof(struct seccomp_data, args) + 8 * index); }
 static void load_upper_half(unsigned index) { load(offsetof(struct seccomp_data, args) + 8 * index + 4); }
 
 static void answer(uint32_t action) { add(BPF_RET | BPF_K, action, 0, 0); }
 static void refuse(void) { answer(SECCOMP_RET_ERRNO | 1 /* EPERM */); }
 
-// Refuses a call with any of these bits, allows it otherwise.
+// Refuses a call if the argument has any of these bits, allows it otherwise.
 static void allow_without(unsigned argument, uint32_t bits)
 {
     load_argument(argument);
@@ -235,7 +235,7 @@ static bool install(int layer)
         add_check((enum check)rules[i].check, layer);
         program[jump].jf = (uint8_t)(used - jump - 1);
     }
-    // So that clone is tried, which is refused with the error that no thread can be made.
+    // ENOSYS for clone3 makes the C library try clone, whose error means that no thread can be created.
     add(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 1, 0);
     add(BPF_JMP | BPF_JGT | BPF_K, HIGHEST_KNOWN, 0, 1);
     answer(SECCOMP_RET_ERRNO | 38 /* ENOSYS */);

@@ -17,7 +17,7 @@ static void complain(const char *what)
     char line[256];
     int size = snprintf(line, sizeof line, "torpor-policy-host: %s\n", what);
     if (write(STDERR_FILENO, line, (size_t)size < sizeof line ? (size_t)size : sizeof line - 1) < 0)
-        return;  // nobody reads: nothing to be done about it
+        return;  // no process reads it
 }
 
 const torpor_policy_wire_header *host_receive(size_t *size)

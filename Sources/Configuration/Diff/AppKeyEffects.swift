@@ -3,7 +3,7 @@
 import Lifecycle
 import Linux
 
-/// What a change of each key of an app does to an app that runs; in step with `AppKeys`, which a test compares.
+/// What a change of each key of an app does to a running app. A test compares the keys with `AppKeys`.
 enum AppKeyEffects {
     typealias AppKey = ComparedKey<AppSpecification>
 
@@ -13,7 +13,7 @@ enum AppKeyEffects {
             $0.name < $1.name
         }
 
-    /// Given to a process at its launch, and its own from then on.
+    /// A process gets these at its launch; they cannot be changed later.
     private static let program: [AppKey] = [
         .value("exec", \.exec, .restart),
         .value("directory", \.directory, .restart),
@@ -26,7 +26,8 @@ enum AppKeyEffects {
         .value("nice", \.nice, .restart),
         AppKey(
             name: "limits",
-            // Those of processes are given at a launch; how many there may be is the app's as a whole.
+            // A process gets its limits at its launch; the limit on the number of processes applies to the app as a
+            // whole.
             effect: { $0.processLimits == $1.processLimits && $0.limits != $1.limits ? .live : .restart },
             isSame: { $0.limits == $1.limits },
             written: { specification in
@@ -60,7 +61,7 @@ enum AppKeyEffects {
         .value("launch_image", \.presentation.launchImage, .live),
         AppKey(
             name: "scenes",
-            // A process learns at its launch whether it has scenes inside.
+            // A process is told at its launch whether it has scenes inside.
             effect: { $0.rules.hasScenes == $1.rules.hasScenes ? .live : .restart },
             isSame: { $0.scenes == $1.scenes && $0.innerScenes == $1.innerScenes },
             written: { ($0.scenes ?? $0.innerScenes).map(SceneReader.written) ?? [:] },
@@ -74,7 +75,7 @@ enum AppKeyEffects {
         ofNames("instance_first"),
     ]
 
-    /// A key that says which instances there are: their names say it, and other ones are other apps.
+    /// A key that says which instances exist: their names contain it, and other instances are other apps.
     private static func ofNames(_ name: String) -> AppKey {
         AppKey(
             name: name,
@@ -86,14 +87,14 @@ enum AppKeyEffects {
     }
 
     private static let start: [AppKey] = [
-        // An incarnation that runs is no job that ends, and the other way round.
+        // A running service cannot become a oneshot, or the reverse.
         .table("type", \.rules.isOneshot, .restart) { ["": ($0 ? AppType.oneshot : .service).rawValue] },
-        // What they are, not what they are set to.
+        // Compares the declarations, not the values that users have set.
         .table("settings", \.declaredSettings, .live) { settings in
             Dictionary(settings.map { ($0.name, $0.written ?? "") }, uniquingKeysWith: { $1 })
         },
         .value("settings_format", \.settingsFormat, .live),
-        // What happens when the supervisor starts, or another app brings it along.
+        // What happens when the supervisor starts, or when another app requires this one.
         .value("launch", \.launch, .live),
         AppKey(
             name: "ready",
@@ -145,7 +146,7 @@ enum AppKeyEffects {
         .table("stop_signal", \.stopSignal, .live) { ["": Signal.name($0)] },
         .value("kill_mode", \.killMode, .live),
         .table("watchdog_signal", \.watchdogSignal, .live) { ["": Signal.name($0)] },
-        // What was stopped one way is not continued another.
+        // An app that was suspended one way cannot be resumed another way.
         .value("suspend_with", \.suspendWith, .restart),
         .value("exits_on_suspend", \.rules.exitsOnSuspend, .live),
         .value("on_missed_transition", \.rules.onMissedTransition, .live),
@@ -181,7 +182,7 @@ enum AppKeyEffects {
         .value("suspend_deadline", \.rules.suspendDeadline, .live),
         .value("grace", \.rules.grace, .live),
         .value("extension_limit", \.rules.extensionLimit, .live),
-        // The app was told its interval at the launch: it cannot be held to a shorter one.
+        // The app was told its interval at the launch and cannot be held to a shorter one.
         .value("watchdog", \.rules.watchdog, .live) { old, new in
             guard let new else { return .live }
             return old.map { $0 <= new } ?? false ? .live : .restart
@@ -238,7 +239,7 @@ enum AppKeyEffects {
     private static let connections: [AppKey] = [
         AppKey(
             name: "sockets",
-            // An app has what it was given at its launch; the rest is torpord's.
+            // A running app has the sockets that it was given at its launch; torpord applies everything else.
             effect: { old, new in
                 let isPassedAlike = old.sockets.elementsEqual(new.sockets) { $0.isPassedLike($1) }
                 return isPassedAlike && old.sockets != new.sockets ? .live : .restart
@@ -292,7 +293,7 @@ enum AppKeyEffects {
     ]
 
     private static let output: [AppKey] = [
-        // The descriptors that an app writes to are its own.
+        // A running app keeps the descriptors that it writes to.
         .value("log", \.log, .restart),
         .table("log_max_size", \.logMaxSize, .live, size),
         .value("log_max_files", \.logMaxFiles, .live),
@@ -307,7 +308,7 @@ enum AppKeyEffects {
         bytes.map { ["": Write.size($0)] } ?? [:]
     }
 
-    /// `restart_backoff` without what is a key of its own.
+    /// `restart_backoff` without members that are keys of their own.
     private static func backoff(_ specification: AppSpecification) -> RestartBackoff {
         var backoff = specification.rules.backoff
         backoff.stableAfter = .zero

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is different between two configurations, and what follows for apps that run.
+/// The differences between two configurations, and what they mean for running apps.
 public struct ConfigurationDiff: Sendable, Hashable {
-    /// One app that is not what it was.
+    /// One app that differs.
     public struct App: Sendable, Hashable {
         /// What happened to it.
         public enum Kind: String, Sendable, Hashable, CaseIterable {
@@ -18,19 +18,19 @@ public struct ConfigurationDiff: Sendable, Hashable {
         /// The keys that changed, sorted by name; empty unless it is changed.
         public var changes: [KeyChange] = []
 
-        /// Whether an incarnation that runs has old values until it is launched again.
+        /// Whether a running incarnation keeps old values until it is restarted.
         public var needsRestart: Bool { changes.contains { $0.effect == .restart } }
     }
 
-    /// Apps that were added or changed in order of the new configuration, then those that were removed.
+    /// Apps that were added or changed, in the order of the new configuration; then those that were removed.
     public var apps: [App] = []
     /// Keys of `[supervisor]`, as `supervisor.log_level`, and of `[policies]`, as `policies.mobile.path`.
     public var supervisor: [KeyChange] = []
 
-    /// Whether nothing is different.
+    /// Whether there are no differences.
     public var isEmpty: Bool { apps.isEmpty && supervisor.isEmpty }
 
-    /// What is different in `new`.
+    /// Compares two configurations.
     public init(_ old: TorporConfiguration, _ new: TorporConfiguration) {
         let before = Dictionary(old.apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         let after = Set(new.apps.map(\.name))
@@ -49,7 +49,7 @@ public struct ConfigurationDiff: Sendable, Hashable {
         supervisor += Self.policies(old.policies, new.policies)
     }
 
-    /// Adds a change of an app that is in both.
+    /// Adds a change to an app that is in both.
     public mutating func add(_ change: KeyChange, to name: String) {
         if let index = apps.firstIndex(where: { $0.name == name }) {
             if apps[index].kind == .changed { apps[index].changes.append(change) }
@@ -73,10 +73,10 @@ public struct ConfigurationDiff: Sendable, Hashable {
 }
 
 extension AppSpecification {
-    /// What counts for an incarnation that was launched by this specification once `new` is in force: everything that
-    /// can change under it, and the rest as it is.
+    /// The specification that applies to an incarnation launched with this one once `new` is in force: keys that take
+    /// effect live come from `new`, all others stay.
     public func taking(liveKeysOf new: AppSpecification) -> AppSpecification {
-        // What is the same is one in memory.
+        // Equal specifications share their memory.
         if self == new { return new }
         var result = self
         for key in AppKeyEffects.all where key.effect(self, new) == .live { key.copy(&result, new) }
@@ -85,8 +85,8 @@ extension AppSpecification {
 }
 
 extension TorporConfiguration {
-    /// This configuration with the directories of another, which are in use. They stay with the sources, so that who
-    /// reads the configuration again from there has them too.
+    /// This configuration with the directories of another, which are in use. The sources record them too, so that
+    /// reading the configuration again from there gives the same.
     public func keepingDirectories(of running: TorporConfiguration) -> TorporConfiguration {
         var result = self
         for key in SupervisorKeyEffects.directories where !key.isSame(supervisor, running.supervisor) {

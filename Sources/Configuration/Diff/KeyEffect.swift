@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// When a change of a key counts for an app that runs.
+/// When a change of a key takes effect for a running app.
 public enum KeyEffect: String, Sendable, Hashable, CaseIterable {
-    /// At once; deadlines from the next one of their kind on.
+    /// At once; for deadlines from the next one of their kind on.
     case live
-    /// It only matters at a launch, and counts at the next one.
+    /// It only matters at a launch: from the next one on.
     case launch = "next-launch"
     /// The app runs with the old value until it is launched again.
     case restart
-    /// It makes apps and takes them away, and changes none.
+    /// It adds and removes apps, and changes none.
     case apps
-    /// When the supervisor itself is started again.
+    /// When the supervisor itself is restarted.
     case supervisor = "supervisor-start"
 }
 
-/// One key whose value is another one now.
+/// A key whose value changed.
 public struct KeyChange: Sendable, Hashable {
     /// The key as it is written; of a table, with the member that changed: `limits.nofile`.
     public var key: String
-    /// What it was; `nil` where nothing was set, or `"none"`.
+    /// The old value; `nil` if it was not set, or was `"none"`.
     public var old: String?
-    /// What it is; `nil` where nothing is set, or `"none"`.
+    /// The new value; `nil` if it is not set, or is `"none"`.
     public var new: String?
-    /// When it counts.
+    /// When it takes effect.
     public var effect: KeyEffect
 
     /// A change from one text to another.
@@ -34,13 +34,13 @@ public struct KeyChange: Sendable, Hashable {
     }
 }
 
-/// How two values of a key are compared, shown and taken over.
+/// How to compare, show and copy the values of a key.
 struct ComparedKey<Target>: Sendable {
     let name: String
-    /// When a change from the first to the second counts.
+    /// When a change from the first to the second takes effect.
     let effect: @Sendable (Target, Target) -> KeyEffect
     let isSame: @Sendable (Target, Target) -> Bool
-    /// The value, or the values of a table's members, as they are written; `""` stands for the key itself.
+    /// The value, or the values of a table's members, as the configuration writes them; `""` is the key itself.
     let written: @Sendable (Target) -> [String: String]
     let copy: @Sendable (inout Target, Target) -> Void
 
@@ -76,7 +76,7 @@ struct ComparedKey<Target>: Sendable {
         )
     }
 
-    /// What is different; nothing when it is the same.
+    /// The differences; empty if the values are equal.
     func changes(_ old: Target, _ new: Target, prefix: String = "") -> [KeyChange] {
         guard !isSame(old, new) else { return [] }
         let (before, after) = (written(old), written(new))

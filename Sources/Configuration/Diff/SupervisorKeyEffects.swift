@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a change of each key of `[supervisor]` and `[policies.NAME]` does to a supervisor that runs; in step with
-/// `SupervisorKeys`, which a test compares.
+/// What a change of each key of `[supervisor]` and `[policies.NAME]` does to a running supervisor. A test compares
+/// the keys with `SupervisorKeys`.
 enum SupervisorKeyEffects {
     static let all: [ComparedKey<SupervisorSpecification>] =
         [
@@ -24,7 +24,7 @@ enum SupervisorKeyEffects {
             .table("transfers", \.transfers, .live, TransferReader.members(of:)),
         ] + directories
 
-    /// Sockets, logs and what outlives a boot are there by now, and apps know of them.
+    /// A running supervisor has sockets, logs and state in these directories, and apps know the paths.
     static let directories = directoryPaths.map { name, path in
         ComparedKey<SupervisorSpecification>.value(name, path, .supervisor)
     }

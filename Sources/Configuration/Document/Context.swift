@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Collects what is wrong.
+/// Collects diagnostics.
 package final class DiagnosticSink {
     private(set) var diagnostics: Set<Diagnostic> = []
 
-    /// Of one reading.
     package init() {}
 
-    /// More are not worth reading, and finding names for all of them would take long.
+    /// More diagnostics do not help the reader, and hints for all of them (``Nearest``) would take long.
     static let limit = 1_000
 
     var isFull: Bool { diagnostics.count >= Self.limit }
@@ -21,12 +20,12 @@ package final class DiagnosticSink {
     }
 }
 
-/// Where the reader is: the file and the key.
+/// The place in a configuration that is being read: the file and the key.
 package struct Context {
     package let sink: DiagnosticSink
     /// The file as diagnostics name it.
     let file: String
-    /// The folder that relative paths in the file begin at; absolute.
+    /// The folder that relative paths in the file start from; absolute.
     package let folder: String
     /// The key, with its tables.
     package private(set) var path: String
@@ -47,7 +46,7 @@ package struct Context {
         return inner
     }
 
-    /// The same place at an element of an array, counted from 0.
+    /// The same place at an element of an array; `index` is counted from 0.
     package func at(_ index: Int) -> Context {
         var inner = self
         inner.path = path + "[\(index)]"
@@ -62,7 +61,7 @@ package struct Context {
         add(message, at: position, .warning)
     }
 
-    /// `expected …, found …`; always nil, so that a reader can return it.
+    /// Reports `expected …, found …`; always returns nil, so that a reader can return it.
     package func expected<T>(_ what: String, _ node: Node) -> T? {
         error("expected \(what), found \(node.kind)", at: node.position)
         return nil
@@ -82,7 +81,7 @@ package struct Context {
     }
 }
 
-/// A key's value as a later check needs it: where it was said.
+/// The place where a key was written, for later checks.
 package struct Origin {
     var context: Context
     package var position: SourcePosition
@@ -95,7 +94,7 @@ package struct Origin {
         context.warning(message, at: position)
     }
 
-    /// `file:line`, for a sentence about another place.
+    /// `file:line`, for a sentence that refers to this place.
     var place: String { "\(context.file):\(position.line)" }
 }
 
@@ -111,7 +110,7 @@ extension UInt8 {
     }
 }
 
-/// The text in quotes, shortened and without what a terminal would obey.
+/// The text in quotes, shortened and without control characters that a terminal would interpret.
 package func quoted(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars.prefix(80) {
@@ -128,7 +127,7 @@ package func quoted(_ text: String) -> String {
 
 /// Finds the name that was probably meant.
 public enum Nearest {
-    /// The closest of the names, where one is close.
+    /// The closest of the names, if one is close enough.
     public static func name(to text: String, among names: some Sequence<String>) -> String? {
         let wanted = Array(text.lowercased().utf8)
         guard !wanted.isEmpty, wanted.count <= 64 else { return nil }
@@ -145,12 +144,12 @@ public enum Nearest {
         return best?.name
     }
 
-    /// `; did you mean "…"?`, or nothing where no name is close.
+    /// `; did you mean "…"?`; empty if no name is close.
     package static func hint(_ text: String, among names: some Sequence<String>) -> String {
         name(to: text, among: names).map { "; did you mean \(quoted($0))?" } ?? ""
     }
 
-    /// Insertions, deletions, replacements and swaps of neighbours from one to the other.
+    /// The edit distance: insertions, deletions, replacements and swaps of neighbours.
     private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         var beforeLast = [Int](repeating: 0, count: right.count + 1)
         var last = Array(0...right.count)

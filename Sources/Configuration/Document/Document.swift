@@ -3,7 +3,7 @@
 import CTOML
 import WireText
 
-/// Where something stands in a file; from 1.
+/// A position in a file; line and column from 1.
 package struct SourcePosition: Sendable, Hashable {
     var line: Int
     var column: Int
@@ -11,7 +11,7 @@ package struct SourcePosition: Sendable, Hashable {
     package static let unknown = SourcePosition(line: 0, column: 0)
 }
 
-/// A TOML value and where it stands.
+/// A TOML value and its position.
 package struct Node: Sendable {
     package indirect enum Value: Sendable {
         case table([Member])
@@ -47,7 +47,7 @@ package struct Node: Sendable {
         }
     }
 
-    /// The same value as a policy gets it.
+    /// The same value in the form for policies.
     var plain: ConfigurationValue {
         switch value {
         case .table(let members):
@@ -69,7 +69,7 @@ package struct Member: Sendable {
     package var node: Node
 }
 
-/// What is wrong with a file that is not TOML.
+/// Why a file is not valid TOML.
 package struct DocumentError: Error, Hashable {
     package var message: String
     package var position: SourcePosition

@@ -2,7 +2,7 @@
 
 import WireText
 
-/// Reads a file and what it includes into drafts.
+/// Reads a file and the files that it includes into drafts.
 struct FileReader {
     let system: ConfigurationSystem
     package let sink: DiagnosticSink
@@ -12,9 +12,9 @@ struct FileReader {
     private(set) var policies: [String: (policy: PolicySpecification, origin: Origin)] = [:]
     private(set) var files: [ConfigurationSources.File] = []
 
-    /// Includes inside one another.
+    /// How deeply includes may be nested.
     static let depthLimit = 16
-    /// Files of one configuration.
+    /// How many files a configuration may have.
     static let countLimit = 1_024
 
     static let keys = ["include", "supervisor", "defaults", "policies", "apps"]
@@ -43,7 +43,7 @@ struct FileReader {
         Context(sink: sink, file: path, folder: Path.folder(absolute(path)))
     }
 
-    /// Reads one file; `defaults` is an app that only has the `[defaults]` of the files that include it.
+    /// Reads one file; `defaults` collects the `[defaults]` of the files that include it.
     private mutating func read(
         _ context: Context,
         _ bytes: [UInt8],
@@ -62,7 +62,7 @@ struct FileReader {
         var defaults = defaults
         if let member = members.first(where: { $0.key == "defaults" }) {
             let inner = context.at("defaults")
-            // A mistake is said even where there is no app.
+            // Report mistakes even if there is no app.
             if Read.members(inner, member.node) != nil { defaults.read(inner, member.node) }
         }
         for member in members {

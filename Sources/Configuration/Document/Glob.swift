@@ -2,20 +2,20 @@
 
 import WireText
 
-/// Patterns of `include`: each is within one part of a path.
+/// Patterns of `include`: a wildcard matches within one component of a path.
 extension Glob {
     static func isPattern(_ text: String) -> Bool {
         text.utf8.contains { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "[") }
     }
 
-    /// The paths that match, sorted; hidden names only where the pattern's part begins with a dot.
+    /// The paths that match, sorted; hidden names only if the pattern's component begins with a dot.
     static func paths(_ pattern: String, names: (String) -> [String]?) -> [String] {
         let parts = pattern.split(separator: "/").map(String.init)
         var found = [pattern.hasPrefix("/") ? "/" : "."]
         var isMatched = false
         for part in parts {
             guard isPattern(part) else {
-                // Not every folder that matches need hold the name.
+                // A folder that matched need not contain the name.
                 if isMatched { found = found.filter { names($0)?.contains(part) ?? false } }
                 found = found.map { Path.normal($0 + "/" + part) }
                 continue

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is wrong with a text that should be a duration or a size.
+/// Why a text is not a duration or a size.
 public struct QuantityError: Error, Sendable, Hashable, CustomStringConvertible {
     /// A sentence that says what to write.
     public var description: String
@@ -18,7 +18,7 @@ public enum Quantity {
         ("ms", 1_000), ("us", 1), ("µs", 1), ("μs", 1),
     ]
 
-    /// Reads `"500ms"`, `"5s"`, `"1.5s"`, `"2min"`, `"1h30m"`; units go from the largest to the smallest.
+    /// Parses `"500ms"`, `"5s"`, `"1.5s"`, `"2min"`, `"1h30m"`; units go from the largest to the smallest.
     public static func duration(_ text: String) throws(QuantityError) -> Duration {
         var rest = Substring(text)
         var total: Int64 = 0
@@ -64,7 +64,7 @@ public enum Quantity {
         "TB": 1_000_000_000_000,
     ]
 
-    /// Reads `"64MiB"`, `"512K"` (both binary), `"1GB"` (decimal), `"100B"`; in bytes.
+    /// Parses `"64MiB"`, `"512K"` (both binary), `"1GB"` (decimal), `"100B"`; in bytes.
     public static func size(_ text: String) throws(QuantityError) -> UInt64 {
         var rest = Substring(text)
         guard !rest.isEmpty else { throw QuantityError(description: "it is empty: write \"64MiB\"") }
@@ -85,7 +85,7 @@ public enum Quantity {
         return product + UInt64(Double(unit) * fraction)
     }
 
-    /// Writes a duration so that `duration(_:)` reads it again, in whole microseconds.
+    /// Formats a duration so that `duration(_:)` parses it again, in whole microseconds.
     public static func text(_ duration: Duration) -> String {
         let (seconds, attoseconds) = duration.components
         var microseconds = attoseconds / 1_000_000_000_000

@@ -2,7 +2,7 @@
 
 import Linux
 
-/// A key of a table: its name, and how its value gets into what is being read.
+/// A key of a table: its name, and how its value is stored in the target.
 package struct Key<Target>: Sendable {
     package let name: String
     let read: @Sendable (Context, Node, inout Target) -> Void
@@ -33,14 +33,14 @@ package struct Key<Target>: Sendable {
     }
 }
 
-/// Readers of values: each returns nil after it has said what is wrong.
+/// Readers of values: each returns nil after it has reported what is wrong.
 package enum Read {
     static func members(_ context: Context, _ node: Node) -> [Member]? {
         guard case .table(let members) = node.value else { return context.expected("a table", node) }
         return members
     }
 
-    /// Reads every key of a table that is known, and reports the others; returns where each known one stands.
+    /// Reads every known key of a table and reports the others; returns the position of each known one.
     @discardableResult
     package static func table<Target>(
         _ context: Context,
@@ -63,7 +63,7 @@ package enum Read {
 
     package static func unknown(_ context: Context, _ member: Member, among names: [String]) {
         guard !context.sink.isFull else { return }
-        // The habit first: `env` is not far from what is not meant.
+        // First a key of another supervisor: the name nearest to `env` would be wrong.
         let hint = ForeignKeys.hint(member.key, at: context.path).map { "; \($0)" }
         context.error("there is no such key" + (hint ?? Nearest.hint(member.key, among: names)), at: member.position)
     }
@@ -77,7 +77,7 @@ package enum Read {
         return text
     }
 
-    /// A string with something in it.
+    /// A string that is not empty.
     package static func text(_ context: Context, _ node: Node) -> String? {
         guard let text = string(context, node) else { return nil }
         guard !text.isEmpty else {
@@ -173,7 +173,7 @@ package enum Read {
         return nil
     }
 
-    /// Words, each of which stands for one of the cases, and each once.
+    /// An array of words, each the raw value of a case, without repetitions.
     static func choices<T: RawRepresentable & CaseIterable & Hashable>(
         _ context: Context,
         _ node: Node
@@ -196,7 +196,7 @@ package enum Read {
         return values
     }
 
-    /// A path; a relative one begins at the file's folder.
+    /// A path; a relative one starts from the file's folder.
     package static func path(_ context: Context, _ node: Node) -> String? {
         text(context, node).map { Path.join(context.folder, $0) }
     }
@@ -246,7 +246,7 @@ package enum Read {
         return .some(duration)
     }
 
-    /// Time to answer: everything else a policy could have decided waits for it.
+    /// A policy's deadline: until then, everything that the policy could decide waits.
     static func policyDeadline(_ context: Context, _ node: Node) -> Duration? {
         guard let duration = duration(context, node) else { return nil }
         guard duration >= .milliseconds(1), duration <= .seconds(10) else {
@@ -256,7 +256,7 @@ package enum Read {
         return duration
     }
 
-    /// Whose lock counts.
+    /// The session whose lock counts.
     static func session(_ context: Context, _ node: Node) -> SessionRule? {
         guard let some = text(context, node) else { return nil }
         if let rule = SessionRule(some) { return rule }
@@ -268,7 +268,7 @@ package enum Read {
         return nil
     }
 
-    /// Other programs have milliseconds in such places; nobody means that of a small number.
+    /// A hint for large numbers: other programs expect milliseconds in such places.
     private static func orMilliseconds(_ number: Int64) -> String {
         number >= 100 ? ", or \"\(number)ms\" if you mean milliseconds" : ""
     }
@@ -310,7 +310,7 @@ package enum Read {
         return nil
     }
 
-    /// A signal that a process can be sent to some purpose; SIGKILL only where it is allowed.
+    /// A signal that makes sense to send to a process; SIGKILL only with `orKill`.
     static func signal(orKill: Bool) -> @Sendable (Context, Node) -> Int32? {
         { context, node in
             if case .integer = node.value {
@@ -332,14 +332,14 @@ package enum Read {
     }
 }
 
-/// Paths as text.
+/// Paths as text, without access to the file system.
 package enum Path {
-    /// The path, beginning at the folder unless it is absolute, without `.` and empty parts.
+    /// The path, from the folder unless it is absolute, without `.` and empty components.
     package static func join(_ folder: String, _ path: String) -> String {
         normal(path.hasPrefix("/") ? path : folder + "/" + path)
     }
 
-    /// The path without `.` and empty parts; `..` takes a named part away.
+    /// The path without `.` and empty components; `..` removes the component before it.
     static func normal(_ path: String) -> String {
         var parts: [Substring] = []
         let isAbsolute = path.hasPrefix("/")
@@ -354,7 +354,7 @@ package enum Path {
         return isAbsolute ? "/" + joined : joined.isEmpty ? "." : joined
     }
 
-    /// Everything before the last part.
+    /// Everything before the last component.
     package static func folder(_ path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])

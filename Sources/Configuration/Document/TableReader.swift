@@ -2,7 +2,7 @@
 
 import Lifecycle
 
-/// Readers of the values of an app's keys that are more than one word.
+/// Readers of the values of an app's keys that need more than one word.
 enum TableReader {
     static let backoff: [Key<RestartBackoff>] = [
         .value("initial", \.initial, Read.duration),
@@ -163,7 +163,7 @@ enum TableReader {
         return isFile(context, node, text, word: "null") ? .file(Path.join(context.folder, text)) : nil
     }
 
-    /// A word without a slash or dot is rather a mistyped word than a file.
+    /// A word without a slash or dot is more likely a mistyped keyword than a file name.
     private static func isFile(_ context: Context, _ node: Node, _ text: String, word: String) -> Bool {
         if text.contains("/") || text.contains(".") { return true }
         context.error(

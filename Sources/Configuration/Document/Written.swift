@@ -3,9 +3,9 @@
 public import Lifecycle
 import Linux
 
-/// A value that can be shown as a configuration writes it, without the quotes of a single text.
+/// A value that can be shown as the configuration writes it; a single text without quotes.
 protocol Written {
-    /// `nil` where nothing is set, or `"none"`.
+    /// `nil` if nothing is set, or for `"none"`.
     var written: String? { get }
 }
 
@@ -41,7 +41,7 @@ extension Written where Self: RawRepresentable, RawValue == String {
     var written: String? { rawValue }
 }
 
-/// The text in quotes, all of it.
+/// The text in quotes, not shortened.
 private func quotedWhole(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars {
@@ -131,7 +131,7 @@ extension ReadySpecification: Written {
     }
 }
 
-/// Values that are written otherwise than they are kept.
+/// Formats values whose written form differs from their stored form.
 enum Write {
     /// The shortest of B, KiB, MiB … that is exact.
     package static func size(_ bytes: UInt64) -> String {
@@ -142,7 +142,7 @@ enum Write {
         return "\(bytes)B"
     }
 
-    /// A share of one processor, given in thousandths of a percent.
+    /// A share of one processor; the argument is in thousandths of a percent.
     static func processorLimit(_ limit: Int) -> String {
         if limit == .max { return "none" }
         return limit % 1000 == 0 ? "\(limit / 1000)%" : "\(Double(limit) / 1000)%"

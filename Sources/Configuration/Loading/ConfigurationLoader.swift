@@ -4,10 +4,10 @@ import Linux
 
 /// Reads configurations.
 public enum ConfigurationLoader {
-    /// Reads a file and all that it includes; a failure names everything that is wrong at once.
+    /// Reads a file and all that it includes; a failure lists everything that is wrong.
     ///
     /// - Parameters:
-    ///   - path: the file; diagnostics name it as it is written here. `nil` reads the default place.
+    ///   - path: the file; diagnostics name it as it is written here. `nil` reads the default path.
     ///   - environment: the supervisor's own, for the default directories.
     ///   - userID: the user that the supervisor will run as; `nil` for the user of this process.
     ///   - system: the machine.
@@ -22,12 +22,12 @@ public enum ConfigurationLoader {
         return load(path, environment: environment, userID: userID, system: system)
     }
 
-    /// Reads a configuration again from the texts that it was read from, whatever the disk holds by now.
+    /// Reads a configuration again from the texts that it was read from, whatever is on the disk by now.
     ///
-    /// With the same environment and user the result is the same, but for accounts: they are not looked up again.
+    /// With the same environment and user the result is the same, except that accounts are not looked up again.
     ///
     /// - Parameters:
-    ///   - sources: the texts; `include` finds nothing but them.
+    ///   - sources: the texts; `include` finds only them.
     ///   - environment: the supervisor's own, for the default directories.
     ///   - userID: the user that the supervisor runs as; `nil` for the user of this process.
     public static func load(
@@ -51,7 +51,8 @@ public enum ConfigurationLoader {
             }
     }
 
-    /// Where the configuration says that state is kept, as far as it can be read, whatever else is wrong with it.
+    /// The state directory of a configuration, as far as that can be read, even if the configuration has other
+    /// errors.
     public static func stateDirectory(
         path: String,
         environment: [String: String],

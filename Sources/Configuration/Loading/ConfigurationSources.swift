@@ -2,15 +2,15 @@
 
 import WireText
 
-/// The texts that a configuration was read from: enough to read the same configuration again without the disk.
+/// The texts that a configuration was read from: enough to read it again without the disk.
 ///
-/// Files of `environment_file` are no part of it: they are read at each launch.
+/// Files of `environment_file` are not included: they are read at each launch.
 public struct ConfigurationSources: Sendable, Hashable {
     /// One file as it was read.
     public struct File: Sendable, Hashable {
-        /// The path as diagnostics name it; relative ones begin at the working directory.
+        /// The path as diagnostics name it; relative ones start from the working directory.
         public var path: String
-        /// The bytes that stood there.
+        /// The content as it was read.
         public var text: [UInt8]
 
         /// A file that need not exist.
@@ -20,34 +20,34 @@ public struct ConfigurationSources: Sendable, Hashable {
         }
     }
 
-    /// Where relative paths begin; absolute.
+    /// The directory that relative paths start from; absolute.
     public var workingDirectory: String
     /// All files in the order in which they were read, the one that includes the others first.
     public var files: [File]
 
-    /// Directories in use that win over what the texts say, by their keys of `[supervisor]`: a running supervisor does
-    /// not move.
+    /// Directories in use, by their keys of `[supervisor]`. They override the texts: a running supervisor cannot
+    /// move.
     public var directories: [String: String] = [:]
 
-    /// Sources from texts at hand; the first file is the one that includes the others.
+    /// Sources from texts in memory; the first file is the one that includes the others.
     public init(workingDirectory: String, files: [File]) {
         self.workingDirectory = workingDirectory
         self.files = files
     }
 
-    /// The path of the first file, for reading it anew from the disk; empty where there are no files.
+    /// The path of the first file, for reading it again from the disk; empty if there are no files.
     public var path: String { files.first?.path ?? "" }
 }
 
 extension ConfigurationSources {
     /// `TORPCONF`, read as a little-endian number.
     private static let magic: UInt64 = 0x464e_4f43_5052_4f54
-    /// 1: magic, version, working directory, number of files, each file's path and text, number of directories, each
-    /// one's key and path, checksum. Numbers are little-endian, of 8 bytes magic and checksum, of 4 bytes all others; a
-    /// text is its length and its bytes.
+    /// Format 1: magic, version, working directory, number of files, path and text of each file, number of
+    /// directories, key and path of each directory, checksum. Numbers are little-endian; magic and checksum have 8
+    /// bytes, all others 4. A text is its length and its bytes.
     private static let version: UInt32 = 1
 
-    /// The sources as bytes that ``init(decoding:)`` understands.
+    /// Serializes the sources for ``init(decoding:)``.
     public func encoded() -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(64 + files.reduce(0) { $0 + $1.path.utf8.count + $1.text.count + 8 })
@@ -68,7 +68,7 @@ extension ConfigurationSources {
         return bytes
     }
 
-    /// The sources that ``encoded()`` wrote; `nil` where the bytes are of another version, torn or damaged.
+    /// The sources that ``encoded()`` wrote; `nil` if the version is another one, or bytes are missing or damaged.
     public init?(decoding bytes: [UInt8]) {
         guard bytes.count >= 8 else { return nil }
         var reader = ByteReader(rest: bytes.dropLast(8))
@@ -103,10 +103,10 @@ extension ConfigurationSources {
 }
 
 extension ConfigurationSystem {
-    /// A machine whose only files are the sources, in folders that hold nothing else.
+    /// A machine on which the sources are the only files.
     ///
-    /// Accounts are taken as good: they were looked up when the texts were read from the disk, and a launch looks
-    /// them up again.
+    /// Accounts are assumed to exist: they were looked up when the texts were read from the disk, and are looked up
+    /// again at each launch.
     init(_ sources: ConfigurationSources, userID: UInt32, groupID: UInt32) {
         let working = Path.join("/", sources.workingDirectory)
         var texts: [String: [UInt8]] = [:]
@@ -135,7 +135,7 @@ extension ConfigurationSystem {
     }
 }
 
-/// Takes numbers and texts from the front of bytes that may be anything.
+/// Reads numbers and texts from untrusted bytes, front to back.
 private struct ByteReader {
     var rest: ArraySlice<UInt8>
 

@@ -2,35 +2,35 @@
 
 public import Linux
 
-/// What the loader asks the machine; a test puts its own files and users in.
+/// The loader's access to the machine; tests replace files and users.
 public struct ConfigurationSystem {
     /// Why a file could not be read.
     public enum ReadFailure: Error, Sendable, Hashable {
-        /// Nothing is there.
+        /// The file does not exist.
         case missing
-        /// It cannot be used, and this sentence says why.
+        /// It cannot be used; the sentence says why.
         case unusable(String)
     }
 
     /// The bytes of a file.
     public var read: (String) -> Result<[UInt8], ReadFailure>
-    /// The names in a folder, sorted; nil where there is none.
+    /// The names in a folder, sorted; nil if there is no such folder.
     public var names: (String) -> [String]?
-    /// The number of a user by name or number.
+    /// The ID of a user, given by name or number.
     public var userID: (String) -> UInt32?
-    /// The number of a group by name or number.
+    /// The ID of a group, given by name or number.
     public var groupID: (String) -> UInt32?
     /// The user that the supervisor runs as.
     public var effectiveUserID: UInt32
     /// The group that the supervisor runs as.
     public var effectiveGroupID: UInt32
-    /// Where relative paths on the command line begin.
+    /// The directory that relative paths on the command line start from.
     public var workingDirectory: String
-    /// How programs, folders and files that apps need are looked at; nil where that is not to be done, as in a loop that
-    /// must not wait for a disk.
+    /// Inspects programs, folders and files that apps need; nil if that is not wanted, as in a loop that must not
+    /// wait for a disk.
     public var inspection: Inspection?
 
-    /// Looks at what a configuration needs on this machine.
+    /// Inspects what a configuration needs on this machine.
     public struct Inspection {
         /// What there is at a path.
         public enum Finding: Sendable {
@@ -40,15 +40,15 @@ public struct ConfigurationSystem {
             case program
             /// Something else.
             case file
-            /// It cannot be looked at from here.
+            /// It cannot be inspected from here.
             case unknown
         }
 
         /// What there is at an absolute path.
         public var find: (String) -> Finding
-        /// Where programs without a path are looked for.
+        /// The PATH for programs named without a path.
         public var searchPath: String
-        /// Why a policy, whose library is in that folder, cannot be used as it is configured; nil when it can.
+        /// Why a policy whose library is in the folder cannot be used as configured; nil if it can.
         public var refusal: (_ policy: PolicySpecification, _ folder: String) -> String?
 
         /// An inspection of this machine.
@@ -101,7 +101,7 @@ public struct ConfigurationSystem {
         }
     }
 
-    /// The bytes of a file that may lie in a folder of the app that it is for (``OwnedFile``).
+    /// The content of a file that may be in a folder of the app that it is for (``OwnedFile``).
     public static func read(_ path: String, for reader: FileRights?) -> Result<[UInt8], ReadFailure> {
         do throws(OwnedFile.Failure) {
             return .success(try OwnedFile.read(path, for: reader, limit: fileLimit))

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the configuration says of this machine and is probably not so: a file that is elsewhere. Only warnings, since the
-/// file may come later, or the configuration is for another machine.
+/// Warnings about files that are probably at another path on this machine. Never errors: the file may be created
+/// later, or the configuration may be for another machine.
 enum MachineHints {
-    /// The policies that come with Torpor, by what they are usually called, and their libraries.
+    /// The policies that come with Torpor, by their usual names, and their libraries.
     static let shippedPolicies: KeyValuePairs = [
         "jetsam": "libJetsamPolicy.so", "mobile": "libMobilePolicy.so", "schedule": "libSchedulePolicy.so",
         "server": "libServerPolicy.so",
     ]
 
-    /// What to write where a policy's library is not said.
+    /// The suggestion for a policy without a library.
     static func library(of policy: String) -> String {
         let name = policy.lowercased()
         if let own = shippedPolicies.first(where: { $0.key == name }) { return "path = \"\(own.value)\"" }
@@ -17,7 +17,7 @@ enum MachineHints {
         return "path = \"libNAME.so\" (Torpor comes with \(all))"
     }
 
-    /// A policy's library that is not in its folder, though others are.
+    /// A policy's library that is missing from its folder while other libraries are there.
     static func checkLibrary(
         _ policy: PolicySpecification,
         _ origin: Origin,
@@ -31,9 +31,9 @@ enum MachineHints {
         origin.warning("there is no \(quoted(name)) in \(Path.folder(path)) now\(hint)")
     }
 
-    /// A picture that is not in its folder, among all that are.
+    /// A picture that is missing from its folder while other pictures are there.
     ///
-    /// - Parameter folders: what is in the folders that were looked into for other apps.
+    /// - Parameter folders: the content of the folders that were already read for other apps.
     static func checkIcon(
         _ app: AppSpecification,
         _ draft: AppDraft,
@@ -41,7 +41,7 @@ enum MachineHints {
         _ folders: inout [String: [String]?]
     ) {
         for (key, picture) in [("icon", app.presentation.icon), ("launch_image", app.presentation.launchImage)] {
-            // Of that of a scene nobody knows before it has its name.
+            // A path with a scene's name in it is only known once the scene exists.
             guard let picture, app.scenes == nil || !Placeholder.isForScene(picture) else { continue }
             let name = picture.split(separator: "/").last.map(String.init) ?? picture
             let folder = Path.folder(picture)
@@ -52,7 +52,7 @@ enum MachineHints {
         }
     }
 
-    /// An argument that names a file beside the configuration, of an app that begins in /.
+    /// An argument that names a file beside the configuration although the app's working directory is /.
     static func checkDirectory(_ draft: AppDraft, _ system: ConfigurationSystem) {
         guard draft.specification.directory == nil else { return }
         let folder = Path.folder(Path.join(system.workingDirectory, draft.origin.context.file))

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The programs, folders and files that an app needs at its launch and that are not there. Only warnings, since they may
-/// come later, or the configuration is for another machine.
+/// Warnings about programs, folders and files that an app needs at its launch and that are missing. Never errors:
+/// they may be created later, or the configuration may be for another machine.
 struct NeededFiles {
     let app: AppSpecification
     let draft: AppDraft
     let system: ConfigurationSystem
     let inspection: ConfigurationSystem.Inspection
 
-    /// Nil where nothing is to be looked at.
+    /// Nil if files are not to be inspected.
     init?(_ app: AppSpecification, _ draft: AppDraft, _ system: ConfigurationSystem) {
         guard let inspection = system.inspection else { return nil }
         (self.app, self.draft, self.system, self.inspection) = (app, draft, system, inspection)
@@ -44,7 +44,7 @@ struct NeededFiles {
         draft.warning(key, problem + hint)
     }
 
-    /// What is at a path; of that of a scene nobody knows before it has its name.
+    /// What is at a path; unknown for a path with a scene's name in it, before the scene exists.
     private func find(_ path: String) -> ConfigurationSystem.Inspection.Finding {
         app.scenes != nil && Placeholder.isForScene(path) ? .unknown : inspection.find(path)
     }
@@ -69,7 +69,7 @@ struct NeededFiles {
 
     private func problem(onPath program: String) -> String? {
         var path = app.environment["PATH"]
-        // Their PATH is known at the launch.
+        // These files may set PATH, and are only read at the launch.
         if path == nil, !app.environmentFiles.isEmpty { return nil }
         path = path ?? inspection.searchPath
         for folder in (path ?? "").split(separator: ":") {

@@ -2,12 +2,12 @@
 
 import Linux
 
-/// Reads addresses of sockets, as systemd.socket(5) writes them.
+/// Parses socket addresses as in systemd.socket(5).
 enum AddressReader {
     static let forms =
         "a port like \"8080\", \"127.0.0.1:8080\", \"[::1]:8080\", a path, \"@name\" or \"vsock:CID:PORT\""
 
-    /// nil for a text that is none.
+    /// nil if the text is not an address.
     static func address(_ text: String, folder: String) -> SocketAddress? {
         if text.hasPrefix("/") || text.hasPrefix("./") { return .path(Path.join(folder, text)) }
         if text.hasPrefix("@") { return text.utf8.count > 1 ? .abstract(String(text.dropFirst())) : nil }

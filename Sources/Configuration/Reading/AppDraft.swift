@@ -3,24 +3,24 @@
 import Lifecycle
 import WireText
 
-/// An app as its tables say it, before names are looked up and instances made.
+/// An app as its tables define it, before names are resolved and instances are made.
 struct AppDraft {
     var specification: AppSpecification
     /// `instances`.
     var instances: Int?
-    /// `instance_first`: the number of the first of them; 1 where it is not written.
+    /// `instance_first`: the number of the first instance; 1 if it is not written.
     var firstInstance: Int?
     /// `answers`.
     var answers = false
-    /// `ready`, read again for each instance, since `%i` may stand in it.
+    /// `ready`, read again for each instance, since it may contain `%i`.
     var ready: (context: Context, node: Node)?
-    /// `snapshot`, as `ready`.
+    /// `snapshot`, likewise.
     var snapshot: (context: Context, node: Node)?
-    /// `sockets`, as `ready`.
+    /// `sockets`, likewise.
     var sockets: (context: Context, node: Node)?
-    /// Where each key that was written stands.
+    /// The place of each key that was written.
     var origins: [String: Origin] = [:]
-    /// Where the app's table stands.
+    /// The place of the app's table.
     var origin: Origin
 
     init(name: String, origin: Origin) {
@@ -28,7 +28,7 @@ struct AppDraft {
         self.origin = origin
     }
 
-    /// An app that begins with what `[defaults]` says.
+    /// An app that starts with the values of `[defaults]`.
     init(name: String, origin: Origin, defaults: AppDraft) {
         self = defaults
         specification.name = name
@@ -36,13 +36,13 @@ struct AppDraft {
         self.origin = origin
     }
 
-    /// Takes over what a table says.
+    /// Applies a table.
     mutating func read(_ context: Context, _ node: Node) {
         let found = Read.table(context, node, AppKeys.all, into: &self)
         origins.merge(found) { _, new in new }
     }
 
-    /// `requires` and `after` as they are written; an app that `[defaults]` tells to wait for itself need not.
+    /// `requires` and `after` as they are written. If `[defaults]` names the app itself, that is ignored.
     var dependencies: (requires: [String], after: [String]) {
         func names(_ key: String, _ names: [String]) -> [String] {
             guard let origin = origins[key], origin.context.path.hasPrefix("defaults.") else { return names }
@@ -51,7 +51,7 @@ struct AppDraft {
         return (names("requires", specification.requires), names("after", specification.after))
     }
 
-    /// A complaint about a key's value, at the table where the key was not written.
+    /// Reports an error in a key's value; at the table if the key was not written.
     package func error(_ key: String, _ message: String) {
         (origins[key] ?? origin).error(message)
     }
@@ -61,7 +61,7 @@ struct AppDraft {
         (origins[key] ?? origin).warning(message)
     }
 
-    /// What can only be seen when all keys are read.
+    /// Checks that need all keys.
     func check() {
         let rules = specification.rules
         if specification.exec.isEmpty, origins["exec"] == nil {
@@ -134,12 +134,12 @@ struct AppDraft {
         }
     }
 
-    /// The apps that the draft stands for, without `requires` and `after`; of a template that it is.
+    /// The apps that the draft defines, still without `requires` and `after`; for scenes the template.
     func expanded() -> [AppSpecification] {
         guard let instances, specification.scenes == nil else {
             var app = specification
             if app.scenes != nil { app.launch = .onDemand }
-            // Whoever opens a scene launches it.
+            // The app is launched when a scene is opened.
             if app.innerScenes != nil, origins["launch"] == nil { app.launch = .onDemand }
             finish(&app)
             return [app]
@@ -160,7 +160,7 @@ struct AppDraft {
 
     private func finish(_ app: inout AppSpecification) {
         if answers { app.rules.answeredMessages = Set(app.signals.keys) }
-        // Its launch is its work, however long that is.
+        // The launch of a oneshot is its work, which may take any time.
         if app.rules.isOneshot, origins["launch_deadline"] == nil { app.rules.launchDeadline = nil }
         if let sockets {
             let node = app.instance.map { sockets.node.putting(.instance($0)) } ?? sockets.node
@@ -185,11 +185,11 @@ struct AppDraft {
     }
 }
 
-/// What apps can be called.
+/// The rules for names of apps.
 package enum AppName {
     static let longest = 64
 
-    /// What is wrong with a name, if anything.
+    /// Why a name is not valid; nil if it is.
     package static func problem(_ name: String) -> String? {
         if name.utf8.contains(UInt8(ascii: "@")) {
             return "the name must not contain @, which separates it from an instance's number or a scene's name"
@@ -204,10 +204,10 @@ package enum AppName {
 
     static func instance(_ template: String, _ number: Int) -> String { "\(template)@\(number)" }
 
-    /// What an app is called that is a scene of a template.
+    /// The app name of a scene.
     package static func scene(_ template: String, _ name: String) -> String { "\(template)@\(name)" }
 
-    /// The name of the template and the scene's own; `nil` for what is no name of a scene.
+    /// The name of the template and the scene's own; `nil` if the name is not one of a scene.
     package static func sceneParts(_ name: String) -> (template: String, scene: String)? {
         let parts = name.utf8.split(separator: UInt8(ascii: "@"), maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
@@ -215,7 +215,7 @@ package enum AppName {
         return problem(template) == nil && problem(scene: scene, of: template) == nil ? (template, scene) : nil
     }
 
-    /// What is wrong with a scene's own name, if anything.
+    /// Why a scene's own name is not valid; nil if it is.
     package static func problem(scene name: String, of template: String) -> String? {
         let most = longestWhole - template.utf8.count - 1
         if name.isEmpty || name.utf8.count > most {
@@ -225,6 +225,6 @@ package enum AppName {
         return problem(name)
     }
 
-    /// Bytes of a name with what stands behind its @: what the keeper and the recovery file have room for.
+    /// Longest name in bytes with the part after its @: the limit of the keeper and the recovery file.
     private static let longestWhole = 63
 }

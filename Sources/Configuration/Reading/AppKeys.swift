@@ -65,7 +65,7 @@ enum AppKeys {
         .value("requires", \.specification.requires, Read.texts),
         .value("after", \.specification.after, Read.texts),
         AppKey("settings") { context, node, draft in
-            // Those of [defaults] stay, except for those of the same name.
+            // Settings of [defaults] stay, unless one here has the same name.
             for setting in SettingReader.settings(context, node) {
                 draft.specification.declaredSettings.removeAll { $0.name.utf8.elementsEqual(setting.name.utf8) }
                 draft.specification.declaredSettings.append(setting)

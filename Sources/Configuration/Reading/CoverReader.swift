@@ -18,7 +18,7 @@ enum CoverReader {
         return words
     }
 
-    /// What does nothing.
+    /// Warns of keys that have no effect.
     static func check(_ draft: AppDraft) {
         guard draft.specification.presentation.cover.command.isEmpty, draft.origins["cover"] == nil else { return }
         for key in ["cover_after", "launch_image"] where draft.origins[key] != nil {

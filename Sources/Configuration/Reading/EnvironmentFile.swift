@@ -2,17 +2,18 @@
 
 import WireText
 
-/// What is wrong with a file of variables.
+/// Why a file of variables is not valid.
 public struct EnvironmentFileError: Error, Sendable, Hashable, CustomStringConvertible {
     /// `file:line: sentence`.
     public var description: String
 }
 
-/// Files of `environment_file`: `KEY=VALUE` lines as systemd.exec(5) has them under EnvironmentFile=.
+/// Files of `environment_file`: `KEY=VALUE` lines as in systemd.exec(5), EnvironmentFile=.
 public enum EnvironmentFile {
-    /// Reads all files of an app, a later one winning over an earlier; called before each launch. It may wait for a disk.
+    /// Reads all files of an app; a later one overrides an earlier. Called before each launch. It may block on a
+    /// disk.
     ///
-    /// - Parameter read: the bytes of the file at a path.
+    /// - Parameter read: returns the content of the file at a path.
     public static func load(
         _ files: [EnvironmentFileReference],
         read: (String) -> Result<[UInt8], ConfigurationSystem.ReadFailure>
@@ -35,11 +36,11 @@ public enum EnvironmentFile {
         return variables
     }
 
-    /// Reads variables in the order of their lines.
+    /// Parses variables in the order of their lines.
     ///
-    /// Lines that are empty or begin with `#` or `;` are skipped, as is `export` before a name. A value may stand in
-    /// single quotes (taken as it is) or double quotes (a backslash protects `"`, `\`, `$` and a backquote); both may
-    /// span lines. Outside quotes a backslash at the end of a line goes on with the next one.
+    /// Lines that are empty or begin with `#` or `;` are skipped, as is `export` before a name. A value may be in
+    /// single quotes (used verbatim) or double quotes (a backslash escapes `"`, `\`, `$` and a backquote); both may
+    /// span lines. Outside quotes a backslash at the end of a line continues it.
     public static func parse(
         _ bytes: [UInt8],
         file: String
@@ -108,7 +109,7 @@ public enum EnvironmentFile {
 
         private mutating func value() throws(EnvironmentFileError) -> [UInt8] {
             var value: [UInt8] = []
-            // How much of the value is not blanks at its end, which do not count.
+            // Length of the value without unquoted blanks at its end, which are dropped.
             var kept = 0
             skip { $0 == 0x20 || $0 == 0x09 }
             while let byte = current, byte != 0x0a {

@@ -10,7 +10,7 @@ enum EventReaders {
         return modes.map { Set($0).sorted { $0.rawValue < $1.rawValue } }
     }
 
-    /// `wake_on_connect`: true, false, or how.
+    /// `wake_on_connect`: true, false, or a word of `wake`.
     static func wakeOnConnect(_ context: Context, _ node: Node) -> WakeManner? {
         if case .boolean(let flag) = node.value { return flag ? .background : WakeManner.none }
         guard case .string = node.value else {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Keys that users of other supervisors write by habit, and what Torpor calls them.
+/// Keys that users of other supervisors write by habit, and their names in Torpor.
 enum ForeignKeys {
-    /// A sentence that names the right key, for a key of an app that there is not; nil where nobody has it so.
+    /// A sentence that names the right key for an unknown key of an app; nil if no other supervisor has that key.
     static func hint(_ key: String, at path: String) -> String? {
         guard path.hasPrefix("apps.") || path.hasPrefix("defaults."), let text = table[key.lowercased()] else {
             return nil
         }
-        // Only keys of an app itself, and not of a table within it: environment and limits are none of ours to correct.
+        // Only keys of the app itself, not of a table in it: names in environment and limits are free.
         let depth = path.split(separator: ".").count
         let isDirect = path.hasPrefix("defaults.") ? depth == 2 : depth == 3 || path.hasPrefix("apps.\"")
         return isDirect ? text : nil

@@ -4,14 +4,13 @@ import Lifecycle
 import Linux
 import WireText
 
-/// What stands in the values of an app for which of its kind it is: `%i` for the number of an instance, `%s` for the name
-/// of a scene.
+/// A placeholder in the values of an app: `%i` for the number of an instance, `%s` for the name of a scene.
 struct Placeholder {
     private let letter: UInt8
     private let text: String
     private let mayBeLonger: Bool
 
-    /// `%i`; where it is written `%02i`, with so many digits at least.
+    /// `%i`; `%02i` pads the number with zeros to two digits.
     static func instance(_ number: Int) -> Placeholder {
         Placeholder(letter: UInt8(ascii: "i"), text: String(number), mayBeLonger: true)
     }
@@ -21,13 +20,13 @@ struct Placeholder {
         Placeholder(letter: UInt8(ascii: "s"), text: name, mayBeLonger: false)
     }
 
-    /// Whether a text has the place for a scene's name.
+    /// Whether a text has the placeholder for a scene's name.
     static func isForScene(_ text: String) -> Bool {
         let bytes = Array(text.utf8)
         return zip(bytes, bytes.dropFirst()).contains { $0 == UInt8(ascii: "%") && $1 == UInt8(ascii: "s") }
     }
 
-    /// The text with what it stands for.
+    /// The text with the placeholder replaced.
     func put(into text: String) -> String {
         let bytes = Array(text.utf8)
         guard bytes.contains(UInt8(ascii: "%")) else { return text }
@@ -46,7 +45,7 @@ struct Placeholder {
         return String(wire: result)
     }
 
-    /// How long a `%i` or `%02i` is that the bytes begin with, and how many digits it asks for.
+    /// The length of a `%i` or `%02i` at the start of the bytes, and its minimum number of digits.
     private func place(_ bytes: ArraySlice<UInt8>) -> (length: Int, digits: Int)? {
         if bytes.starts(with: [UInt8(ascii: "%"), letter]) { return (2, 1) }
         guard mayBeLonger, bytes.starts(with: "%0".utf8), let digit = bytes.dropFirst(2).first,
@@ -57,7 +56,7 @@ struct Placeholder {
 }
 
 extension AppSpecification {
-    /// The scene of that name, of the template that this is.
+    /// The scene with that name, if this is a template.
     public func scene(named name: String) -> AppSpecification {
         var app = self
         app.name = AppName.scene(self.name, name)
@@ -74,7 +73,7 @@ extension AppSpecification {
         return app
     }
 
-    /// Why the sockets of a scene cannot have their addresses, now that its name stands in them; nil where they can.
+    /// Why a scene's sockets cannot have their addresses with its name filled in; nil if they can.
     public var addressProblem: String? {
         sockets.lazy.compactMap { SocketReader.problem($0.plan.address, $0.plan.kind) }.first
     }
@@ -163,7 +162,7 @@ extension SnapshotSpecification {
 }
 
 extension Node {
-    /// The same value with what the placeholder stands for.
+    /// The same value with the placeholder replaced.
     func putting(_ placeholder: Placeholder) -> Node {
         var result = self
         switch value {

@@ -2,7 +2,7 @@
 
 /// Reads `ready`.
 enum ReadyReader {
-    /// The keys of `ready` as a table: exactly one of the first four, and how it is tried.
+    /// The keys of `ready` as a table: exactly one of these, and how it is probed.
     static let kinds = ["tcp", "http", "command", "file"]
     static let keys = kinds + ["interval", "timeout"]
 
@@ -69,7 +69,7 @@ enum ReadyReader {
         return .probe(probe)
     }
 
-    /// The address with the defaults of the settings that stand in it; nil where it has been said what is wrong.
+    /// The address with the defaults of its settings filled in; nil if an error was reported.
     private static func filled(
         _ context: Context,
         _ node: Node,
@@ -97,7 +97,7 @@ enum ReadyReader {
         return .tcp(host: host, port: port)
     }
 
-    /// Another address of that kind; nil where it is none.
+    /// Parses another address of the same kind; nil if it is not valid.
     static func kind(_ text: String, like kind: Probe.Kind) -> Probe.Kind? {
         switch kind {
         case .tcp: tcp(text)
@@ -139,7 +139,7 @@ enum ReadyReader {
         return (host, port ?? 80, path.hasPrefix("/") ? String(path) : "/" + path)
     }
 
-    /// `host`, `host:port`, `[::1]:port`; nil where it is none of them.
+    /// `host`, `host:port`, `[::1]:port`; nil for anything else.
     static func authority(_ text: String) -> (host: String, port: UInt16?)? {
         let host: Substring
         var rest: Substring

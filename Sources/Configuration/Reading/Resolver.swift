@@ -2,7 +2,7 @@
 
 import Lifecycle
 
-/// Looks names up between the drafts and makes the apps.
+/// Resolves names between the drafts and makes the apps.
 struct Resolver {
     let system: ConfigurationSystem
     let userID: UInt32
@@ -46,7 +46,7 @@ struct Resolver {
         return (apps.sorted { ($0.template, $0.instance ?? 0) < ($1.template, $1.instance ?? 0) }, templates)
     }
 
-    /// A template stands for all its instances.
+    /// The name of a template means all its instances.
     private func lookUp(
         _ draft: AppDraft,
         _ key: String,
@@ -139,9 +139,9 @@ struct Resolver {
     }
 }
 
-/// What is said of a user or a group that is not to be found. It is a warning, never an error: an account that somebody has
-/// removed, or that a directory on the network has not told yet, is the affair of one app, and keeps no other from being
-/// launched at the next boot. It is looked up again at each launch.
+/// The diagnostics for a user or a group that does not exist. Warnings, never errors: an account that was removed, or
+/// that a network directory does not list yet, concerns one app only and must not keep others from being launched at
+/// the next boot. It is looked up again at each launch.
 enum MissingAccount {
     static let noUser = "there is no user "
     static let noGroup = "there is no group "
@@ -155,9 +155,9 @@ enum MissingAccount {
     }
 }
 
-/// Finds what waits for itself.
+/// Finds apps that depend on themselves.
 enum DependencyCycles {
-    /// Cycles of a graph, each from its first name in alphabetical order; every knot of cycles yields at least one.
+    /// The cycles of a graph, each from its alphabetically first name; at least one per strongly connected component.
     static func find(_ graph: [String: [String]]) -> [[String]] {
         enum Mark {
             case open
@@ -166,7 +166,7 @@ enum DependencyCycles {
         var marks: [String: Mark] = [:]
         var cycles: Set<[String]> = []
         for start in graph.keys.sorted() where marks[start] == nil {
-            // A stack of its own: a chain of apps may be longer than the thread's.
+            // An explicit stack: a chain of apps may be too long for recursion on the thread's stack.
             var path: [(name: String, next: Int)] = [(start, 0)]
             marks[start] = .open
             while let (name, next) = path.last {

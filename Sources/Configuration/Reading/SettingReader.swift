@@ -9,7 +9,7 @@ enum SettingReader {
         "type", "default", "title", "help", "restart", "identity", "writable", "min", "max", "max_length", "pattern",
         "values",
     ]
-    /// Which types a key is for; those that are not here are for all.
+    /// The types that a key is for; keys that are missing here are for all types.
     private static let only: [String: [String]] = [
         "min": ["integer", "number", "duration", "size"], "max": ["integer", "number", "duration", "size"],
         "max_length": ["string", "secret"], "pattern": ["string", "secret"], "values": ["choice"],
@@ -175,7 +175,7 @@ enum SettingReader {
 
     // MARK: Where settings stand
 
-    /// What is wrong with `{settings.NAME}` in what an app is launched with.
+    /// Checks `{settings.NAME}` in the values that an app is launched with.
     static func check(_ draft: AppDraft) {
         let app = draft.specification
         let names = app.declaredSettings.map(\.name)
@@ -203,7 +203,7 @@ enum SettingReader {
         }
     }
 
-    /// The text of an address with the defaults in it; nil where it has been said what is wrong.
+    /// An address with the defaults of its settings filled in; nil if an error was reported.
     static func address(
         _ text: String,
         _ settings: [SettingDeclaration],
@@ -235,7 +235,7 @@ enum SettingReader {
 }
 
 extension SettingDeclaration: Written {
-    /// In short.
+    /// In short, for diffs.
     var written: String? {
         var parts = [kind.word]
         switch kind {

@@ -7,12 +7,12 @@ import Linux
 enum SocketReader {
     typealias SocketKey = Key<SocketSpecification>
 
-    /// Exactly one of them is in an entry.
+    /// An entry has exactly one of these.
     static let kinds: [Sockets.Kind] = [.stream, .datagram, .sequenced]
-    /// More descriptors than this are too many for one message to the keeper, with those that an app stores.
+    /// More descriptors do not fit into one message to the keeper, together with those that an app stores.
     static let most = 64
 
-    /// The keys of an entry beside its address.
+    /// The keys of an entry besides its address.
     static let keys: [SocketKey] = [
         .value("name", \.name, name),
         SocketKey("backlog") { context, node, socket in
@@ -135,7 +135,7 @@ enum SocketReader {
         return SocketPlan(kind, address)
     }
 
-    /// Why a socket of that kind cannot have the address; nil where it can.
+    /// Why a socket of that kind cannot have the address; nil if it can.
     static func problem(_ address: SocketAddress, _ kind: Sockets.Kind) -> String? {
         switch address {
         case .path(let path) where path.utf8.count > Sockets.longestPath:
@@ -148,7 +148,7 @@ enum SocketReader {
         }
     }
 
-    /// What means nothing for a socket of its sort is a mistake.
+    /// Reports keys that have no meaning for a socket of its kind.
     private static func check(
         _ context: Context,
         _ node: Node,
@@ -242,7 +242,7 @@ enum SocketReader {
     }
 }
 
-/// Sees to it that no two apps want one address.
+/// Checks that no two apps use the same address.
 enum SocketConflicts {
     static func check(_ apps: [AppSpecification], _ resolver: Resolver) {
         let drafts = resolver.drafts
@@ -272,7 +272,7 @@ enum SocketConflicts {
         }
     }
 
-    /// Whom the nodes of its sockets belong to.
+    /// The owners of the socket files.
     private static func checkOwners(_ app: AppSpecification, _ draft: AppDraft, _ resolver: Resolver) {
         for socket in app.sockets {
             if let owner = socket.owner {

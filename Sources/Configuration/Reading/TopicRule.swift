@@ -4,20 +4,20 @@ import Lifecycle
 public import Mailbox
 import WireText
 
-/// One entry of `topics`: what an app takes of what is posted to it, and how it hears of it.
+/// An entry of `topics`: which messages an app accepts, and how it receives them.
 public struct TopicRule: Sendable, Hashable {
-    /// How several become one while they wait.
+    /// How queued messages are coalesced.
     public var coalesce: Coalescing = .all
-    /// Each wakes the app, also those whose sender did not say that it is urgent.
+    /// Each message wakes the app, even if its sender did not mark it urgent.
     public var urgent = false
-    /// How what is urgent wakes the app.
+    /// How urgent messages wake the app.
     public var wake: WakeManner = .background
-    /// It waits until it is taken, also of an app that hears of it by a signal.
+    /// Messages stay queued until the app takes them, even if it is notified by a signal.
     public var keep = false
-    /// The apps that are told what this one does not handle, the first first: names, or `tag:NAME`.
+    /// The apps that get what this one does not handle, in this order: names, or `tag:NAME`.
     public var next: [String] = []
 
-    /// A topic of which each post is told by itself, and wakes the app where it is urgent.
+    /// A topic whose messages are delivered one by one, and wake the app if they are urgent.
     public init() {}
 }
 
@@ -30,10 +30,10 @@ extension TopicRule {
         .value("next", \.next, Read.texts),
     ]
 
-    /// Bytes that the name of a topic may have.
+    /// Longest name of a topic, in bytes.
     public static let longestName = 128
 
-    /// What is wrong with the name of a topic, if anything.
+    /// Why the name of a topic is not valid; nil if it is.
     public static func problem(_ name: String) -> String? {
         if name.isEmpty || name.utf8.count > longestName {
             return "the name of a topic has from 1 to \(longestName) bytes"
@@ -78,7 +78,7 @@ extension TopicRule {
 }
 
 extension [String: TopicRule] {
-    /// What goes for a topic: the entry of its name, else the longest pattern that it fits.
+    /// The rule for a topic: the entry with its name, else the longest pattern that matches.
     public func rule(for topic: String) -> TopicRule? {
         if let rule = self[topic] { return rule }
         let fitting = filter { Glob.matches($0.key, topic) }
@@ -86,13 +86,13 @@ extension [String: TopicRule] {
     }
 }
 
-/// `wake_storm`: the rules, as they are written.
+/// `wake_storm`: the rules as they are written.
 enum WakeStormReader {
     /// `action`.
     enum Action: String, CaseIterable {
-        /// Nothing wakes the app for a while.
+        /// Events do not wake the app for a while.
         case hold
-        /// It is ended as well.
+        /// The app is terminated as well.
         case end
     }
 

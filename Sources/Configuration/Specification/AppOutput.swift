@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where an app's standard input comes from and what it writes goes: the part of ``AppSettings`` that is about that.
+/// Where an app's standard input comes from and its output goes: a part of ``AppSettings``.
 public struct AppOutput: Sendable, Hashable {
     /// Where standard output goes.
     public var log: LogTarget = .file
@@ -15,7 +15,7 @@ public struct AppOutput: Sendable, Hashable {
     /// Age after which a rotated file is removed; `nil` for never.
     public var logMaxAge: Duration?
 
-    /// Those of an app of which the configuration says nothing.
+    /// The defaults.
     public init() {}
 }
 

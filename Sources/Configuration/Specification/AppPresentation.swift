@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What people see of an app beside its name: `title`, `icon`, and what is in its place while it is on its way.
+/// What users see of an app besides its name: `title`, `icon`, and what stands in for it while it starts.
 public struct AppPresentation: Sendable, Hashable {
-    /// What it is called in all languages that are not in ``titles``; `nil` where its name is enough.
+    /// Its title in all languages that are not in ``titles``; `nil` if it has none.
     public var title: String?
-    /// What it is called, by language tag (BCP 47) in lower case: `de`, `pt-br`.
+    /// Its title by language tag (BCP 47) in lower case: `de`, `pt-br`.
     public var titles: [String: String] = [:]
-    /// The file of a picture; absolute.
+    /// The path of a picture; absolute.
     public var icon: String?
-    /// What is shown in its place while it comes to the foreground.
+    /// What is shown in its place until it is in the foreground.
     public var cover = Cover()
-    /// The file of a picture for ``cover`` where there is none of what it showed last; absolute.
+    /// The path of a picture for ``cover`` if there is no snapshot; absolute.
     public var launchImage: String?
 
     /// `cover` and `cover_after`.
     public struct Cover: Sendable, Hashable {
-        /// Shows the picture whose path stands where ``OpenPlaceholder/file`` does, until it is ended; empty for nothing.
+        /// A command that shows the picture at the path ``OpenPlaceholder/file`` until it is terminated; empty for
+        /// none.
         public var command: [String] = []
-        /// How long the app may take before it is covered.
+        /// Time before an app that is still on its way is covered.
         public var after: Duration = .milliseconds(300)
     }
 
-    /// Nothing but the name.
+    /// Nothing besides the name.
     public init() {}
 
-    /// Also what ends a line, and what has the text beside it read the other way round.
+    /// Control characters, including line ends and those that reverse the direction of text (bidi).
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x2028, 0x2029, 0x202a...0x202e, 0x2066...0x2069: true
@@ -32,7 +33,7 @@ public struct AppPresentation: Sendable, Hashable {
         }
     }
 
-    /// Why a text cannot be a help; nil where it can.
+    /// Why a text cannot be a help; nil if it can.
     static func problem(inHelp text: String) -> String? {
         if text.allSatisfy(\.isWhitespace) { return "must not be empty" }
         if text.unicodeScalars.contains(where: { $0 != "\n" && isControl($0) }) {
@@ -41,18 +42,18 @@ public struct AppPresentation: Sendable, Hashable {
         return text.utf8.count > 1_000 ? "must not be longer than 1,000 bytes" : nil
     }
 
-    /// Why a text cannot be a title; nil where it can: one line, in which there is something to see.
+    /// Why a text cannot be a title; nil if it can: one line with visible characters.
     public static func problem(inTitle text: String) -> String? {
         if text.allSatisfy(\.isWhitespace) { return "must not be empty" }
         if text.unicodeScalars.contains(where: isControl) { return "must be one line, without control characters" }
-        // So many have room in a table and on a button.
+        // This fits into a table and on a button.
         return text.unicodeScalars.count > 80 ? "must not be longer than 80 characters" : nil
     }
 }
 
 /// Reads `title`.
 enum TitleReader {
-    /// - Parameter isTitle: it is one line of at most 80 characters; else a text of some lines.
+    /// - Parameter isTitle: true: one line of at most 80 characters; false: a text of several lines.
     static func read(
         _ context: Context,
         _ node: Node,
@@ -97,7 +98,7 @@ enum TitleReader {
         return nil
     }
 
-    /// The tag in lower case with hyphens: what locales write `pt_BR` is the same.
+    /// The tag in lower case with hyphens, so that the form of locales, `pt_BR`, is accepted too.
     private static func languageTag(_ text: String) -> String? {
         let tag = String(text.lowercased().map { $0 == "_" ? "-" : $0 })
         return tag.wholeMatch(of: /[a-z]{2,8}(-[a-z0-9]{1,8}){0,4}/) == nil ? nil : tag

@@ -4,17 +4,17 @@ public import Lifecycle
 
 /// Everything that the configuration says about one app, checked and with every default filled in.
 ///
-/// The keys are those of docs/interfaces.md. Apart from what each app has of its own, it is in memory once for all apps
-/// of which the configuration says the same.
+/// The keys are those of docs/interfaces.md. Apps with equal settings share one copy of them in memory; only what
+/// differs between apps is stored for each.
 @dynamicMemberLookup
 public struct AppSpecification: Sendable, Hashable {
     /// The app's name; an instance's is `TEMPLATE@NUMBER`, a scene's `TEMPLATE@NAME`.
     public var name: String
-    /// The name under `[apps]` that an instance or a scene comes from; the app's own name where it is neither.
+    /// The name under `[apps]` that an instance or a scene comes from; for other apps their own name.
     public var template: String
     /// The number of an instance, from `instance_first`; `nil` where the app has no `instances`.
     public var instance: Int?
-    /// The name of a scene among those of its template; `nil` for what is none.
+    /// The name of a scene among those of its template; `nil` if it is not a scene.
     public var scene: String?
     /// The program and its arguments; never empty.
     public var exec: [String] = []
@@ -24,14 +24,14 @@ public struct AppSpecification: Sendable, Hashable {
     @usableFromInline var settings: Shared<AppSettings>
     private var presented: Shared<AppPresentation>?
 
-    /// An app of which only the name is known.
+    /// An app with only a name.
     public init(name: String) {
         self.name = name
         self.template = name
         settings = Self.usual
     }
 
-    /// What people see of it beside its name.
+    /// What users see of it besides its name.
     public var presentation: AppPresentation {
         get { presented?.value ?? AppPresentation() }
         set { presented = newValue == AppPresentation() ? nil : Shared(newValue) }
@@ -60,19 +60,19 @@ public struct AppSpecification: Sendable, Hashable {
 }
 
 extension AppSpecification {
-    /// Whether it is one of several that ``template`` stands for.
+    /// Whether it is an instance or a scene of ``template``.
     public var isOneOfTemplate: Bool { instance != nil || scene != nil }
 
-    /// The limits that each process is born with.
+    /// The limits that each process starts with.
     public var processLimits: [ResourceLimit] { self.limits.filter { $0.resource != ResourceLimit.tasks } }
 
-    /// How many processes and threads it may have at once; `nil` for any number.
+    /// How many processes and threads it may have at once; `nil` for no limit.
     public var taskLimit: UInt64? {
         self.limits.first { $0.resource == ResourceLimit.tasks }.flatMap { $0.soft == .max ? nil : $0.soft }
     }
 }
 
-/// What apps often have in common. What the pure machine needs is in `rules`.
+/// The part of a specification that many apps have in common. `rules` has what the pure state machine needs.
 public struct AppSettings: Sendable, Hashable {
     /// The working directory; absolute.
     public var directory: String?
@@ -82,9 +82,9 @@ public struct AppSettings: Sendable, Hashable {
     public var group: String?
     /// Further groups, by name or number; `nil` means those of the user.
     public var supplementaryGroups: [String]?
-    /// Variables beside those that every app gets.
+    /// Variables besides those that every app gets.
     public var environment: [String: String] = [:]
-    /// Files of variables, read before each launch; `environment` wins over them, a later file over an earlier.
+    /// Files of variables, read before each launch; `environment` overrides them, and a later file an earlier one.
     public var environmentFiles: [EnvironmentFileReference] = []
     /// The file mode creation mask, 0 to 0o777.
     public var umask: UInt32?
@@ -92,127 +92,127 @@ public struct AppSettings: Sendable, Hashable {
     public var nice: Int32?
     /// Whether and how the supervisor launches the app at its own start.
     public var launch: LaunchMode = .foreground
-    /// How the app is found to be ready.
+    /// How to find out that the app is ready.
     public var ready: ReadySpecification = .exec
     /// Names of the apps (instances, never templates) that are started and ready before this one, and stopped after it.
     public var requires: [String] = []
     /// Names of the apps (instances, never templates) that are started before this one if they are started at all.
     public var after: [String] = []
-    /// What the pure machine needs to know.
+    /// What the pure state machine needs.
     public var rules = AppRules()
-    /// What terminate sends.
+    /// The signal of `terminate`.
     public var stopSignal: Int32 = 15
-    /// Whom `stopSignal` is sent to.
+    /// The processes that get `stopSignal`.
     public var killMode: ProcessSelection = .all
-    /// What a missed heartbeat sends.
+    /// The signal after a missed heartbeat.
     public var watchdogSignal: Int32 = 6
     /// How the app's processes are stopped.
     public var suspendWith: SuspendMethod = .signal
-    /// The messages that the app hears as a signal.
+    /// The messages that the app receives as a signal.
     public var signals: [Message: Int32] = [:]
-    /// Whose notifications are heard.
+    /// The processes whose notifications are accepted.
     public var notifyAccess: ProcessSelection = .all
-    /// What verbs select the app by: `tag:demo`.
+    /// Names by which verbs select the app: `tag:demo`.
     public var tags: [String] = []
-    /// Resource limits, in order of their names: of each process (setrlimit(2)), and how many processes there may be.
+    /// Resource limits, sorted by name: of each process (setrlimit(2)), and the number of processes.
     public var limits: [ResourceLimit] = []
-    /// Commands that run before each launch, one after the other; one that fails ends the launch.
+    /// Commands that run before each launch, one after the other; if one fails, the launch fails.
     public var beforeStart: [HookCommand] = []
-    /// Commands that run after each ending.
+    /// Commands that run after each exit.
     public var afterStop: [HookCommand] = []
-    /// Overrides of the profiles of states; a missing value is the state's own.
+    /// Overrides of the profiles of states; a missing value means the state's default.
     public var resources: [AppState: ResourceProfile] = [:]
-    /// Bytes that a state archive may have; `nil` for any number.
+    /// Largest state archive in bytes; `nil` for no limit.
     public var stateLimit: UInt64? = 16 << 20
-    /// Where snapshots of what it shows come from; `nil` where the supervisor takes none.
+    /// Where its snapshots come from; `nil` if the supervisor takes none.
     public var snapshot: SnapshotSpecification?
-    /// The folders that it keeps its data in.
+    /// The folders for its data.
     public var data = DataFolderSpecification()
-    /// Files on which the app is not suspended with a lock, waited for or not; absolute.
+    /// Files whose locks keep the app from being suspended, whether it holds them or waits for them; absolute.
     public var sharedResources: [String] = []
-    /// Bytes of memory at which the app is ended; `nil` for none.
+    /// Bytes of memory at which the app is terminated; `nil` for no limit.
     public var memoryLimit: UInt64?
-    /// Bytes of memory that are made free before the app is launched.
+    /// Bytes of memory that are freed before the app is launched.
     public var memoryNeeded: UInt64?
-    /// Among apps that could go, the lower one goes first. −1000 to 1000.
+    /// Apps with lower priority are evicted first. −1000 to 1000.
     public var priority = 0
     /// Time in `suspended` after which its memory is paged out; `nil` for never.
     public var pageOutAfter: Duration?
     /// Folders in memory (tmpfs) whose files are removed when memory is short; absolute.
     public var purgeable: [String] = []
-    /// Whether the last rung of the memory ladder may end the app even while it is active.
+    /// Whether the last rung of the memory ladder may terminate the app even while it is active.
     public var lastResort = false
-    /// The settings that persons can change, in the order in which they are written.
+    /// The settings that users can change, in the order in which they are written.
     public var declaredSettings: [SettingDeclaration] = []
-    /// What is said of scenes, of a template and of each of them.
+    /// `scenes` of a template, and of each of its scenes.
     public var scenes: SceneSpecification?
-    /// What is said of scenes inside the app; `nil` for one that has none there.
+    /// `scenes` of an app with scenes inside; `nil` for other apps.
     public var innerScenes: SceneSpecification?
-    /// Which files have their values.
+    /// The files in which it gets its settings.
     public var settingsFormat: SettingsFormat = .json
-    /// Where what it writes goes.
+    /// Where its output goes.
     public var output = AppOutput()
-    /// What tells the app something, and wakes it.
+    /// What notifies and wakes the app.
     public var events = AppEvents()
 
-    /// Those of an app of which the configuration says nothing.
+    /// The defaults.
     public init() {}
 }
 
-/// What tells an app something, and wakes it: the part of ``AppSettings`` that is about events.
+/// What notifies and wakes an app: the part of ``AppSettings`` about events.
 public struct AppEvents: Sendable, Hashable {
     /// The background modes whose events launch the app after a force quit.
     public var wakeAfterForceQuit: [String] = ["location"]
     /// Whether events may launch the app before the first unlock of its user's session.
     public var beforeFirstUnlock: UnlockRule = .all
-    /// What it does in the background, each once, in the order of their names.
+    /// What it does in the background, sorted by name, without repetitions.
     public var backgroundModes: [BackgroundMode] = []
-    /// Bluetooth devices that tell the app, and wake it; needs the mode `bluetooth-central`.
+    /// Bluetooth devices that notify and wake the app; needs the mode `bluetooth-central`.
     public var bluetooth: [BluetoothTrigger] = []
-    /// Which positions it is told, and wakes for; needs the mode `location`.
+    /// The positions that notify and wake it; needs the mode `location`.
     public var location = LocationSpecification()
-    /// How a connection to a socket that it opened itself wakes it.
+    /// How a connection to a socket that the app opened itself wakes it.
     public var wakeOnConnect: WakeManner = .none
-    /// How long a client that waits for an answer keeps it from its sleep; `nil` for as long as it waits.
+    /// How long a client that waits for an answer keeps it from being suspended; `nil` for no limit.
     public var answerTime: Duration? = .seconds(300)
-    /// Time asleep after which it is woken to keep its connections open; `nil` for never.
+    /// Time in `suspended` after which it is woken to keep its connections open; `nil` for never.
     public var keepAlive: Duration?
 
-    /// Files and directories that tell the app, and wake it.
+    /// Files and directories that notify and wake the app.
     public var paths: [PathTrigger] = []
-    /// Devices that tell the app, and wake it.
+    /// Devices that notify and wake the app.
     public var devices: [DeviceTrigger] = []
-    /// Files of which the app hears as `settingsDidChange`; absolute, patterns as glob(7) has them.
+    /// Files whose changes the app receives as `settingsDidChange`; absolute paths or glob(7) patterns.
     public var settingsFiles: [String] = []
-    /// Files of which the app hears as `identityDidChange`; absolute, patterns as glob(7) has them.
+    /// Files whose changes the app receives as `identityDidChange`; absolute paths or glob(7) patterns.
     public var identityFiles: [String] = []
-    /// What of the machine the app is told.
+    /// The changes of the machine that the app is notified of.
     public var notifications: [NotificationTopic] = NotificationTopic.usual
-    /// An app with the background mode `fetch` looks for new content no more often.
+    /// The least interval between checks for new content by an app with the background mode `fetch`.
     public var fetchInterval: Duration = .seconds(900)
-    /// When it is woken.
+    /// Timers that wake it.
     public var timers: [TimerSpecification] = []
 
-    /// What the app takes of what is posted to it, by topic; a name may be a pattern of `*` and `?`.
+    /// How the app receives messages, by topic; a topic may be a pattern of `*` and `?`.
     public var topics: [String: TopicRule] = [:]
     /// The apps that may post to it: names, patterns or `tag:NAME`.
     public var acceptsFrom: [String] = []
-    /// How many messages may wait for it.
+    /// How many messages may be queued for it.
     public var mailboxLimit = 1_000
-    /// Bytes of all that waits for it; `nil` for any number.
+    /// Bytes that may be queued for it; `nil` for no limit.
     public var mailboxSize: UInt64? = 1 << 20
-    /// In so many runs that ended unasked it is told something; then it is told that no more.
+    /// A message is given up after this many runs that got it and crashed.
     public var mailAttempts = 3
-    /// What is transferred for it while it sleeps.
+    /// Transfers that run for it while it is suspended.
     public var transfers = TransferSpecification()
-    /// What is looked at for it on the network while it sleeps.
+    /// Network resources that are checked for it while it is suspended.
     public var subscriptions: [SubscriptionSpecification] = []
-    /// What it opens, and may have other apps open.
+    /// What it opens, and may ask other apps to open.
     public var opening = OpeningSpecification()
     /// How often events may wake it.
     public var wakeStorm = WakeStormRules()
 
-    /// Those of an app of which the configuration says nothing.
+    /// The defaults.
     public init() {}
 }
 
@@ -222,7 +222,7 @@ public enum LaunchMode: String, Sendable, Hashable, CaseIterable {
     case foreground
     /// At the supervisor's start, into the background.
     case background
-    /// When something asks for it.
+    /// When a request or event needs it.
     case onDemand = "on-demand"
 }
 
@@ -234,13 +234,13 @@ public enum ReadySpecification: Sendable, Hashable {
     case notify
     /// The app's delegate answers the launch messages.
     case delegate
-    /// The supervisor tries until it succeeds.
+    /// The supervisor probes until it succeeds.
     case probe(Probe)
 }
 
-/// A `ready` that the supervisor finds out by itself.
+/// A `ready` that the supervisor probes itself.
 public struct Probe: Sendable, Hashable {
-    /// What is tried.
+    /// What is probed.
     public enum Kind: Sendable, Hashable {
         /// A connection is accepted.
         case tcp(host: String, port: UInt16)
@@ -248,17 +248,17 @@ public struct Probe: Sendable, Hashable {
         case http(host: String, port: UInt16, path: String)
         /// The command exits with 0.
         case command([String])
-        /// The file is there.
+        /// The file exists.
         case file(String)
     }
 
-    /// What is tried. Where settings stand in the address, that with their defaults.
+    /// What is probed, with the defaults of settings in the address.
     public var kind: Kind
-    /// The address as it is written, where settings stand in it.
+    /// The address as it is written, if it contains settings.
     public var template: String?
-    /// From the end of a try to the next one.
+    /// Time from the end of a probe to the next one.
     public var interval: Duration = .milliseconds(100)
-    /// The longest that one try takes.
+    /// The longest time that one probe may take.
     public var timeout: Duration = .seconds(1)
 
     /// A probe with the default interval and timeout.
@@ -290,7 +290,7 @@ public enum UnlockRule: String, Sendable, Hashable, CaseIterable {
 public struct EnvironmentFileReference: Sendable, Hashable {
     /// Absolute.
     public var path: String
-    /// Written with a leading `-`: nothing happens where the file is missing.
+    /// Written with a leading `-`: a missing file is no error.
     public var isOptional: Bool
 
     /// A reference to the file at the path.
@@ -304,14 +304,14 @@ public struct EnvironmentFileReference: Sendable, Hashable {
 public struct ResourceLimit: Sendable, Hashable {
     /// The limit's name, as in `ulimit` and limits.conf: `nofile`.
     public var name: String
-    /// The number that setrlimit(2) knows it by; ``tasks`` is none of those.
+    /// Its number in setrlimit(2); ``tasks`` is not one of those.
     public var resource: Int32
     /// In the unit of setrlimit(2); `UInt64.max` for no limit.
     public var soft: UInt64
     /// In the unit of setrlimit(2); `UInt64.max` for no limit.
     public var hard: UInt64
 
-    /// Stands for `limits.tasks`, which is the app's as a whole.
+    /// Stands for `limits.tasks`, which applies to the app as a whole.
     public static let tasks: Int32 = -1
 
     /// A limit; the soft one is never above the hard one.
@@ -336,7 +336,7 @@ public struct HookCommand: Sendable, Hashable {
     }
 }
 
-/// `resources.STATE`: what a state's profile is overridden with.
+/// `resources.STATE`: overrides of a state's profile.
 public struct ResourceProfile: Sendable, Hashable {
     /// 1 to 10000, as cpu.weight.
     public var cpuWeight: Int?

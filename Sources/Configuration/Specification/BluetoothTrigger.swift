@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One of `bluetooth`: a Bluetooth device that tells an app, and wakes it.
+/// An entry of `bluetooth`: a Bluetooth device that notifies and wakes an app.
 public struct BluetoothTrigger: Sendable, Hashable {
-    /// What of it happens.
+    /// An event of the device.
     public enum Change: String, Sendable, Hashable, CaseIterable {
         /// It connects.
         case connect
-        /// It is gone.
+        /// It disconnects.
         case disconnect
-        /// A characteristic has another value.
+        /// The value of a characteristic changes.
         case notify
     }
 
-    /// What events, and the app, know it by.
+    /// Its name for events and the app.
     public var name = ""
     /// Its address, `AA:BB:CC:DD:EE:FF`; `nil` for any.
     public var device: String?
-    /// A service that it has, as a UUID of 36 characters; `nil` for any.
+    /// A service that it must have, as a UUID of 36 characters; `nil` for any.
     public var service: String?
-    /// The characteristic whose values count, likewise; `nil` for any.
+    /// The characteristic whose values matter, likewise; `nil` for any.
     public var characteristic: String?
-    /// What tells the app.
+    /// The events that notify the app.
     public var occasions: Set<Change> = []
     /// How it wakes the app.
     public var wake: WakeManner = .background
 
-    /// A trigger of which nothing is known.
+    /// A trigger for any device and no events.
     public init() {}
 
-    /// Whether a device is meant, which has these services.
+    /// Whether the trigger matches a device with these services.
     public func fits(address: String, services: [String]) -> Bool {
         if let device, device != address.uppercased() { return false }
         return service.map { wanted in services.contains { $0.lowercased() == wanted } } ?? true
@@ -89,7 +89,7 @@ enum BluetoothReader {
         return text.uppercased()
     }
 
-    /// A UUID, or the 16 or 32 bits of one that the Bluetooth SIG has assigned.
+    /// A UUID, or a 16-bit or 32-bit short form assigned by the Bluetooth SIG.
     private static func identifier(_ context: Context, _ node: Node) -> String? {
         guard let text = Read.text(context, node) else { return nil }
         let digits = text.lowercased()

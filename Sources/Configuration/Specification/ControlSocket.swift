@@ -2,13 +2,13 @@
 
 import Linux
 
-/// Where a supervisor's control socket is.
+/// Finds the control socket of a supervisor.
 public enum ControlSocket {
-    /// That of the machine's supervisor.
+    /// The socket of the machine's supervisor.
     public static let machines = "/run/torpor/io.torpor"
 
-    /// The socket that a program uses when none is named: `$TORPOR_MANAGER_SOCKET`, else that of this user's supervisor,
-    /// else, where that is not there or its directory is another user's, the machine's.
+    /// The socket that a program uses by default: `$TORPOR_MANAGER_SOCKET`, else that of this user's supervisor; if
+    /// that does not exist or its directory belongs to another user, the machine's.
     public static var found: String {
         if let path = ThisProcess.environment("TORPOR_MANAGER_SOCKET"), !path.isEmpty { return path }
         var environment: [String: String] = [:]
@@ -17,7 +17,7 @@ public enum ControlSocket {
         }
         let user = SupervisorSpecification(environment: environment, userID: Users.effectiveUID)
         let own = user.runtimeDirectory + "/io.torpor"
-        // Without XDG_RUNTIME_DIR it is in /tmp, where anybody may have made it.
+        // Without XDG_RUNTIME_DIR it is in /tmp, where any user may have created the directory.
         let owner = (try? File.status(user.runtimeDirectory))?.uid
         if let owner, owner != 0, owner != Users.effectiveUID { return machines }
         return !File.exists(own) && File.exists(machines) ? machines : own

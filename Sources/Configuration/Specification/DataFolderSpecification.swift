@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The folders that an app keeps its data in, as `data_folders`, `first_launch` and `version` have them.
+/// The folders for an app's data: `data_folders`, `first_launch` and `version`.
 public struct DataFolderSpecification: Sendable, Hashable {
     /// Whether it has any.
     public var isWanted = false
-    /// What is copied into `library` before the first launch, and the first one of each version; absolute.
+    /// Copied into `library` before the first launch, and before the first launch of each version; absolute.
     public var firstLaunch: String?
-    /// The version of the app; `nil` where the configuration does not say.
+    /// The version of the app; `nil` if it is not configured.
     public var version: String?
 
     /// An app without such folders.
     public init() {}
 
-    /// A version: it is shown in a line, and handed to apps.
+    /// A version: shown on one line, and passed to apps.
     static func version(_ context: Context, _ node: Node) -> String? {
         guard let text = Read.text(context, node) else { return nil }
         let others = Array(".-_+~:".utf8)
@@ -24,14 +24,14 @@ public struct DataFolderSpecification: Sendable, Hashable {
     }
 }
 
-/// `min_free`: how much of a filesystem is to be free.
+/// `min_free`: how much of a filesystem should stay free.
 public enum FreeSpaceRule: Sendable, Hashable {
     case none
     case bytes(UInt64)
-    /// A part of the filesystem, 0 to 1.
+    /// A fraction of the filesystem, 0 to 1.
     case part(Double)
 
-    /// How many bytes that is of a filesystem.
+    /// The rule in bytes for a filesystem of that size.
     public func bytes(of total: UInt64) -> UInt64 {
         switch self {
         case .none: 0

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One entry of `devices`: devices that tell an app, and wake it, when they come and go, or have data for it.
+/// An entry of `devices`: devices that notify and wake an app when they come and go, or have data for it.
 public struct DeviceTrigger: Sendable, Hashable {
-    /// What happens to a device.
+    /// An event of a device.
     public enum Change: String, Sendable, Hashable, CaseIterable {
-        /// It is there: plugged in, or found when the machine started.
+        /// It exists: it was plugged in, or found when the machine started.
         case appear
-        /// It is gone.
+        /// It was removed.
         case remove
-        /// Something about it is otherwise, as its driver says.
+        /// Its driver reports a change.
         case change
-        /// Something can be read from its node, while the app sleeps.
+        /// Its node is readable while the app is suspended.
         case data
     }
 
-    /// What events, and the app, know it by.
+    /// Its name for events and the app.
     public var name: String
-    /// What the app is told of.
+    /// The events that notify the app.
     public var on: [Change] = [.appear]
     /// As udev names it: `tty`, `block`, `usb`.
     public var subsystem: String?
     /// The device type within the subsystem, such as `disk` or `usb_device`.
     public var type: String?
-    /// Its node or one of the links to it, absolute; a pattern as glob(7) has them.
+    /// Its node or one of the symlinks to it, absolute; or a glob(7) pattern.
     public var node: String?
-    /// Properties of udev's, each a pattern that its value fits.
+    /// udev properties; each value is a pattern that must match.
     public var properties: [String: String] = [:]
     /// How the app is woken.
     public var wake: WakeManner = .background
 
-    /// A trigger that fits every device, and is to be told apart from them by what is set.
+    /// A trigger that matches every device until criteria are set.
     public init(name: String) { self.name = name }
 
-    /// Whether anything says which devices are meant.
+    /// Whether it has criteria.
     var isSpecific: Bool { subsystem != nil || node != nil || !properties.isEmpty }
 }
 

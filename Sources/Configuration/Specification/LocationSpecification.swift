@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// `location` and `regions`: which positions an app is told, and wakes for.
+/// `location` and `regions`: the positions that notify and wake an app.
 public struct LocationSpecification: Sendable, Hashable {
-    /// Which positions are told beside regions.
+    /// The positions that are sent besides crossings of regions.
     public enum Updates: String, Sendable, Hashable, CaseIterable {
-        /// All of them while it runs; as long as they come it stays in the background.
+        /// All of them while it runs; while they come, it stays in the background.
         case continuous
-        /// Those that are far from the one before; they wake it.
+        /// Those that are far from the last one; they wake it.
         case significant
         /// None.
         case none
     }
 
-    /// Which positions are told.
+    /// The positions that are sent.
     public var updates: Updates = .continuous
-    /// Metres from the last one that was told; `nil` for what is usual for `updates`.
+    /// Metres from the last position that was sent; `nil` for the default of `updates`.
     public var distance: Double?
-    /// So long nothing is told after the last one; `nil` for what is usual for `updates`.
+    /// The least time between positions; `nil` for the default of `updates`.
     public var interval: Duration?
     /// How positions wake it.
     public var wake: WakeManner = .background
-    /// Regions of which entering and leaving are told.
+    /// Regions whose crossings are sent.
     public var regions: [RegionSpecification] = []
 
     /// All positions, no regions.
     public init() {}
 
-    /// Metres that are significant where nothing else is said.
+    /// The default distance of `significant`, in metres.
     public static let significantDistance = 500.0
-    /// As often as that at most, where nothing else is said.
+    /// The default least interval of `significant`.
     public static let significantInterval = Duration.seconds(300)
 }
 
 /// One of `regions`: a circle on the ground.
 public struct RegionSpecification: Sendable, Hashable {
-    /// Which crossings of its edge are told.
+    /// The crossings of its edge that are sent.
     public enum Crossing: String, Sendable, Hashable, CaseIterable {
         case both
         case enter
         case leave
     }
 
-    /// What it is called among the app's regions.
+    /// Its name within the app's regions.
     public var name = ""
     /// Degrees north, −90 to 90.
     public var latitude = 0.0
@@ -49,14 +49,14 @@ public struct RegionSpecification: Sendable, Hashable {
     public var longitude = 0.0
     /// Metres, 1 to 1,000,000.
     public var radius = 0.0
-    /// Which crossings are told.
+    /// The crossings that are sent.
     public var crossing: Crossing = .both
-    /// So long it has to be certain on which side it is before a crossing is told.
+    /// How long the side must be certain before a crossing is sent.
     public var settle: Duration = .seconds(20)
     /// How a crossing wakes the app.
     public var wake: WakeManner = .background
 
-    /// A region without a place.
+    /// A region without a position.
     public init() {}
 }
 
@@ -72,14 +72,14 @@ extension RegionSpecification: Written {
     }
 }
 
-/// Where gpsd is.
+/// The address of gpsd.
 public struct GPSAddress: Sendable, Hashable {
-    /// Numeric.
+    /// A numeric address.
     public var address: String
     /// Its port.
     public var port: UInt16
 
-    /// Where it is on this machine where nobody says otherwise.
+    /// The default: on this machine.
     public static let usual = GPSAddress(address: "127.0.0.1", port: 2947)
 
     /// An address with a port.
@@ -115,7 +115,7 @@ enum LocationReader {
         .value("wake", \.wake) { Read.choice($0, $1) },
     ]
 
-    /// What `location` says, without what is a key of its own.
+    /// The members of `location` that are not keys of their own.
     @Sendable static func members(_ specification: LocationSpecification) -> [String: String] {
         var members = ["updates": specification.updates.rawValue]
         members["distance"] = specification.distance.map { "\($0)" }
@@ -155,7 +155,7 @@ enum LocationReader {
         return GPSAddress(address: host == "localhost" ? "127.0.0.1" : host, port: port ?? GPSAddress.usual.port)
     }
 
-    /// A name would have to be looked up, for which the supervisor has no time.
+    /// Resolving a name would block the supervisor.
     private static func isNumeric(_ host: String) -> Bool {
         if host == "localhost" || host.contains(":") { return true }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)

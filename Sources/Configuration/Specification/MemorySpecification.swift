@@ -4,9 +4,9 @@ public import Lifecycle
 
 /// `[supervisor.memory]`: what is done when the machine is short of memory.
 public struct MemorySpecification: Sendable, Hashable {
-    /// Whether anything is.
+    /// Whether anything is done.
     public var enabled = true
-    /// From when on it counts as short, and how steps follow each other.
+    /// When memory counts as short, and how the steps follow each other.
     public var rules = MemoryRules()
 
     /// The defaults.
@@ -54,7 +54,7 @@ public struct MemorySpecification: Sendable, Hashable {
         return percent / 100
     }
 
-    /// A time out of each second; what is shorter than a hundredth of it is noise.
+    /// A time per second; below a hundredth of a second it is noise.
     private static func stall(_ context: Context, _ node: Node) -> Duration? {
         guard let time = Read.duration(context, node) else { return nil }
         guard time >= .milliseconds(10), time <= .seconds(1) else {

@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One of `notifications`: what of the machine and its session an app is told, when it runs or when it wakes.
+/// An entry of `notifications`: a change of the machine or its session that an app is notified of, when it runs or
+/// wakes.
 public enum NotificationTopic: String, Sendable, Hashable, CaseIterable {
-    /// The clock was set, it is another day, or the time zone is another one: `significantTimeChange`.
+    /// The clock was set, the day or the time zone changed: `significantTimeChange`.
     case clock
-    /// One of `settings_files`: `settingsDidChange`.
+    /// A file of `settings_files` changed: `settingsDidChange`.
     case settings
-    /// One of `identity_files`: `identityDidChange`.
+    /// A file of `identity_files` changed: `identityDidChange`.
     case identity
     /// Files of the session's user become unreadable while it is locked: `protectedDataWillBecomeUnavailable` and
     /// `protectedDataDidBecomeAvailable`.
     case protectedData = "protected-data"
-    /// The language or the format of numbers and dates of the machine.
+    /// The machine's language, or its format of numbers and dates.
     case locale
-    /// Whether the machine runs on its batteries.
+    /// Whether the machine runs on battery.
     case power
     /// The charge of its batteries.
     case battery
     /// Whether it saves power.
     case lowPower = "low-power"
-    /// What it shows pictures on.
+    /// The displays.
     case screens
-    /// Keyboards, pointing devices and what else is plugged in.
+    /// Keyboards, pointing devices and other peripherals.
     case accessories
 
-    /// What every app hears that has a delegate, or a signal for the message.
+    /// The default of every app that has a delegate, or a signal for the message.
     public static let usual: [NotificationTopic] = [.clock, .settings, .identity]
 }
 

@@ -3,7 +3,7 @@
 public import Mailbox
 import WireText
 
-/// What an app opens, and what it may have other apps open.
+/// What an app opens, and what it may ask other apps to open.
 public struct OpeningSpecification: Sendable, Hashable {
     /// The schemes of URLs that it opens, in lower case: `notes`.
     public var schemes: [String] = []
@@ -11,18 +11,18 @@ public struct OpeningSpecification: Sendable, Hashable {
     public var hosts: [String] = []
     /// The files that it opens: media types (`text/markdown`, `image/*`) and patterns of file names (`*.md`).
     public var files: [String] = []
-    /// The schemes of URLs that it may have other apps open, in lower case; `*` for all.
+    /// The schemes of URLs that it may ask other apps to open, in lower case; `*` for all.
     public var mayOpen: [String] = []
-    /// A command that opens a URL while the app is active: `%u` stands for the URL. Empty for none.
+    /// A command that opens a URL while the app is active; `%u` is replaced by the URL. Empty for none.
     public var command: [String] = []
 
-    /// That of an app that opens nothing.
+    /// An app that opens nothing.
     public init() {}
 
-    /// Whether it may have other apps open URLs of the scheme.
+    /// Whether it may ask other apps to open URLs of the scheme.
     public func mayOpen(scheme: String) -> Bool { mayOpen.contains(scheme) || mayOpen.contains("*") }
 
-    /// How well the app fits what is to be opened; nil where it does not open it.
+    /// How well the app matches a target; nil if it does not open it.
     public func fit(_ target: OpenTarget) -> OpenFit? {
         switch target {
         case .url(let url):
@@ -40,11 +40,11 @@ public struct OpeningSpecification: Sendable, Hashable {
         }
     }
 
-    /// Whether an entry of `opens` is a media type, and no pattern of names.
+    /// Whether an entry of `opens` is a media type rather than a file name pattern.
     static func isType(_ entry: String) -> Bool { entry.utf8.contains(UInt8(ascii: "/")) }
 }
 
-/// How well an app fits what is to be opened, the worst first.
+/// How well an app matches a target, the weakest match first.
 public enum OpenFit: Int, Sendable, Hashable, Comparable {
     /// A pattern of media types: `text/*`.
     case types
@@ -54,7 +54,7 @@ public enum OpenFit: Int, Sendable, Hashable, Comparable {
     case scheme
     case host
 
-    /// What fits, in a word: `host`, `scheme`, `name` or `type`.
+    /// The name of the match: `host`, `scheme`, `name` or `type`.
     public var word: String {
         switch self {
         case .types, .type: "type"
@@ -64,21 +64,21 @@ public enum OpenFit: Int, Sendable, Hashable, Comparable {
         }
     }
 
-    /// The better fit is the greater.
+    /// A better match is greater.
     public static func < (one: OpenFit, other: OpenFit) -> Bool { one.rawValue < other.rawValue }
 }
 
-/// The places of a URL in `exec` and `open_command`.
+/// The placeholders for a URL in `exec` and `open_command`.
 public enum OpenPlaceholder {
     /// Stands for the URL.
     public static let url = "%u"
     /// Stands for the path of a file, and for the URL of anything else.
     public static let file = "%f"
 
-    /// Whether an argument of the command stands for what is to be opened.
+    /// Whether an argument of the command is a placeholder.
     public static func isIn(_ command: [String]) -> Bool { command.contains { $0 == url || $0 == file } }
 
-    /// The command with the URL in its place; without one, the argument is left out.
+    /// The command with the target filled in; without a target, the placeholder's argument is left out.
     public static func fill(_ command: [String], _ target: String?) -> [String] {
         guard isIn(command) else { return command }
         return command.compactMap { word in

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One entry of `paths`: something in the file system that tells an app, and wakes it.
+/// An entry of `paths`: something in the file system that notifies and wakes an app.
 public struct PathTrigger: Sendable, Hashable {
-    /// What is looked for; the key that the path is written under.
+    /// The condition; the key that the path is written under.
     public enum Condition: String, Sendable, Hashable, CaseIterable {
-        /// There is something at the path.
+        /// The path exists.
         case exists
-        /// It was written to and closed, replaced, made or removed; of a directory, or something in it.
+        /// The file, or in a directory an entry, was written and closed, replaced, created or removed.
         case changed
-        /// As ``changed``, and at each write.
+        /// Like ``changed``, and at each write.
         case modified
-        /// It is a directory with something in it.
+        /// It is a directory that is not empty.
         case notEmpty = "not_empty"
 
-        /// Whether it holds for a time, rather than happens at one.
+        /// Whether it is a state that lasts rather than an event.
         public var isLevel: Bool { self == .exists || self == .notEmpty }
     }
 
-    /// What events, and the app, know it by.
+    /// Its name for events and the app.
     public var name: String
-    /// What is looked for.
+    /// When it triggers.
     public var condition: Condition
-    /// Absolute; a pattern as glob(7) has them.
+    /// An absolute path, or a glob(7) pattern.
     public var path: String
     /// How the app is woken.
     public var wake: WakeManner = .background
@@ -51,7 +51,7 @@ extension PathTrigger {
         return trigger
     }
 
-    /// What a table says before it is known to be whole.
+    /// An entry that may still be incomplete.
     struct Draft {
         var name: String?
         var found: [(condition: Condition, path: String)] = []

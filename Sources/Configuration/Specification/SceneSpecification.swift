@@ -3,12 +3,12 @@
 import Lifecycle
 import Linux
 
-/// `scenes`: an app that is a template. It runs never itself; each of its scenes is an app that is made when it is opened.
-/// With `inside` it is an app that shows all its scenes in its own process.
+/// `scenes`: the app is a template. It never runs itself; each scene becomes an app when it is opened. With `inside`
+/// the app shows all its scenes in its own process.
 public struct SceneSpecification: Sendable, Hashable {
-    /// Whether the app has its scenes inside, and is no template.
+    /// Whether the scenes are inside the app, which is then not a template.
     public var isInside = false
-    /// How many scenes may have a process at a time, or be connected; `nil` for any number.
+    /// How many scenes may have a process or be connected at a time; `nil` for no limit.
     public var maxLive: Int?
     /// How many sessions there may be, with a process or without.
     public var maxSessions = 1_000
@@ -25,11 +25,11 @@ public struct SceneSpecification: Sendable, Hashable {
     public init() {}
 }
 
-/// `scenes.opened_by`: who may open scenes of a template, beside root and the supervisor's own user.
+/// `scenes.opened_by`: who may open scenes of a template, besides root and the supervisor's own user.
 public enum SceneOpener: String, Sendable, Hashable, CaseIterable {
-    /// Who may change apps.
+    /// Users who may change apps.
     case operators
-    /// Whoever may post to apps, too: into the background, without a session of its own.
+    /// Also users who may post to apps: into the background, without session data.
     case posters
 }
 
@@ -44,7 +44,7 @@ enum SceneReader {
         .value("cgroups", \.hasCgroups, Read.boolean),
     ]
 
-    /// As a change of it is shown.
+    /// As the diff shows it.
     @Sendable static func written(_ scenes: SceneSpecification) -> [String: String] {
         var members = ["inside": "\(scenes.isInside)", "max_sessions": "\(scenes.maxSessions)"]
         members["opened_by"] = scenes.openedBy.rawValue
@@ -54,7 +54,7 @@ enum SceneReader {
         return members
     }
 
-    /// What can only be seen when all keys are read.
+    /// Checks that need all keys.
     static func check(_ draft: AppDraft) {
         guard let scenes = draft.specification.scenes ?? draft.specification.innerScenes else { return }
         let app = draft.specification
@@ -93,7 +93,7 @@ enum SceneReader {
         }
     }
 
-    /// What can only be seen when the template is made.
+    /// Checks that need the finished template.
     static func check(_ app: AppSpecification, _ draft: AppDraft) {
         guard app.innerScenes == nil else {
             if app.rules.readiness != .delegate {
@@ -116,7 +116,7 @@ enum SceneReader {
         let texts =
             app.exec + Array(app.environment.values) + [app.directory].compactMap { $0 }
             + app.environmentFiles.map(\.path) + app.beforeStart.flatMap(\.command)
-        // With `cgroups` it was meant to be an app with its scenes inside.
+        // With `cgroups` the user probably meant an app with scenes inside.
         if app.scenes?.hasCgroups == false, app.sockets.isEmpty, !app.data.isWanted,
             !texts.contains(where: Placeholder.isForScene)
         {
@@ -129,7 +129,7 @@ enum SceneReader {
 }
 
 extension AppName {
-    /// Bytes of a template's name, which leaves some to its scenes'.
+    /// Longest name of a template in bytes; the rest is for the names of its scenes.
     static let longestTemplate = 40
 }
 

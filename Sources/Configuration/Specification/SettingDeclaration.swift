@@ -5,9 +5,9 @@ import WireText
 
 /// A setting of an app as the configuration declares it: one entry of `settings`.
 public struct SettingDeclaration: Sendable, Hashable {
-    /// What values it takes.
+    /// The values that it accepts.
     public enum Kind: Sendable, Hashable {
-        /// Text; characters, and a POSIX extended regular expression for all of it.
+        /// Text: the length in characters, and a POSIX extended regular expression that must match all of it.
         case string(maxLength: Int?, pattern: String?)
         case integer(min: Int64, max: Int64)
         case number(min: Double, max: Double)
@@ -42,37 +42,37 @@ public struct SettingDeclaration: Sendable, Hashable {
     static let types = [
         "string", "integer", "number", "boolean", "choice", "duration", "size", "path", "secret",
     ]
-    /// How many an app has at most.
+    /// The most settings of an app.
     public static let most = 200
-    /// Bytes that a value has at most.
+    /// The longest value in bytes.
     public static let longestValue = 4 << 10
-    /// Bytes that a name has at most.
+    /// The longest name in bytes.
     static let longestName = 64
-    /// Bytes that a pattern has at most.
+    /// The longest pattern in bytes.
     static let longestPattern = 256
 
     /// Its name: letters, digits and `_`.
     public var name: String
-    /// What values it takes.
+    /// The values that it accepts.
     public var kind: Kind
-    /// The value where none is set, in its normal form.
+    /// The value if none is set, in its normal form.
     public var defaultValue: String?
-    /// What people call it; by language in ``titles``.
+    /// Its title for users; other languages are in ``titles``.
     public var title: String?
-    /// By language tag (BCP 47) in lower case.
+    /// Titles by language tag (BCP 47) in lower case.
     public var titles: [String: String] = [:]
-    /// What it is for; by language in ``helps``.
+    /// What it is for, for users; other languages are in ``helps``.
     public var help: String?
-    /// By language tag (BCP 47) in lower case.
+    /// Helps by language tag (BCP 47) in lower case.
     public var helps: [String: String] = [:]
-    /// Whether a change ends a run of the app, which is launched again.
+    /// Whether a change restarts a running app.
     public var restart = false
-    /// Whether it is part of who the app works for.
+    /// Whether it says for which account the app works.
     public var identity = false
     /// Whether the app itself may set it.
     public var writable = false
 
-    /// One that nothing more is known of.
+    /// A setting with no optional keys.
     public init(_ name: String, _ kind: Kind) {
         self.name = name
         self.kind = kind
@@ -81,7 +81,7 @@ public struct SettingDeclaration: Sendable, Hashable {
     /// Whether its value is never shown.
     public var isSecret: Bool { if case .secret = kind { true } else { false } }
 
-    /// Why something cannot be a name; nil where it can.
+    /// Why a name is not valid; nil if it is.
     static func problem(inName name: String) -> String? {
         let bytes = name.utf8
         guard (1...longestName).contains(bytes.count), bytes.allSatisfy({ $0.isNameByte && $0 != UInt8(ascii: "-") }),
@@ -91,25 +91,25 @@ public struct SettingDeclaration: Sendable, Hashable {
     }
 }
 
-/// Why a value does not fit: a sentence that goes on behind the name of the setting.
+/// Why a value is not valid: a sentence that continues the name of the setting.
 public struct SettingProblem: Error, Sendable, Hashable, CustomStringConvertible {
     /// The sentence.
     public let description: String
 
-    /// Of a value that must not be shown.
+    /// For a value that must not be shown.
     package static let unfitting = SettingProblem("was set to a value that no longer fits")
 
     init(_ description: String) { self.description = description }
 }
 
-/// A value as programs get it.
+/// A value for programs.
 public enum SettingValue: Sendable, Hashable {
     case text(String)
     case integer(Int64)
     case number(Double)
     case boolean(Bool)
 
-    /// As a word of `exec` and in `settings.env`.
+    /// As it stands in `exec` and in `settings.env`.
     public var text: String {
         switch self {
         case .text(let text): text
@@ -121,9 +121,9 @@ public enum SettingValue: Sendable, Hashable {
 }
 
 extension SettingDeclaration {
-    /// The normal form of a value that is written as people write it.
+    /// The normal form of a value that a user wrote.
     ///
-    /// - Throws: ``SettingProblem``; of a secret the sentence never has the value.
+    /// - Throws: ``SettingProblem``; for a secret the sentence never contains the value.
     public func normal(_ text: String) throws(SettingProblem) -> String {
         guard text.utf8.count <= Self.longestValue else {
             throw SettingProblem("has \(text.utf8.count) bytes: at most \(Self.longestValue) are allowed")
@@ -205,7 +205,7 @@ extension SettingDeclaration {
         return nil
     }
 
-    /// What programs get for a value in its normal form: a duration in seconds, a size in bytes.
+    /// The value for programs, from its normal form: a duration in seconds, a size in bytes.
     public func value(_ normal: String) -> SettingValue {
         switch kind {
         case .string, .choice, .path, .secret: .text(normal)
@@ -218,10 +218,10 @@ extension SettingDeclaration {
     }
 }
 
-/// `settings_format`: which files have the settings of an app.
+/// `settings_format`: the files in which an app gets its settings.
 public enum SettingsFormat: String, Sendable, Hashable, CaseIterable {
     /// `settings.json`.
     case json
-    /// `settings.env` as well.
+    /// `settings.env` and `settings.json`.
     case env
 }

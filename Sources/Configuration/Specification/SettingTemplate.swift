@@ -3,7 +3,7 @@
 import Linux
 import WireText
 
-/// Text in which `{settings.NAME}` stands for the value of a setting.
+/// Text in which `{settings.NAME}` is replaced by the value of a setting.
 public enum SettingTemplate {
     private static let opening = Array("{settings.".utf8)
 
@@ -35,15 +35,15 @@ public enum SettingTemplate {
         return parts
     }
 
-    /// The settings that stand in it.
+    /// The names of the settings in a text.
     public static func names(in text: String) -> [String] {
         guard text.utf8.contains(opening[0]) else { return [] }
         return parts(text).compactMap { if case .name(let name) = $0 { name } else { nil } }
     }
 
-    /// The text with the values in it.
+    /// The text with the values filled in.
     ///
-    /// - Throws: ``MissingSetting`` for the first of which there is none.
+    /// - Throws: ``MissingSetting`` for the first setting without a value.
     public static func fill(_ text: String, _ value: (String) -> String?) throws(MissingSetting) -> String {
         guard text.utf8.contains(opening[0]) else { return text }
         var result: [UInt8] = []
@@ -65,16 +65,16 @@ public struct MissingSetting: Error, Sendable, Hashable {
     public let name: String
 }
 
-/// The address of a socket, in which settings stand.
+/// The address of a socket that contains settings.
 public struct AddressTemplate: Sendable, Hashable {
     /// As it is written.
     public var text: String
-    /// Where relative paths begin.
+    /// The folder that relative paths start from.
     var folder: String
 }
 
 extension SocketSpecification {
-    /// It with the address that follows from the values; nil where that is none.
+    /// The socket with the values filled into its address; nil if the address is not valid.
     public func filled(_ value: (String) -> String?) -> SocketSpecification? {
         guard let template else { return self }
         guard let text = try? SettingTemplate.fill(template.text, value),
@@ -88,7 +88,7 @@ extension SocketSpecification {
 }
 
 extension Probe {
-    /// It with the address that follows from the values; nil where that is none.
+    /// The probe with the values filled into its address; nil if the address is not valid.
     public func filled(_ value: (String) -> String?) -> Probe? {
         guard let template else { return self }
         guard let text = try? SettingTemplate.fill(template, value), let kind = ReadyReader.kind(text, like: kind)
@@ -102,15 +102,15 @@ extension Probe {
 }
 
 extension AppSpecification {
-    /// The check of `ready`, where settings stand in its address.
+    /// The probe of `ready`, if its address contains settings.
     public var templateProbe: Probe? {
         if case .probe(let probe) = self.ready, probe.template != nil { probe } else { nil }
     }
 
-    /// Whether settings stand in addresses of its sockets.
+    /// Whether addresses of its sockets contain settings.
     public var hasSocketTemplates: Bool { sockets.contains { $0.template != nil } }
 
-    /// The settings that are looked at when the app is launched, and when its sockets are bound.
+    /// The settings that are used to launch the app and to bind its sockets.
     public var settingsAtLaunch: Set<String> {
         guard !self.declaredSettings.isEmpty else { return [] }
         let addresses = sockets.compactMap { $0.template?.text } + [templateProbe?.template].compactMap(\.self)

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// `snapshot`: where a picture, or a text, of what the app shows comes from.
+/// `snapshot`: the source of a picture or text of what the app shows.
 public struct SnapshotSpecification: Sendable, Hashable {
-    /// What gives it.
+    /// The kind of source.
     public enum Source: Sendable, Hashable {
-        /// What the command writes to standard output.
+        /// The standard output of a command.
         case command([String])
-        /// What a GET is answered with. The path begins with `/` and includes the query.
+        /// The response to a GET. The path begins with `/` and includes the query.
         case http(host: String, port: UInt16, path: String)
         /// A file of the app's user; absolute.
         case file(String)
     }
 
-    /// What gives it.
+    /// Where it comes from.
     public var source: Source
-    /// The longest that it takes, and that the app is not suspended for it.
+    /// The longest time it may take; until then the app is not suspended.
     public var deadline: Duration = .seconds(5)
 
     /// A snapshot with the default deadline.
@@ -23,12 +23,12 @@ public struct SnapshotSpecification: Sendable, Hashable {
 
 /// Reads `snapshot`.
 enum SnapshotReader {
-    /// The keys of `snapshot` as a table: exactly one of the first three, and how long it may take.
+    /// The keys of `snapshot` as a table: exactly one of these, and `deadline`.
     private static let sources = ["command", "http", "file"]
     private static let keys = sources + ["deadline"]
     private static let expected = "a command as an array of strings, a table with command, http or file, or \"none\""
 
-    /// What is written; nil for `"none"`, and where it is wrong.
+    /// nil for `"none"`, and after an error was reported.
     static func snapshot(_ context: Context, _ node: Node) -> SnapshotSpecification? {
         switch node.value {
         case .string("none"): return nil

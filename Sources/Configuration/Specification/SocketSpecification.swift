@@ -4,41 +4,42 @@ public import Linux
 
 /// One entry of `sockets`: a socket that the supervisor binds and holds for an app.
 public struct SocketSpecification: Sendable, Hashable {
-    /// What the app knows it by (`LISTEN_FDNAMES`).
+    /// The name by which the app knows it (`LISTEN_FDNAMES`).
     public var name = ""
-    /// Where it is bound, and what cannot be changed after that.
+    /// Its address, and everything that cannot change after the bind.
     public var plan: SocketPlan
-    /// Its address as it is written, where settings stand in it: `plan` has their defaults, or their values.
+    /// The address as it is written, if it contains settings; `plan` has it with their defaults or values filled in.
     public var template: AddressTemplate?
-    /// How many connections may wait.
+    /// The length of the accept queue.
     public var backlog: Int32 = 4096
-    /// Whether the configuration says how many.
+    /// Whether the configuration sets ``backlog``.
     public var hasBacklog = false
-    /// The mode of the node of a path.
+    /// The mode of the socket file.
     public var mode: UInt32 = 0o666
-    /// The user that the node belongs to, by name or number; `nil` for the supervisor's.
+    /// The user that owns the file, by name or number; `nil` for the supervisor's.
     public var owner: String?
-    /// The group that it belongs to, by name or number.
+    /// The group that owns the file, by name or number.
     public var group: String?
-    /// The mode of folders that are made for it.
+    /// The mode of folders that are created for it.
     public var directoryMode: UInt32 = 0o755
-    /// Paths of symbolic links to it.
+    /// Paths of symlinks to it.
     public var symlinks: [String] = []
-    /// Whether the node and the links are removed when the socket is closed for good.
+    /// Whether the file and the symlinks are removed when the socket is closed for good.
     public var removeOnStop = true
     /// Whether the app gets it with O_NONBLOCK.
     public var nonBlocking = false
-    /// TCP: probes of connections where nothing moves.
+    /// TCP: idle connections are probed (SO_KEEPALIVE).
     public var keepAlive = false
-    /// TCP: small pieces are sent at once.
+    /// TCP: small writes are sent at once (TCP_NODELAY).
     public var noDelay = false
-    /// TCP: a connection counts from its first data on, waited for so long; whole seconds.
+    /// TCP: a connection is accepted when its first data is there, or after this time (TCP_DEFER_ACCEPT); whole
+    /// seconds.
     public var deferAccept: Duration?
-    /// Datagrams may come from and go to a broadcast address.
+    /// Datagrams may be sent to and received from a broadcast address.
     public var broadcast = false
-    /// Unix: the app is told who sends.
+    /// Unix: the app gets the sender's credentials (SO_PASSCRED).
     public var passCredentials = false
-    /// Internet datagrams: the app is told which address they were sent to.
+    /// Internet datagrams: the app gets the destination address (IP_PKTINFO).
     public var passPacketInfo = false
     /// 0 to 6, as SO_PRIORITY.
     public var priority: Int32?
@@ -50,15 +51,15 @@ public struct SocketSpecification: Sendable, Hashable {
     public var wake: WakeManner = .background
     /// Whether new connections wait while the app is inactive.
     public var user = false
-    /// What browsers are shown that wait for the app; `nil` for nothing.
+    /// The page for browsers that wait for the app; `nil` for none.
     public var holding: HoldingPage?
-    /// How long a connection waits for the app before that.
+    /// How long a connection waits for the app before it gets the page.
     public var holdingAfter: Duration = .seconds(2)
 
-    /// A socket with nothing special.
+    /// A socket with the defaults.
     public init(_ kind: Sockets.Kind, _ address: SocketAddress) { plan = SocketPlan(kind, address) }
 
-    /// The same for entries whose socket need not be bound anew: what cannot be changed after the bind.
+    /// What cannot change after the bind: a socket is bound again if this changes.
     public var identity: String {
         var text = "\(plan.kind.word) \(plan.address)"
         if let only = plan.ipv6Only { text += only ? " v6" : " both" }
@@ -69,22 +70,22 @@ public struct SocketSpecification: Sendable, Hashable {
         return text
     }
 
-    /// Whether the app would be given the same by both, at the same place of the list.
+    /// Whether both pass the same to the app, at the same place of the list.
     func isPassedLike(_ other: SocketSpecification) -> Bool {
         name == other.name && identity == other.identity && nonBlocking == other.nonBlocking
     }
 }
 
-/// `holding`: what browsers are shown while an app is on its way.
+/// `holding`: the page for browsers while an app starts.
 public enum HoldingPage: String, Sendable, Hashable, CaseIterable {
-    /// What the app is called, and for how long it has been on its way.
+    /// The app's title, and how long it has been starting.
     case plain
-    /// That, and what it showed last.
+    /// The same with the last snapshot.
     case snapshot
 }
 
 extension Sockets.Kind {
-    /// The key of an entry that says so.
+    /// The key of an entry for this kind.
     var word: String {
         switch self {
         case .stream: "stream"
@@ -95,7 +96,7 @@ extension Sockets.Kind {
 }
 
 extension SocketSpecification: Written {
-    /// In short: what is not usual.
+    /// In short: only what differs from the defaults.
     var written: String? {
         let usual = SocketSpecification(plan.kind, plan.address)
         var parts = ["\(name): \(identity)"]

@@ -2,16 +2,16 @@
 
 import TransferProtocol
 
-/// An entry of `subscriptions`: something on the network that is looked at for the app while it sleeps.
+/// An entry of `subscriptions`: a network resource that is checked for the app while it is suspended.
 public struct SubscriptionSpecification: Sendable, Hashable {
-    /// What it is called among the app's subscriptions; the name of its file too.
+    /// Its name within the app's subscriptions, and the name of its file.
     public var name = ""
-    /// Of http or https.
+    /// An http or https URL.
     public var url = ""
-    /// It is looked at no more often; less often while there is nothing new.
+    /// The least interval of checks; they are rarer while nothing changes.
     public var every = Duration.seconds(3_600)
 
-    /// One without name and URL.
+    /// A subscription without a name and a URL.
     public init() {}
 }
 
@@ -27,7 +27,7 @@ enum SubscriptionReader {
         .value("every", \.every, TimerReader.interval),
     ]
 
-    /// So many an app may have.
+    /// The most subscriptions of an app.
     private static let most = 64
 
     static func subscriptions(_ context: Context, _ node: Node) -> [SubscriptionSpecification]? {
@@ -53,7 +53,7 @@ enum SubscriptionReader {
         guard let text = Read.text(context, node) else { return nil }
         guard WebAddress(text) != nil, text.utf8.count <= 8192, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
             context.error(
-                // It may have a password in it.
+                // Does not quote the URL: it may contain a password.
                 "is not an http or https URL without a user name: write one like "
                     + "\"https://example.org/feed.xml\"",
                 at: node.position

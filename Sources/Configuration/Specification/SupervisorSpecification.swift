@@ -2,53 +2,54 @@
 
 /// Everything that `[supervisor]` says, with every default filled in.
 public struct SupervisorSpecification: Sendable, Hashable {
-    /// Where sockets and FIFOs are; absolute.
+    /// The directory of sockets and FIFOs; absolute.
     public var runtimeDirectory: String
-    /// What outlives a boot; absolute.
+    /// The directory of what survives a reboot; absolute.
     public var stateDirectory: String
-    /// Where log files are; absolute.
+    /// The directory of log files; absolute.
     public var logDirectory: String
-    /// Where the paths of policies begin; absolute.
+    /// The directory that paths of policies start from; absolute.
     public var policyDirectory: String
-    /// Names of the policies to load, first asked first.
+    /// Names of the policies to load, in the order in which they are asked.
     public var policies: [String] = []
-    /// Names or numbers of the groups that may look.
+    /// Names or numbers of the groups that may read.
     public var readers: [String] = []
-    /// Names or numbers of the groups that may change.
+    /// Names or numbers of the groups that may change apps.
     public var operators: [String] = []
     /// Names or numbers of the groups that may post to apps.
     public var posters: [String] = []
-    /// The app with which the supervisor ends, as a container does with its main process.
+    /// The app whose exit ends the supervisor, like a container's main process.
     public var main: String?
     /// What is done when the machine is short of memory.
     public var memory = MemorySpecification()
     /// What a stop of the supervisor does to the apps.
     public var onExit: ExitRule = .terminate
-    /// What happens to processes of a lost supervisor that nobody else answers for.
+    /// What happens to the processes of a supervisor that crashed, if nothing else manages them.
     public var orphans: OrphanRule = .adopt
     /// Whether apps leave the foreground before the machine sleeps.
     public var sleep = true
-    /// The session with which apps leave the foreground when it is locked.
+    /// The session whose lock takes apps out of the foreground.
     public var session: SessionRule = .auto
-    /// How long events are kept; nil for as long as `historyMaxCount` allows.
+    /// How long events are kept; nil: only `historyMaxCount` limits them.
     public var historyMaxAge: Duration? = .seconds(30 * 86_400)
     /// How many events are kept.
     public var historyMaxCount = 100_000
-    /// Where gpsd is, of which positions are heard.
+    /// The gpsd that positions come from.
     public var gpsd = GPSAddress.usual
-    /// The shortest `keep_alive` that apps may have.
+    /// The least `keep_alive` that apps may have.
     public var keepAliveMinimum: Duration = .seconds(600)
-    /// How much of the filesystem of `stateDirectory` is to be free: below it caches of apps that do not run go.
+    /// How much of the filesystem of `stateDirectory` should stay free: below it, caches of apps that do not run are
+    /// removed.
     public var minFree = FreeSpaceRule.part(0.05)
-    /// How much all apps together transfer at a time.
+    /// Limits of all apps' transfers together.
     public var transfers = SupervisorTransfers()
     /// The least severe messages that the supervisor logs.
     public var logLevel: LogLevel = .info
 
-    /// The defaults for a process environment: the directories of root or of a user, those of systemd before them.
+    /// The defaults for an environment: directories that systemd set, else those of root or of a user.
     ///
     /// - Parameters:
-    ///   - environment: what `RUNTIME_DIRECTORY`, `XDG_RUNTIME_DIR`, `HOME` and the like are taken from.
+    ///   - environment: has `RUNTIME_DIRECTORY`, `XDG_RUNTIME_DIR`, `HOME` and the like.
     ///   - userID: the effective user; 0 gets the directories of the system.
     public init(environment: [String: String], userID: UInt32) {
         let paths = DefaultPaths(environment: environment, userID: userID)
@@ -73,15 +74,15 @@ public enum OrphanRule: String, Sendable, Hashable, CaseIterable {
 
 /// `session`.
 public enum SessionRule: Sendable, Hashable {
-    /// The session in which the supervisor's user sits; none for root's.
+    /// The session of the supervisor's user; none for root.
     case auto
     case none
-    /// The one in front at this seat.
+    /// The active session at this seat.
     case seat(String)
-    /// The one of this identifier.
+    /// The session with this ID.
     case id(String)
 
-    /// Nil when it is none of these. Seats begin with `seat` (sd-login(3)); identifiers have letters and digits alone.
+    /// Nil for anything else. Seats begin with `seat` (sd-login(3)); session IDs have only letters and digits.
     init?(_ text: String) {
         func consists(of more: String) -> Bool {
             text.unicodeScalars.allSatisfy {
@@ -131,17 +132,17 @@ public enum LogLevel: String, Sendable, Hashable, CaseIterable, Comparable {
 
 /// One `[policies.NAME]`.
 public struct PolicySpecification: Sendable, Hashable {
-    /// The name that `[supervisor] policies` says.
+    /// The name in `[supervisor] policies`.
     public var name: String
     /// The shared library; relative to the policy directory unless absolute.
     public var path: String
     /// Where it runs.
     public var isolation: PolicyIsolation = .process
-    /// Whether its advice is taken.
+    /// Whether its advice is followed.
     public var mode: PolicyMode = .decide
     /// The longest time that an answer may take.
     public var deadline: Duration = .milliseconds(50)
-    /// What the policy is given, as it is written.
+    /// The options for the policy, as they are written.
     public var options: [String: ConfigurationValue] = [:]
 
     /// A policy without options in a process of its own.
@@ -161,13 +162,13 @@ public enum PolicyIsolation: String, Sendable, Hashable, CaseIterable {
 
 /// `mode`.
 public enum PolicyMode: String, Sendable, Hashable, CaseIterable {
-    /// Its advice is taken where the rules allow.
+    /// Its advice is followed if the rules allow it.
     case decide
-    /// Its advice is told in events, and not taken.
+    /// Its advice is only reported in events.
     case advise
 }
 
-/// A value of which only a policy knows what it means.
+/// A value whose meaning only the policy knows.
 public enum ConfigurationValue: Sendable, Hashable {
     case string(String)
     case integer(Int64)
@@ -179,7 +180,7 @@ public enum ConfigurationValue: Sendable, Hashable {
     case table([String: ConfigurationValue])
 }
 
-/// Where things are when nothing says otherwise.
+/// The default paths.
 public struct DefaultPaths: Sendable, Hashable {
     /// Default of `runtime_directory`.
     public var runtime: String
@@ -192,9 +193,9 @@ public struct DefaultPaths: Sendable, Hashable {
     /// The file that is read without `--config`.
     public var configuration: String
 
-    /// The paths for a process environment; those that systemd gives a unit win.
+    /// The paths for an environment; those that systemd sets for a unit take precedence.
     ///
-    /// `RUNTIME_DIRECTORY` and its like may list several, of which the first counts (systemd.exec(5)).
+    /// If `RUNTIME_DIRECTORY` or another lists several, the first counts (systemd.exec(5)).
     public init(environment: [String: String], userID: UInt32) {
         func variable(_ name: String) -> String? {
             guard let value = environment[name], value.hasPrefix("/") else { return nil }

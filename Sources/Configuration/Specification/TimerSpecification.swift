@@ -2,40 +2,40 @@
 
 import CalendarTime
 
-/// One of `timers`: when the app is woken, and how.
+/// An entry of `timers`: when the app is woken, and how.
 public struct TimerSpecification: Sendable, Hashable {
-    /// What it is called among the app's timers.
+    /// Its name within the app's timers.
     public var name = ""
-    /// Times by the calendar, as systemd.time(7) writes them. They are valid.
+    /// Valid calendar expressions as in systemd.time(7).
     public var calendar: [String] = []
-    /// So long after the last time, or after the supervisor began with it.
+    /// Interval from the last time, or from when the supervisor armed it first.
     public var every: Duration?
-    /// So long after the machine was booted.
+    /// Time after the boot of the machine.
     public var afterBoot: Duration?
-    /// So long after the supervisor was started.
+    /// Time after the start of the supervisor.
     public var afterStart: Duration?
-    /// How much later it may come, so that timers come together; `nil` for what fits its kind.
+    /// How much later it may fire, so that timers coalesce; `nil` for the default of its kind.
     public var writtenAccuracy: Duration?
-    /// How much later it comes at most, each time by another part of it.
+    /// A random delay of at most this is added each time.
     public var randomDelay: Duration = .zero
-    /// Whether times that were missed are made up for, once.
+    /// Whether missed times are caught up, once.
     public var isPersistent = false
     /// How the app is woken.
     public var wake: WakeManner = .background
-    /// What the app is told with it.
+    /// Data for the app.
     public var payload: ConfigurationValue?
 
-    /// One that never comes.
+    /// A timer that never fires.
     public init() {}
 
-    /// How much later it may come: a minute, and of short intervals a tenth, where nothing else is said.
+    /// How much later it may fire; by default a minute, or a tenth of a short interval.
     public var accuracy: Duration {
         if let writtenAccuracy { return writtenAccuracy }
         let shortest = [every, afterBoot, afterStart].compactMap { $0 }.min()
         return shortest.map { min(.seconds(60), $0 / 10) } ?? .seconds(60)
     }
 
-    /// When it comes, as the configuration says it: `Mon..Fri 08:00`, `every 1h`.
+    /// Its times as configured: `Mon..Fri 08:00`, `every 1h`.
     public var text: String {
         var parts = calendar
         if let afterBoot { parts.append("\(Quantity.text(afterBoot)) after boot") }
@@ -60,7 +60,7 @@ enum TimerReader {
         .optional("payload", \.payload) { $1.plain },
     ]
 
-    /// No timer comes more often: a program that needs that has a clock of its own.
+    /// The least interval: a program that needs a shorter one has its own timer.
     private static let shortest = Duration.seconds(1)
 
     static func timers(_ context: Context, _ node: Node) -> [TimerSpecification]? {
@@ -136,7 +136,7 @@ enum TimerReader {
 }
 
 extension TimerSpecification {
-    /// What stands in a line of a diff.
+    /// A line for a diff.
     var written: String {
         var words = [text]
         if let writtenAccuracy { words.append("accuracy \(Quantity.text(writtenAccuracy))") }

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A configuration that was read and found good.
+/// A valid configuration.
 public struct TorporConfiguration: Sendable, Hashable {
     /// What `[supervisor]` says.
     public var supervisor: SupervisorSpecification
     /// All apps, sorted by name; instances are apps of their own.
     public var apps: [AppSpecification]
-    /// The templates of scenes, sorted by name: apps with `scenes`, in which `%s` stands for a scene's name. None is in
-    /// ``apps``.
+    /// The templates of scenes, sorted by name: apps with `scenes`, in which `%s` is replaced by a scene's name.
+    /// ``apps`` does not contain them.
     public var templates: [AppSpecification] = []
-    /// All policies that are described, sorted by name.
+    /// All policies that are defined, sorted by name.
     public var policies: [PolicySpecification]
     /// The texts that it was read from.
     public var sources: ConfigurationSources
-    /// What is allowed but hardly meant, sorted by place.
+    /// What is allowed but probably not intended, sorted by place.
     public var warnings: [Diagnostic]
 
     /// The files that were read, the first one first.
     public var files: [String] { sources.files.map(\.path) }
 }
 
-/// One thing that is wrong in a configuration, and where.
+/// One error or warning in a configuration, and its place.
 public struct Diagnostic: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Whether the configuration can be used all the same.
+    /// Whether the configuration can still be used.
     public enum Severity: String, Sendable, Hashable {
         case error
         case warning
@@ -30,15 +30,15 @@ public struct Diagnostic: Error, Sendable, Hashable, CustomStringConvertible {
 
     /// The file, as it was named.
     public var file: String
-    /// From 1; 0 where it concerns the whole file.
+    /// From 1; 0 if it concerns the whole file.
     public var line: Int
-    /// From 1, in characters; 0 where it concerns the whole file.
+    /// From 1, in characters; 0 if it concerns the whole file.
     public var column: Int
-    /// The key, with its tables: `apps.web.restart`; empty where it concerns none.
+    /// The key, with its tables: `apps.web.restart`; empty if it concerns no key.
     public var path: String
     /// A sentence that says what to do.
     public var message: String
-    /// Whether the configuration can be used all the same.
+    /// Whether the configuration can still be used.
     public var severity: Severity
 
     /// `file:line:column: path: message`.
@@ -51,7 +51,7 @@ public struct Diagnostic: Error, Sendable, Hashable, CustomStringConvertible {
         return text + message
     }
 
-    /// Whether it says that a user or a group is not to be found.
+    /// Whether it says that a user or a group does not exist.
     public var isAboutMissingAccount: Bool {
         message.hasPrefix(MissingAccount.noUser) || message.hasPrefix(MissingAccount.noGroup)
     }
@@ -59,7 +59,7 @@ public struct Diagnostic: Error, Sendable, Hashable, CustomStringConvertible {
     var order: (String, Int, Int, String, String) { (file, line, column, path, message) }
 }
 
-/// Everything that is wrong in a configuration, sorted by place; never empty.
+/// All errors and warnings in a configuration, sorted by place; never empty.
 public struct DiagnosticList: Error, Sendable, Hashable, CustomStringConvertible {
     /// Errors and warnings.
     public var diagnostics: [Diagnostic]

@@ -2,17 +2,17 @@
 
 public import TransferProtocol
 
-/// `[supervisor.transfers]`: how much all apps together transfer at a time.
+/// `[supervisor.transfers]`: limits of all apps' transfers together.
 public struct SupervisorTransfers: Sendable, Hashable {
     /// Transfers that run at a time.
     public var connections = 8
-    /// Of these, those of one app.
+    /// Of these, transfers of one app.
     public var perApp = 4
-    /// Of these, those from and to one server.
+    /// Of these, transfers with one server.
     public var perHost = 2
-    /// Bytes a second of all together; nil for no limit.
+    /// Bytes per second of all together; nil for no limit.
     public var rate: UInt64?
-    /// What downloads leave free of the filesystem that they write to.
+    /// The free space that downloads must leave on the filesystem that they write to.
     public var minFree = FreeSpaceRule.part(0.05)
 
     /// The defaults.
@@ -21,21 +21,21 @@ public struct SupervisorTransfers: Sendable, Hashable {
 
 /// `[apps.NAME.transfers]`: what an app may transfer.
 public struct TransferSpecification: Sendable, Hashable {
-    /// Where to; empty for any server.
+    /// The servers it may use; empty for any.
     public var allow: [WebPattern] = []
-    /// How many that have not ended it may have.
+    /// How many unfinished transfers it may have.
     public var limit = 1000
-    /// Bytes that a download may have; nil for no limit.
+    /// Largest download in bytes; nil for no limit.
     public var sizeLimit: UInt64? = 20 << 30
-    /// How long a transfer may take as a whole; nil for as long as it takes.
+    /// How long a whole transfer may take; nil for no limit.
     public var resourceTime: Duration? = .seconds(7 * 86_400)
-    /// Whether discretionary transfers may run where the network costs money.
+    /// Whether discretionary transfers may use metered networks.
     public var usesMeteredLinks = false
     /// When discretionary transfers may run; nil for always.
     public var window: DailyWindow?
-    /// What servers are told that ask who it is, by host in lower case.
+    /// Logins for servers that ask for one, by host in lower case.
     public var credentials: [String: TransferLogin] = [:]
-    /// Files of authorities that count for a host beside the system's, by host in lower case.
+    /// Files with CA certificates that are trusted for a host besides the system's, by host in lower case.
     public var authorities: [String: String] = [:]
 
     /// The defaults.
@@ -48,9 +48,9 @@ public struct TransferSpecification: Sendable, Hashable {
     }
 }
 
-/// Whom a server is told that asks.
+/// A login for a server.
 public struct TransferLogin: Sendable, Hashable {
-    /// Its name there.
+    /// The user name.
     public var user = ""
     /// The setting of type `secret` that has the password.
     public var secret = ""

@@ -2,17 +2,16 @@
 
 public import Lifecycle
 
-/// `wake` of something that events come from, such as a timer, a socket, a path or a device: how what happens there
-/// wakes the app.
+/// `wake` of an event source such as a timer, a socket, a path or a device: how its events wake the app.
 public enum WakeManner: String, Sendable, Hashable, CaseIterable {
-    /// It is continued or launched in the background.
+    /// It is resumed or launched in the background.
     case background
     /// It is brought to the foreground.
     case foreground
-    /// It is not woken: it is told when it runs.
+    /// It is not woken: it gets the event when it runs.
     case none
 
-    /// The order for it; `nil` for not at all.
+    /// The order to wake; `nil` for `none`.
     ///
     /// - Parameter time: background time that the event grants; `nil` for the app's `event_time`.
     public func wake(for time: Duration? = nil) -> Wake? {

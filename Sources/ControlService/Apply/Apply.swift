@@ -6,14 +6,14 @@ import Lifecycle
 import Supervisor
 import TorporAPI
 
-/// One apply: what was asked, what is different, and the words for it.
+/// One apply: the request, the differences, and the texts about them.
 struct Apply {
     let request: ApplyRequest
     let new: TorporConfiguration
     let diff: ConfigurationDiff
     private let old: TorporConfiguration
 
-    /// `outdated`: apps that were launched by an older configuration than is known.
+    /// `outdated`: apps that were launched with an older configuration than the current one.
     init(
         _ request: ApplyRequest,
         from old: TorporConfiguration,
@@ -27,7 +27,7 @@ struct Apply {
         for app in new.apps where outdated.contains(app.name) {
             diff.add(KeyChange(key: Self.unknownKey, old: nil, new: nil, effect: .restart), to: app.name)
         }
-        // A scene whose template is gone, or back, is another app.
+        // A scene whose template was removed or restored counts as a changed app.
         let before = Dictionary(old.apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         let after = Dictionary(new.apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         for index in diff.apps.indices {
@@ -39,7 +39,7 @@ struct Apply {
             diff.apps[index].changes = []
         }
         self.diff = diff
-        // One look at each app: a template may have ten thousand scenes.
+        // Constant time for each app: a template may have ten thousand scenes.
         for change in diff.apps {
             guard let scene = after[change.name] ?? before[change.name], scene.scene != nil else { continue }
             scenes[change.name] = Self.change(
@@ -51,7 +51,7 @@ struct Apply {
         templates = Self.templates(old.templates, new.templates, inside: new.apps.filter { $0.innerScenes != nil })
     }
 
-    /// What happens to templates themselves; what it means for their scenes is told of each of these.
+    /// What happens to the templates themselves; scenes have their own entries.
     private let templates: [AppliedApp]
 
     private static func templates(
@@ -79,24 +79,24 @@ struct Apply {
             }
     }
 
-    /// Stands for the keys that changed before torpord was replaced while the app ran on.
+    /// Stands for the unknown keys that changed before torpord was replaced while the app kept running.
     static let unknownKey = "earlier-changes"
 
-    /// What a change of its template means for a scene with processes of its own.
+    /// What a change of its template means for a scene that has its own processes.
     enum SceneChange {
         case losesTemplate
         case regainsTemplate
-        /// The template is an app with its scenes inside from now on.
+        /// The template becomes an app with its scenes inside.
         case movesInside
-        /// The app with the scene inside is a template from now on.
+        /// The app with the scene inside becomes a template.
         case movesOut
     }
 
-    /// What becomes of each changed app that is a scene, by name.
+    /// The change of each changed app that is a scene, by name.
     private(set) var scenes: [String: SceneChange] = [:]
 
-    /// What becomes of a scene; `now`: as it is after the change. `wasInside`, `isInside`: whether the app that it is named
-    /// after has its scenes inside.
+    /// The change of a scene. `now` is the scene afterwards; `wasInside` and `isInside` say whether the app that it
+    /// is named after has its scenes inside.
     private static func change(
         _ now: AppSpecification?,
         from wasInside: Bool,
@@ -111,24 +111,24 @@ struct Apply {
     struct Entry {
         var name: String
         var id: AppID
-        /// nil for one that is restarted with what it requires.
+        /// nil if it is only restarted together with an app that it requires.
         var change: ConfigurationDiff.App?
-        /// What is restarted that it requires.
+        /// The restarted app that it requires.
         var cause: String?
-        /// What becomes of it if it is a scene.
+        /// Its change, if it is a scene.
         var scene: SceneChange?
         /// Whether it runs, or is about to.
         var isAlive = false
-        /// Whether it is ended for its new definition, and launched again.
+        /// Whether it is terminated and launched again with its new definition.
         var isReplaced = false
         var launch: LaunchMode = .onDemand
-        /// The incarnation that is ended.
+        /// The incarnation that is terminated.
         var incarnation: UInt32?
     }
 
     // MARK: Which apps
 
-    /// The names that were asked for; all where none was.
+    /// The names of the apps in the request; all apps if it names none.
     func chosen() throws(Selection.Unknown) -> Set<String> {
         let names = Set(new.apps.map(\.name))
         let all = new.apps + old.apps.filter { !names.contains($0.name) }
@@ -152,14 +152,14 @@ struct Apply {
         return app.name == pattern || (app.template == pattern && app.isOneOfTemplate)
     }
 
-    /// Whether an incarnation of the app that lives is to end for the new definition.
+    /// Whether the app's running incarnation is replaced to apply the new definition.
     func isReplaced(_ name: String, _ chosen: Set<String>) -> Bool {
         request.restart && chosen.contains(name) && diff.apps.contains { $0.name == name && $0.needsRestart }
     }
 
     // MARK: Replies
 
-    /// What would happen. `living`: the names of the apps that run.
+    /// What would happen. `living`: the names of the running apps.
     func preview(_ chosen: Set<String>, living: Set<String>) -> ApplyReply {
         let shown = diff.apps.filter { chosen.contains($0.name) }
         return ApplyReply(

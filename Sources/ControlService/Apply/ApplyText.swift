@@ -5,9 +5,9 @@ import Engine
 import Supervisor
 import TorporAPI
 
-/// What an apply does to an app, in words that follow its name.
+/// What an apply does to an app, in words that continue its name.
 extension Apply.Entry {
-    /// As a reply has it.
+    /// The app's part of the reply.
     func applied(message: String) -> AppliedApp {
         AppliedApp(
             app: name,
@@ -17,8 +17,8 @@ extension Apply.Entry {
         )
     }
 
-    /// What was done, once it is; with `isWaiting` false, what is being done. `isPublic`: for readers of the log, to
-    /// whom values of variables are nobody's business.
+    /// What was done; with `isWaiting` false, what is being done. `isPublic`: the text is for the log, whose readers
+    /// must not see values of environment variables.
     func text(isWaiting: Bool, isPublic: Bool = false) -> String {
         guard let change else {
             return (isWaiting ? "restarted" : "is being restarted")
@@ -86,10 +86,10 @@ extension Apply.Entry {
 }
 
 extension Apply {
-    /// More is not read in a line; `--diff` shows all of it.
+    /// Longer values are hard to read in a line; `--diff` shows all of it.
     private static let longest = 60
 
-    /// A change as `key old → new`, or as `key changed` where that is long or secret.
+    /// A change as `key old → new`, or as `key changed` if it is long or secret.
     static func text(_ change: KeyChange, isPublic: Bool = false) -> String {
         if change.key == unknownKey { return "changed before torpord was replaced" }
         let values = "\(change.old ?? "none") → \(change.new ?? "none")"

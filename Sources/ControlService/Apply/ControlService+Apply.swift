@@ -18,15 +18,15 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// Going by another configuration: what changed is touched, nothing else.
+/// Applies another configuration: only what changed is touched.
 ///
-/// The files are read beside the loop. From then on an apply is one step: what was read is compared with what runs, and
-/// the core takes the new definitions, before anything else happens. So applies never overlap; what one caused may still
-/// be under way when the next one comes, and whoever waited for the first is told that its apps were asked for something
-/// else.
+/// The files are read outside of the loop. From then on an apply is a single step: it compares the result with the
+/// configuration in force, and the core takes the new definitions before anything else happens. So applies never
+/// overlap, but effects of one may still be in progress when the next one comes; then the first caller is told that
+/// its apps were asked for something else.
 extension ControlService {
-    /// Carries out an apply and answers it; without a reply it was a SIGHUP, and the log has the answer. `name`: who
-    /// asks for it, as history has it.
+    /// Carries out an apply and replies; without `reply` it was a SIGHUP, and the log gets the result. `name`: the
+    /// requester, for the history.
     func apply(_ request: ApplyRequest, by name: String, _ reply: Reply?) {
         guard supervisor.isStarted else {
             let waits = VerbProgress(
@@ -55,14 +55,14 @@ extension ControlService {
         }
     }
 
-    /// Goes by what was read; gives in half a sentence why nothing is changed.
+    /// Applies the configuration that was read; returns why nothing is changed, in half a sentence.
     private func apply(
         _ request: ApplyRequest,
         _ result: Result<(configuration: TorporConfiguration, accounts: NamedAccounts), DiagnosticList>,
         by name: String,
         _ reply: Reply?
     ) -> String? {
-        // It may have come while the files were read.
+        // The reason may be new since the files were read.
         if let refusal = applyRefusal {
             log.warning("the reloaded configuration is not applied: \(refusal)")
             reply.map { $0.fail(refusal) }
@@ -75,7 +75,7 @@ extension ControlService {
             return Supervisor.diskIsInvalid
         case .success(var new):
             new.configuration = supervisor.inForce.roster.complete(new.configuration)
-            // Sockets are where the settings say that they are, not where their defaults do.
+            // Sockets have the addresses of the current settings, not of their defaults.
             for index in new.configuration.apps.indices {
                 let next = new.configuration.apps[index]
                 let app = coordinator.id(of: next.name).map { apps[$0] }
@@ -102,7 +102,7 @@ extension ControlService {
         }
     }
 
-    /// Why no other configuration can be taken now, in a sentence.
+    /// Why no other configuration can be applied now, in a sentence.
     private var applyRefusal: String? {
         if supervisor.isEnding || coordinator.isShuttingDown {
             return "torpord is shutting down: start it again to load the configuration"
@@ -112,7 +112,7 @@ extension ControlService {
         return nil
     }
 
-    /// The configuration in force, with every app as it goes by it: one that runs may have older values.
+    /// The configuration in force, with each app as it runs: it may still have older values.
     private var runningConfiguration: TorporConfiguration {
         var running = supervisor.configuration
         running.apps = apps.filter { !coordinator.isLeaving($0.id) }.map(\.specification)
@@ -140,14 +140,14 @@ extension ControlService {
         _ reply: Reply?
     ) {
         let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.id))
-        // What comes back is new: what a person wanted of the old one is over.
+        // An app that returns is a new one: what a user requested of the old one no longer counts.
         for app in apps where coordinator.isLeaving(app.id) { app.kept.goalOfPerson = nil }
         let ending = Set(apps.filter { coordinator.isToEnd($0.id) }.map(\.id))
         let actions: [AppAction]
         do throws(DependencyError) {
             actions = try coordinator.reconfigure(definitions(applied, chosen), now: loop.now)
         } catch {
-            // The loader has looked for this already.
+            // The loader has checked for this already.
             log.error("the configuration is not applied: \(error)")
             reply.map { $0.fail("\(error)") }
             return
@@ -158,9 +158,9 @@ extension ControlService {
         supervisor.store.setRetention(Retention(kept.supervisor))
         for warning in kept.warnings { log.warning(warning.description) }
         takeSpecifications(applied.new.apps, living: living)
-        // Before what follows is decided, and recorded of these apps too.
+        // Before the following steps are decided and recorded for these apps too.
         supervisor.writeAhead(actions)
-        // An app that was removed and does not run is forgotten by the first step after this.
+        // The first step after this forgets an app that was removed and does not run.
         let entries = entries(applied, chosen, ending: ending, living: living)
         tell(applied, entries, by: name)
         supervisor.govern()
@@ -177,7 +177,7 @@ extension ControlService {
         wait(for: entries, applied, reply)
     }
 
-    /// Every app of the new configuration, as the core takes it.
+    /// Every app of the new configuration, in the form that the core takes.
     private func definitions(_ applied: Apply, _ chosen: Set<String>) -> [AppChange] {
         applied.new.apps.map { app in
             var change = AppChange(AppDefinition(app))
@@ -212,7 +212,7 @@ extension ControlService {
                 app.next = nil
             }
             supervisor.specificationChanged(app, from: old)
-            // One that is being taken is of the configuration that was.
+            // A snapshot in progress was started with the old configuration.
             if old.snapshot != app.specification.snapshot, let run = app.snapshotRun {
                 loop.later { [weak self, weak app] in
                     if let self, let app, app.snapshotRun === run { self.deliver(.snapshotOver, to: app.id) }

@@ -7,27 +7,27 @@ import Lifecycle
 import Linux
 import Processes
 
-/// The background mode `audio`: an app one of whose processes plays or records sound is not suspended.
+/// The background mode `audio`: an app is not suspended while one of its processes plays or records sound.
 ///
-/// The kernel tells nobody when a stream begins, so it is looked when it matters: when such an app comes into the background,
-/// and before it is stopped; and once a second while it plays there. What is quiet costs nothing.
+/// The kernel does not notify of a new stream, so streams are checked when it matters: when such an app enters the
+/// background, before it is suspended, and once a second while it plays there. A silent app costs nothing.
 package final class AudioMode: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     private let reader: CoalescingReader<Void, [SoundStream]>
-    /// Apps in the background that were looked at.
+    /// Apps in the background that are checked.
     private var followed: [AppID: Following] = [:]
     private var timer: TimerSource?
 
     private struct Following {
-        /// When a stream of it was last seen to run.
+        /// When one of its streams was last running.
         var heardAt: Duration?
-        /// Who waits for a look before the app is stopped.
+        /// Suspends the app; called after a check that is in progress.
         var stop: (() -> Void)?
     }
 
-    /// How often it is looked at while it plays.
+    /// The interval of checks while it plays.
     package static let interval = Duration.seconds(1)
-    /// So long without a stream, and the sound is over: between two pieces it may be closed.
+    /// The sound has ended after this time without a stream: the stream may be closed between two pieces.
     package static let pause = Duration.seconds(3)
 
     package init(_ wakes: Wakes) {
@@ -76,8 +76,8 @@ package final class AudioMode: EventRoom, EventSource {
         try? request(.mode(.audio, isTrue: isTrue), of: id)
     }
 
-    /// Looks once more before the app is stopped; `stop` is called unless it plays. Where there is nothing to look for it
-    /// is called at once.
+    /// Checks once more before the app is suspended; `stop` is called unless it plays. If there is nothing to check,
+    /// `stop` is called at once.
     package func look(before app: AppRuntime, _ stop: @escaping () -> Void) {
         let id = app.id
         guard hasMode(app), !machine(id).isForced else { return stop() }
@@ -89,11 +89,11 @@ package final class AudioMode: EventRoom, EventSource {
 
     private func look() { reader.ask { [weak self] streams in self?.found(streams) } }
 
-    /// - Parameter stopping: the app that is to be stopped if it is quiet.
+    /// - Parameter stopping: the app that should be suspended if it is silent.
     private func found(_ streams: [SoundStream], askedBefore stopping: AppID? = nil) {
         let now = now
         for (id, following) in followed.sorted(by: { $0.key < $1.key }) {
-            // What was done for the one before may have changed this one.
+            // The handling of an earlier app may have changed this one.
             guard followed[id] != nil, let tree = apps[id].run.tree else { continue }
             if id == stopping { followed[id]?.stop = nil }
             if streams.contains(where: { tree.contains($0.owner) }) {
@@ -102,7 +102,7 @@ package final class AudioMode: EventRoom, EventSource {
                 set(id, true)
                 continue
             }
-            // It may have played when an earlier torpord looked.
+            // An earlier torpord may have seen it play.
             guard let heardAt = following.heardAt ?? (machine(id).modes.contains(.audio) ? now : nil) else {
                 if id == stopping { following.stop?() }
                 continue

@@ -11,8 +11,8 @@ import Processes
 package import TorporAPI
 import Varlink
 
-/// The background modes `bluetooth-central` and `bluetooth-peripheral`: apps are woken by Bluetooth devices that come, go
-/// or say something, and by devices that ask something of a service that the app offers.
+/// The background modes `bluetooth-central` and `bluetooth-peripheral`: Bluetooth devices wake apps when they
+/// connect, disconnect or send a value, and when they use a service that the app offers.
 package final class BluetoothMode: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     private var blueZ: BlueZ?
@@ -20,7 +20,7 @@ package final class BluetoothMode: EventRoom, EventSource {
     private var centrals: Set<AppID> = []
     private var peripherals: Set<AppID> = []
 
-    /// What an event of a device grants (docs/lifecycle.md).
+    /// The background time that an event of a device grants (docs/lifecycle.md).
     private static let time = Duration.seconds(10)
 
     package init(_ wakes: Wakes) { self.wakes = wakes }
@@ -50,7 +50,7 @@ package final class BluetoothMode: EventRoom, EventSource {
         blueZ = made
     }
 
-    // What happens elsewhere does not wait: nothing is looked at again.
+    // This source keeps no events for a retry, so `concerns` and `touched` have nothing to do.
     package func added(_ app: AppRuntime) {
         let modes = app.specification.backgroundModes
         if modes.contains(.bluetoothCentral) || modes.contains(.bluetoothPeripheral) { configure() }
@@ -73,7 +73,7 @@ package final class BluetoothMode: EventRoom, EventSource {
     // MARK: Devices
 
     func changed(_ before: BlueZ.Device?, _ now: BlueZ.Device?, _ isNews: Bool) {
-        // Who was connected before anybody looked does not connect now.
+        // A device that was connected before the watch began is not an event.
         guard isNews, let device = now ?? before else { return }
         for id in centrals.sorted() {
             for trigger in triggers(id) where trigger.characteristic == nil {
@@ -87,7 +87,7 @@ package final class BluetoothMode: EventRoom, EventSource {
                 tell(id, trigger, text, payload, coalescing: .latest, key: device.address)
             }
         }
-        // Where what it asks cannot be seen, its coming has to do.
+        // If its requests cannot be observed, its connection has to wake the app.
         guard now?.isConnected ?? false, !(before?.isConnected ?? false), blueZ?.isSeeingRequests == false else {
             return
         }
@@ -157,7 +157,7 @@ package final class BluetoothMode: EventRoom, EventSource {
 
     // MARK: What they ask
 
-    /// BlueZ waits for a program's answer, and a device for BlueZ: for 30 s at most (ATT transaction timeout).
+    /// BlueZ waits for the program's answer, and the device for BlueZ: at most 30 s (ATT transaction timeout).
     func asked(_ method: String, by process: Int32) {
         for id in peripherals.sorted() {
             guard let tree = apps[id].run.tree, tree.contains(process) else { continue }
@@ -177,7 +177,7 @@ package final class BluetoothMode: EventRoom, EventSource {
 
     private func wake(_ id: AppID, _ name: String, _ text: String) {
         let state = coordinator.machine(id).state
-        // It sees for itself while it runs.
+        // A running app gets the request itself.
         guard state == .suspended || coordinator.machine(id).transition == .suspending else { return }
         happened(apps[id], name, text, Wake(time: Self.time), nil)
     }
@@ -196,7 +196,7 @@ package final class BluetoothMode: EventRoom, EventSource {
 
     // MARK: For persons
 
-    /// What `doctor` says; nil when nobody wants to know.
+    /// The check of `doctor`; nil if no app uses Bluetooth.
     package var check: DoctorCheck? {
         guard let blueZ else { return nil }
         var value = blueZ.isThere ? Readable.count(blueZ.devices.count, "device") + " known" : "not there"

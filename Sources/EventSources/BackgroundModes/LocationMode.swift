@@ -10,18 +10,18 @@ import Mailbox
 package import TorporAPI
 import Varlink
 
-/// The background mode `location`: positions that gpsd knows, told to apps and waking them.
+/// The background mode `location`: positions from gpsd are sent to apps and wake them.
 ///
-/// gpsd is watched only while somebody wants to know: apps with `updates = "significant"` or regions always do, others while
-/// they run. Each position is a wake-up of the loop, mostly one a second.
+/// gpsd is watched only while an app needs it: apps with `updates = "significant"` or regions always do, others while
+/// they run. Each position wakes the loop, usually once a second.
 package final class LocationMode: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     private var client: GPSClient?
     private var followed: [AppID: Followed] = [:]
-    /// Where regions were, as an earlier torpord knew it.
+    /// The state of regions that an earlier torpord stored.
     private var ledger: LocationLedger?
 
-    /// What is known of one app.
+    /// The state of one app.
     private struct Followed {
         var specification: LocationSpecification
         var change = ChangeTracker()
@@ -89,12 +89,12 @@ package final class LocationMode: EventRoom, EventSource {
         }
     }
 
-    /// Whose gpsd is believed.
+    /// The users whose gpsd is trusted.
     private var trusted: Set<UInt32> {
         Set([0, Users.effectiveUID] + [host.gpsdUser].compactMap { $0 })
     }
 
-    /// Watches gpsd as long as somebody wants to know.
+    /// Watches gpsd while an app needs it.
     private func arrange() {
         guard followed.contains(where: { isWanted($0.key, $0.value) }) else {
             client = nil
@@ -115,7 +115,7 @@ package final class LocationMode: EventRoom, EventSource {
 
     // MARK: Positions
 
-    /// No receiver knows where the machine is: nobody is held for it.
+    /// No receiver has a position: no app is held in the background for it.
     func isSilent() { for id in followed.keys.sorted() { end(id) } }
 
     private func end(_ id: AppID) {
@@ -177,7 +177,7 @@ package final class LocationMode: EventRoom, EventSource {
 
     private func takeContinuous(_ position: Position, _ app: AppRuntime, _ specification: LocationSpecification) {
         let machine = machine(app.id)
-        // Whoever is not there asked for nothing, and is told the first one when it is.
+        // An app that is not running asked for nothing; it gets the first position once it runs.
         guard machine.isAlive, machine.transition != .terminating else {
             followed[app.id]?.change = ChangeTracker()
             return
@@ -201,14 +201,14 @@ package final class LocationMode: EventRoom, EventSource {
         )
         let outcome = tell(app, event)
         guard begins else { return }
-        // One that may not be woken is tried again with the next position.
+        // If it may not be woken now, the next position tries again.
         if case .heldBack = outcome { return }
         try? request(.mode(.location, isTrue: true), of: app.id)
     }
 
     private func mail(_ position: Position, to app: AppRuntime) -> MailDraft? {
         let machine = machine(app.id)
-        // It runs and has no ears: nothing would ever take it away.
+        // A running app without a delegate or signal for it would never take the message from the queue.
         if machine.isAlive, machine.transition != .launching, !hears(app, .didReceiveEvent) { return nil }
         return MailDraft(
             topic: "location",
@@ -238,7 +238,7 @@ package final class LocationMode: EventRoom, EventSource {
 
     // MARK: For persons
 
-    /// What `doctor` says; nil when nobody wants to know.
+    /// The check of `doctor`; nil if no app uses positions.
     package var check: DoctorCheck? {
         guard !followed.isEmpty else { return nil }
         let place = host.gpsd.text
@@ -262,7 +262,7 @@ package final class LocationMode: EventRoom, EventSource {
 }
 
 extension Position {
-    /// What apps are told.
+    /// The form for apps.
     var json: JSON {
         [
             "latitude": .double(latitude), "longitude": .double(longitude), "accuracy": .double(accuracy),
@@ -273,7 +273,7 @@ extension Position {
 }
 
 extension JSON {
-    /// The object with one more member in front.
+    /// The object with one more member at the front.
     fileprivate func with(_ name: String, _ value: JSON) -> JSON {
         var members = [JSONObject.Member(name: name, value: value)]
         members += objectValue?.members ?? []

@@ -11,22 +11,22 @@ import Processes
 import Varlink
 import WireText
 
-/// Devices that wake apps: when they come, go or change, as udev says, and when one has data for an app that sleeps.
+/// Devices that wake apps: when udev reports that they come, go or change, and when one has data for a suspended app.
 ///
-/// A device that is there when a trigger is new, or when the machine has started, has appeared; one that came or went while
-/// there was no torpord has, too: the keeper has which were there.
+/// A device that exists when a trigger is new, or when the machine has started, counts as appeared. So does a device
+/// that came or went while there was no torpord: the keeper stores which ones there were.
 final class DeviceSource: EventRoom, EventSource {
-    /// A trigger of an app, and the devices that fit it.
+    /// A trigger of an app, and the devices that match it.
     fileprivate final class Entry {
         let app: AppID
         let trigger: DeviceTrigger
-        /// By their folder below `/sys`.
+        /// By their path below `/sys`.
         var devices: [String: Device] = [:]
-        /// By node, where data counts.
+        /// By node, for triggers on data.
         var nodes: [String: NodeWatch] = [:]
-        /// Data came, and its app may not be woken: nothing is waited for before the app has run.
+        /// Data arrived, but the app may not be woken: no more waiting until the app has run.
         var isRefused = false
-        /// Nodes whose data was told in this sleep, and wakes nobody.
+        /// Nodes whose data was reported during this suspension without waking the app.
         var told: Set<String> = []
 
         init(_ app: AppID, _ trigger: DeviceTrigger) {
@@ -42,18 +42,18 @@ final class DeviceSource: EventRoom, EventSource {
     private var monitor: DeviceMonitor?
     private var subsystems: Set<String>?
     private let work: BackgroundWorker
-    /// What is tried again when an app is held back no longer.
+    /// Events to retry when an app is no longer held back.
     private var heldBack: [AppID: [WakeEvent]] = [:]
-    /// Which devices fitted, for the next torpord.
+    /// The matching devices, for the next torpord.
     private let kept: PersistedBytes
-    /// Which had fitted when the torpord before this one ended, by entry; nil: there was none.
+    /// The matching devices when the previous torpord ended, by entry; nil if there was none.
     private var remembered: [String: Set<String>]?
 
-    /// An accessory has this long to say what it has to say, each time.
+    /// The background time for an event of an accessory.
     private static let dataTime = Duration.seconds(10)
-    /// Nodes that an earlier torpord had opened, until somebody waits for their data again.
+    /// Nodes that an earlier torpord had opened, until an entry waits for their data again.
     private var inherited: [String: Descriptor] = [:]
-    /// How many searches for devices are under way: before they are over it is not known which nodes are of use.
+    /// How many searches for devices are in progress: until they end it is unknown which nodes are needed.
     private var searches = 0
 
     init(_ wakes: Wakes) {
@@ -140,7 +140,7 @@ final class DeviceSource: EventRoom, EventSource {
 
     private func whenStarted(_ work: @escaping () -> Void) { engine.whenStarted(work) }
 
-    /// What is there, for triggers that are new.
+    /// Handles the existing devices for new triggers.
     private func found(_ devices: [Device], _ keys: Set<String>) {
         for key in keys.sorted() {
             guard let entry = entries[key] else { continue }
@@ -156,7 +156,7 @@ final class DeviceSource: EventRoom, EventSource {
         remember()
     }
 
-    /// Closes the nodes that an earlier torpord had opened and no trigger waits for, here and in the keeper.
+    /// Closes nodes that an earlier torpord had opened and no trigger needs, here and in the keeper.
     private func closeUnwantedNodes() {
         guard searches == 0, !inherited.isEmpty else { return }
         let wanted = Set(entries.values.filter { $0.trigger.on.contains(.data) }.flatMap(\.dataNodes))
@@ -188,7 +188,7 @@ final class DeviceSource: EventRoom, EventSource {
         if isOther { remember() }
     }
 
-    /// It went while nobody looked.
+    /// The device was removed while no torpord ran.
     private func gone(_ entry: Entry, _ path: String) {
         let name = path.split(separator: "/").last.map(String.init) ?? path
         tell(entry, .remove, "the removal of \(name)", ["name": .string(name), "path": .string(path)], key: path)
@@ -214,7 +214,7 @@ final class DeviceSource: EventRoom, EventSource {
         var payload: JSON = ["action": .string(what.rawValue), "device": device]
         var coalescing = Coalescing.latest
         if what == .appear || what == .remove {
-            // Plugged in and out again is nothing.
+            // A device that was plugged in and removed again cancels out.
             let isThere = what == .appear
             payload = [
                 "action": .string(what.rawValue), "before": .bool(!isThere), "after": .bool(isThere), "device": device,
@@ -239,7 +239,7 @@ final class DeviceSource: EventRoom, EventSource {
         guard case .heldBack = outcome else { return }
         let isTriedAgain = wakes.isTriedAgain(outcome, app)
         if what == .data {
-            // It is still there to be read when the app may be woken again.
+            // The data is still readable when the app may be woken again.
             if !isTriedAgain { entry.isRefused = true }
         } else if isTriedAgain {
             event.mail = nil
@@ -249,7 +249,7 @@ final class DeviceSource: EventRoom, EventSource {
 
     // MARK: Data
 
-    /// Waits for data on each node of an entry while its app sleeps.
+    /// Waits for data on each node of an entry while its app is suspended.
     private func waitForData(_ entry: Entry) {
         guard entry.trigger.on.contains(.data) else { return }
         let sleeps = sleeps(apps[entry.app])
@@ -278,7 +278,7 @@ final class DeviceSource: EventRoom, EventSource {
         }
     }
 
-    /// Another entry takes its place, of the same nodes: what has come to them is there for that one.
+    /// Another entry with the same nodes replaces it and takes over data that has arrived.
     private func handOver(_ entry: Entry) {
         for (node, watch) in entry.nodes {
             guard let descriptor = watch.handOver() else { continue }
@@ -287,7 +287,7 @@ final class DeviceSource: EventRoom, EventSource {
         }
     }
 
-    /// Closes what was opened of a node, here and in the keeper.
+    /// Closes a node, here and in the keeper.
     private func letGo(_ node: String, by entry: Entry) {
         guard entry.nodes.removeValue(forKey: node) != nil else { return }
         if entries.values.allSatisfy({ $0.nodes[node] == nil }) { host.release(DescriptorName.node(node)) }
@@ -335,7 +335,7 @@ final class DeviceSource: EventRoom, EventSource {
 }
 
 extension DeviceSource.Entry {
-    /// Where data may come: of the devices that fit, and of a node that is named and that udev need not know.
+    /// The nodes that may have data: those of the matching devices, and a named node that udev need not know.
     fileprivate var dataNodes: [String] {
         var nodes = devices.values.compactMap(\.node)
         let known = devices.values.flatMap(\.nodes)
@@ -345,10 +345,10 @@ extension DeviceSource.Entry {
 }
 
 extension Device {
-    /// Its node and the links to it.
+    /// Its node and the symlinks to it.
     fileprivate var nodes: [String] { (node.map { [$0] } ?? []) + links }
 
-    /// What apps are told of it.
+    /// The form for apps.
     fileprivate var json: JSON {
         [
             "name": .string(name), "path": .string(path), "subsystem": .string(subsystem), "node": .optional(node),
@@ -358,13 +358,13 @@ extension Device {
 }
 
 extension DeviceTrigger {
-    /// Whether both wait for data, of the same devices.
+    /// Whether both wait for data of the same devices.
     fileprivate func hearsDataLike(_ other: DeviceTrigger) -> Bool {
         on.contains(.data) && other.on.contains(.data) && subsystem == other.subsystem && type == other.type
             && node == other.node && properties == other.properties
     }
 
-    /// Whether the device is one of those that are meant.
+    /// Whether the device matches the trigger.
     fileprivate func fits(_ device: Device) -> Bool {
         if let subsystem, subsystem != device.subsystem { return false }
         if let type, type != device.type { return false }

@@ -8,22 +8,22 @@ package import Mailbox
 package import Schedules
 package import Store
 
-/// What events need of the rest of the supervisor, and no more.
+/// The parts of the supervisor that events need.
 package protocol EventHost: DescriptorKeeping {
-    /// Puts something into an app's mailbox.
+    /// Adds a message to an app's mailbox.
     ///
-    /// - Throws: ``Mailbox/Refusal`` when it has no place for it.
+    /// - Throws: ``Mailbox/Refusal`` if the mailbox is full.
     func add(_ mail: MailDraft, for app: AppRuntime) throws(Mailbox.Refusal)
-    /// The app is told what waits for it, if it can be told now.
+    /// Delivers the app's queued messages, if that is possible now.
     func deliverMail(to app: AppRuntime)
-    /// What waits and was to wake the app is tried again.
+    /// Retries the wake-up for queued messages.
     func retryMail(of app: AppRuntime)
-    /// What waits for the app.
+    /// The app's queued messages.
     func mail(for app: AppRuntime) -> [Mail]
-    /// The app need not be told of it any more.
+    /// The app no longer needs the message.
     func acknowledged(_ mail: Int64, by app: AppRuntime)
 
-    /// The clocks that timers go by.
+    /// The clocks of timers.
     var clocks: ClockPair { get }
     /// Whether the user has not unlocked the session since the boot.
     var isBeforeFirstUnlock: Bool { get }
@@ -34,23 +34,23 @@ package protocol EventHost: DescriptorKeeping {
     /// Whether nothing can be launched any more.
     var isKeeperLost: Bool { get }
 
-    /// Whom sockets are to belong to.
+    /// The owners of sockets.
     var socketAccounts: SocketAccounts { get set }
-    /// Who is believed where the machine is, beside root and the supervisor's own user.
+    /// The user whose gpsd is trusted, besides root and the supervisor's own user.
     var gpsdUser: UInt32? { get }
-    /// Where gpsd is asked.
+    /// The address of gpsd.
     var gpsd: GPSAddress { get }
-    /// Reads what may wait for a disk or a server.
+    /// For reads that may block on a disk or a server.
     var lookups: BackgroundWorker { get }
-    /// What is known of a timer or of an app's fetches is kept for the next boot.
+    /// Stores the state of a timer or of an app's fetches for the next boot.
     func keep(_ schedule: StoredSchedule)
-    /// The timer is gone for good.
+    /// The timer was removed for good.
     func forget(_ schedule: StoredSchedule.Key)
-    /// A folder that goes with the boot.
+    /// A folder whose content does not survive a reboot.
     var runtimeDirectory: String { get }
 }
 
-/// A part of what ``Wakes`` consists of, which outlives it.
+/// A part of ``Wakes``, which outlives it.
 protocol EventRoom: Room {
     var wakes: Wakes { get }
 }

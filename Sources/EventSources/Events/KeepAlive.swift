@@ -7,17 +7,17 @@ import Lifecycle
 import Linux
 import Mailbox
 
-/// Wakes apps with the background mode `voip` for 10 s when they have slept for their `keep_alive`, so that they can say
-/// something on their connections before whoever is between forgets these.
+/// Wakes apps with the background mode `voip` for 10 s after they were suspended for their `keep_alive`, so that they
+/// can send something on their connections before a router (NAT) drops these.
 final class KeepAlive: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
     /// When each suspended app is woken.
     private var due: [AppID: Duration] = [:]
     private var timer: TimerSource?
 
-    /// What iOS gives for it.
+    /// As long as in iOS.
     static let time = Duration.seconds(10)
-    /// Apps whose time comes so soon after that of another are woken with it, if it is no more than a tenth of theirs.
+    /// An app is woken early together with another one, if its time is at most this and a tenth of its period away.
     private static let slack = Duration.seconds(60)
 
     init(_ wakes: Wakes) { self.wakes = wakes }
@@ -39,7 +39,7 @@ final class KeepAlive: EventRoom, EventSource {
             if due.removeValue(forKey: app.id) != nil { arm() }
             return
         }
-        // It has slept since then; who supervised it meanwhile does not matter.
+        // The suspension counts from its begin, whichever torpord supervised it.
         let since = app.times.since.4
         let at = since == StateTimes.never ? now + period : .microseconds(since) + period
         guard due[app.id] == nil else { return }
@@ -92,7 +92,7 @@ final class KeepAlive: EventRoom, EventSource {
             mail: hears(app, .didReceiveEvent) ? mail : nil,
             at: now
         )
-        // Whatever comes of it: the next time is a period away, or when it has slept again.
+        // Whatever the outcome, the next time is a period away, or after another suspension.
         due[app.id] = now + period
         if case .heldBack(_, let until) = wakes.tell(event, for: app), let until { due[app.id] = until }
     }

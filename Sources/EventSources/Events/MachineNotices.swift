@@ -10,22 +10,22 @@ import LoginManager
 import Mailbox
 import Varlink
 
-/// What apps are told of the machine: its power, its screens, and what is plugged into it. It wakes nobody, and where no app
-/// wants to know nothing is followed.
+/// Notifies apps of changes of the machine: power, screens, accessories. This wakes no app, and nothing is watched if
+/// no app wants to know.
 ///
-/// What is told to a sleeping app is what has become of it: of power, screens and accessories what is otherwise than before
-/// it slept, and nothing where all is as before; of the battery the last charge.
+/// A suspended app is told the net change: of power, screens and accessories what differs from before its suspension,
+/// and nothing if all is the same; of the battery the last charge.
 final class MachineNotices: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
     private let work: BackgroundWorker
     private var topics: Set<NotificationTopic> = []
     private var monitor: DeviceMonitor?
     private var profiles: PowerProfiles?
-    /// What was told last; nil before it is known.
+    /// The last values that were reported; nil before the first.
     private var power: Power?
     private var screens: Set<String>?
     private var savesPower: Bool?
-    /// What is plugged in, by its folder below `/sys`: udev can be had to announce it again.
+    /// Connected accessories, by their path below `/sys`: udev can be made to announce a device again.
     private var accessories: Set<String> = []
 
     init(_ wakes: Wakes) {
@@ -101,7 +101,7 @@ final class MachineNotices: EventRoom, EventSource {
     }
 
     func found(_ now: Power) {
-        // A look that was under way when nobody wanted to know any more says nothing of later.
+        // The result of a read that began while some app wanted to know; now none does.
         guard topics.contains(.power) || topics.contains(.battery) else { return }
         let before = power
         power = now
@@ -119,7 +119,7 @@ final class MachineNotices: EventRoom, EventSource {
     private func profileChanged() {
         guard let now = profiles?.savesPower else { return }
         defer { savesPower = now }
-        // What was the case before anybody said is taken for no.
+        // An unknown previous value counts as false.
         guard now != savesPower ?? false else { return }
         let payload: JSON = ["before": .bool(!now), "after": .bool(now)]
         tell(.lowPower, payload, .net, now ? "the start of power saving" : "the end of power saving")
@@ -162,7 +162,7 @@ final class MachineNotices: EventRoom, EventSource {
             "accessory": .string(name), "kind": .string(device.subsystem), "path": .string(device.path),
             "before": .bool(!isThere), "after": .bool(isThere),
         ]
-        // Its folder has another number each time.
+        // Its path has another number each time, so it cannot be the key.
         let key = device.subsystem + ":" + (device.properties["ID_PATH"] ?? device.properties["PHYS"] ?? "") + name
         tell(.accessories, payload, .net, key: key, "the \(isThere ? "connection" : "removal") of \(name)")
     }
@@ -188,7 +188,7 @@ final class MachineNotices: EventRoom, EventSource {
 
 /// Displays, by the connectors of the machine's graphics cards.
 private enum Screens {
-    /// The connectors that have one: `card0-HDMI-A-1`.
+    /// The connectors with a display: `card0-HDMI-A-1`.
     static func connected() -> Set<String> {
         let folder = "/sys/class/drm"
         let names = ((try? File.list(folder)) ?? []).filter { $0.contains("-") }
@@ -197,7 +197,7 @@ private enum Screens {
 }
 
 extension Set<NotificationTopic> {
-    /// Of which udev subsystems news are wanted.
+    /// The udev subsystems to watch.
     fileprivate var subsystems: Set<String> {
         var names: Set<String> = []
         if contains(.power) || contains(.battery) { names.insert("power_supply") }
@@ -208,7 +208,7 @@ extension Set<NotificationTopic> {
 }
 
 extension Power.Source {
-    /// What apps are told.
+    /// The name for apps.
     fileprivate var name: String {
         switch self {
         case .unknown: "unknown"
@@ -219,10 +219,10 @@ extension Power.Source {
 }
 
 extension Device {
-    /// Whether a person has plugged it in, rather than that it is a part of something else.
+    /// Whether it is a device that a user plugs in, rather than a part of another one.
     fileprivate var isAccessory: Bool {
         if subsystem == "usb" {
-            // Hubs are on the way to others.
+            // Hubs only lead to other devices.
             return type == "usb_device" && properties["TYPE"]?.hasPrefix("9/") != true
         }
         let kinds = ["KEYBOARD", "MOUSE", "TOUCHPAD", "TOUCHSCREEN", "TABLET", "JOYSTICK", "POINTINGSTICK"]

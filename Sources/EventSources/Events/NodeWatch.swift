@@ -4,28 +4,28 @@ import Engine
 import EventLoop
 import Linux
 
-/// Waits until something can be read from a node, such as that of a terminal, without reading it.
+/// Waits until a node, such as that of a terminal, is readable, without reading it.
 ///
-/// A terminal or a pipe is kept open from then on, as long as there is anybody to wait for it: what has come would be
-/// lost with its last opener, and so would the terminal's settings. Anything else has news for each opener of its own: it
-/// is opened while it is waited for, and not longer.
+/// A terminal or a pipe is then kept open while some app waits for it: when the last descriptor is closed, pending
+/// data and the terminal's settings are lost. Other devices have separate data for each open: they are only opened
+/// while waiting.
 final class NodeWatch {
     private let loop: EventLoop
     private let work: BackgroundWorker
     private let node: String
     private let heard: () -> Void
-    /// A terminal or a FIFO was opened, which is not to be lost with torpord.
+    /// Called with a terminal or a FIFO that was opened and must survive torpord.
     private let keep: (Int32) -> Void
     private(set) var descriptor: Descriptor?
     private var source: IOSource?
     private var isOpening = false
     private(set) var isWaiting = false
-    /// The other side is gone; it is of no use until the device is there anew.
+    /// The other side is gone; the node is useless until the device appears again.
     private var isDead = false
     /// Why it cannot be opened, in a sentence.
     private(set) var trouble: String?
 
-    /// - Parameter descriptor: what an earlier torpord had opened.
+    /// - Parameter descriptor: a descriptor that an earlier torpord had opened.
     init(
         _ loop: EventLoop,
         _ work: BackgroundWorker,
@@ -42,24 +42,25 @@ final class NodeWatch {
         self.heard = heard
     }
 
-    // Before the descriptor is closed, of which the keeper may have another.
+    // Removes it from the loop before the descriptor is closed: the keeper may have a copy, which would stay in
+    // epoll.
     deinit { source?.cancel() }
 
-    /// Says once when there is something to read.
+    /// Reports once when there is something to read.
     func wait() {
         guard !isWaiting, !isDead else { return }
         isWaiting = true
         if descriptor == nil { open() } else { watch() }
     }
 
-    /// Waits no more.
+    /// Stops waiting.
     func rest() {
         isWaiting = false
         source = nil
         if let descriptor, !Self.isShared(descriptor) { self.descriptor = nil }
     }
 
-    /// Waits no more, and hands over what is not to be lost.
+    /// Stops waiting, and returns a descriptor that must not be lost.
     func handOver() -> Descriptor? {
         rest()
         defer { descriptor = nil }
@@ -114,14 +115,14 @@ final class NodeWatch {
     private func ready(_ events: IOEvents) {
         source = nil
         isWaiting = false
-        // One that was hung up can be read too, to no purpose.
+        // After a hangup it is readable too, but there is no data.
         let isOver = events.contains(.hangup) && (descriptor.map { File.readableBytes($0.raw) } ?? 0) == 0
         guard events.contains(.readable), !isOver else {
             isDead = true
             descriptor = nil
             return
         }
-        // Not level: an app that does not read it is told once for each sleep.
+        // Reported once per suspension, even if the app does not read it.
         heard()
     }
 }

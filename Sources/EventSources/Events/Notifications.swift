@@ -6,21 +6,21 @@ import EventLoop
 import Lifecycle
 package import Mailbox
 
-/// What apps are told of the machine and its session. It wakes nobody: who runs hears it at once, who is suspended before
-/// anything else when it wakes, and who is not running finds it so when it is launched.
+/// Notifies apps of changes of the machine and its session. This wakes no app: a running app gets it at once, a
+/// suspended one first thing when it wakes, and one that is not running finds the new state at its launch.
 package final class Notifications: EventRoom {
     package unowned(unsafe) let wakes: Wakes
 
     package init(_ wakes: Wakes) { self.wakes = wakes }
 
-    /// Tells all apps that hear it.
+    /// Notifies all apps that want to know.
     ///
-    /// - Parameter text: what happened, for people.
+    /// - Parameter text: what happened, for users.
     package func tell(_ topic: NotificationTopic, _ mail: MailDraft, _ text: @autoclosure () -> String) {
         for app in apps where hears(app, topic, mail.message) { tell(app, topic, mail, text()) }
     }
 
-    /// Tells one app, if it hears it.
+    /// Notifies one app, if it wants to know.
     package func tell(
         _ topic: NotificationTopic,
         _ mail: MailDraft,
@@ -39,9 +39,9 @@ package final class Notifications: EventRoom {
         }
     }
 
-    /// The session was locked, or unlocked: what its user's key opens cannot be read, or can be again.
+    /// The session was locked or unlocked: files encrypted with its user's key became unreadable or readable.
     ///
-    /// - Parameter isFirst: it is what was found at the start: apps that an earlier torpord told know it.
+    /// - Parameter isFirst: this is the state found at the start: apps that an earlier torpord told know it already.
     package func tellLock(_ isLocked: Bool, isFirst: Bool) {
         let names = [Message.protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable].map(\.rawValue)
         let (message, opposite) = isLocked ? (names[0], names[1]) : (names[1], names[0])
@@ -49,7 +49,7 @@ package final class Notifications: EventRoom {
         let mail = MailDraft(topic: topic.rawValue, message: message, coalescing: .latest, sender: "logind")
         for app in apps where hears(app, topic, message) {
             if isFirst, machine(app).isCovered == isLocked { continue }
-            // Locked and unlocked again while it slept is nothing.
+            // A lock and an unlock during a suspension cancel out.
             let waiting = host.mail(for: app).last { $0.draft.topic == topic.rawValue }
             if let waiting, !waiting.isInFlight, waiting.draft.message == opposite {
                 host.acknowledged(waiting.id, by: app)
@@ -59,7 +59,7 @@ package final class Notifications: EventRoom {
         }
     }
 
-    /// Whether the app lives, wants to know of it, and has a delegate or a signal for the message.
+    /// Whether the app runs, wants to know of the topic, and has a delegate or a signal for the message.
     func hears(_ app: AppRuntime, _ topic: NotificationTopic, _ message: String) -> Bool {
         guard app.run.tree != nil, app.specification.notifications.contains(topic),
             let message = Message(rawValue: message), machine(app).isAlive

@@ -9,17 +9,17 @@ import Mailbox
 import PathWatch
 import Varlink
 
-/// Files and directories that wake apps (`paths`) or tell them (`settings_files`, `identity_files`), and those of the
-/// machine's locale.
+/// Files and directories that wake apps (`paths`) or notify them (`settings_files`, `identity_files`), and the files
+/// of the machine's locale.
 ///
-/// What lasts (`exists`, `not_empty`) wakes an app when it begins, when more of it comes, and, as long as it lasts, when the
-/// app has ended. What happens (`changed`, `modified`) wakes it each time. What was otherwise when an earlier torpord
-/// looked is news to this one: the keeper has what was found in between.
+/// A lasting condition (`exists`, `not_empty`) wakes an app when it begins, when more of it comes, and after the app
+/// has ended if it still holds. An event (`changed`, `modified`) wakes it each time. The keeper stores the last
+/// findings, so a new torpord notices what changed in between.
 ///
-/// Places are looked at with the rights of the app's user. Whom it is, a directory on the network may have to say: its
-/// places are watched as soon as that is known.
+/// Paths are accessed with the rights of the app's user. A network directory may have to say which user that is: the
+/// paths are watched as soon as that is known.
 package final class PathSource: EventRoom, EventSource {
-    /// What follows from news of a place.
+    /// The effect of a change at a path.
     private enum Meaning {
         case trigger(AppID, PathTrigger)
         case settings(AppID)
@@ -30,37 +30,37 @@ package final class PathSource: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     private var watcher: PathWatcher?
     private var meanings: [String: Meaning] = [:]
-    /// The places of apps that have triggers, and whether the app was alive when it was last looked at.
+    /// The keys of apps with triggers, and whether the app was alive when last checked.
     private var triggered: [AppID: (keys: [String], isAlive: Bool)] = [:]
-    /// What is tried again when an app is held back no longer.
+    /// Events to retry when an app is no longer held back.
     private var heldBack: [AppID: [String: WakeEvent]] = [:]
-    /// What was found, for the next torpord.
+    /// The findings, for the next torpord.
     private let kept: PersistedBytes
-    /// Files that were written to a moment ago, and are perhaps being written still.
+    /// Files that were written to recently, and may still be written.
     private var unsettled: [String: PathNews] = [:]
     private var settling: TimerSource?
     private var unsettledSince = Duration.zero
-    /// How often there were news that wait for the end of the start.
+    /// How many changes have been deferred until the end of the start.
     private var untold = 0
-    /// Whom apps run as, as of the last configuration, or why that is not known.
+    /// The accounts that apps run as in the last configuration, or why they are unknown.
     private var accounts: [Account.Names: Result<Account, LaunchError>] = [:]
     private let lookups: BackgroundWorker
     private var lookedUp: Set<Account.Names> = []
     private var isPlacing = false
     private var retry: TimerSource?
     private var retryDelay = PathSource.firstRetry
-    /// When something was said of a place last: a user can make trouble as often as they like.
+    /// When an error about a path was last reported: users could cause errors without limit.
     private var complained: [String: Duration] = [:]
 
     /// Editors and package managers take several steps to replace a file.
     private static let settlingTime = Duration.milliseconds(100)
     private static let longestSettling = Duration.seconds(2)
-    /// Users are looked up again after so long, where a directory did not say who they are.
+    /// The delay before users are looked up again, if the directory did not answer.
     private static let firstRetry = Duration.seconds(1)
     private static let longestRetry = Duration.seconds(60)
-    /// Of one place.
+    /// The least time between two errors about one path.
     private static let betweenComplaints = Duration.seconds(60)
-    /// Where the locale of the machine is set (locale.conf(5); Debian's place).
+    /// The files of the machine's locale (locale.conf(5), and Debian's path).
     static let localeFiles = ["/etc/locale.conf", "/etc/default/locale"]
 
     package init(_ wakes: Wakes) {
@@ -74,7 +74,7 @@ package final class PathSource: EventRoom, EventSource {
     // MARK: What is watched
 
     package func configure() {
-        // Once more for those that are known: groups may have changed.
+        // Looks known accounts up again too: their groups may have changed.
         let all = Set(apps.compactMap { names(of: $0.next ?? $0.specification) })
         accounts = accounts.filter { all.contains($0.key) }
         lookUp(all)
@@ -122,12 +122,12 @@ package final class PathSource: EventRoom, EventSource {
         watcher?.watch(places)
     }
 
-    /// Whom files are looked at for; nil: the supervisor's own user.
+    /// The account for access to the files; nil: the supervisor's own user.
     private func names(of settings: AppSpecification) -> Account.Names? {
         settings.hasWatchedFiles && Users.isRoot && settings.user != nil ? Account.Names(settings) : nil
     }
 
-    /// Looks up whom apps run as, beside the loop.
+    /// Looks up the accounts of apps outside of the loop.
     private func lookUp(_ all: Set<Account.Names>) {
         for names in all where lookedUp.insert(names).inserted {
             lookups.ask {
@@ -146,7 +146,7 @@ package final class PathSource: EventRoom, EventSource {
         lookedUp.remove(names)
         switch (result, accounts[names]) {
         case (.failure, .success):
-            // A directory that does not answer takes nothing back.
+            // If a directory no longer answers, the earlier result stays.
             retryLater()
         case (.failure(let trouble), let before):
             if before == nil { log.warning("files of apps are not watched: \(trouble)") }
@@ -184,7 +184,7 @@ package final class PathSource: EventRoom, EventSource {
         lookUp(unknown)
     }
 
-    /// What of an app's files is not watched, each with the reason.
+    /// The files of an app that are not watched, each with the reason.
     package func troubles(of app: AppRuntime) -> [String] {
         let settings = app.next ?? app.specification
         let places =
@@ -216,7 +216,8 @@ package final class PathSource: EventRoom, EventSource {
 
     // MARK: What happens
 
-    /// What was found is kept for the next torpord as soon as all of it was told: until then it is to be found again.
+    /// Stores the findings for the next torpord once all of them were reported: until then they have to be found
+    /// again.
     private func remember() {
         guard unsettled.isEmpty, untold == 0, lookedUp.isEmpty, !isPlacing, let bytes = watcher?.remembered else {
             return
@@ -243,7 +244,7 @@ package final class PathSource: EventRoom, EventSource {
                 if unsettled.isEmpty { unsettledSince = now }
                 unsettled[news.key] = news
                 if settling == nil { settling = try? loop.timer { [weak self] in self?.settled() } }
-                // One that is written all the time keeps nobody from hearing of the others.
+                // A file that is written all the time must not delay the others.
                 guard now - unsettledSince < Self.longestSettling else { continue }
                 settling?.arm(after: Self.settlingTime)
             }
@@ -259,7 +260,7 @@ package final class PathSource: EventRoom, EventSource {
 
     private func tell(_ app: AppRuntime, _ trigger: PathTrigger, _ news: PathNews) {
         if trigger.condition.isLevel {
-            // Asked, since the app has ended: what lasts still counts. One that runs has seen it.
+            // Checked since the app has ended: a condition that still holds counts. A running app has seen it.
             guard let holds = news.holds, news.isNew || !isAlive(app) else { return }
             return happened(app, trigger, news.key, news.paths.first ?? holds)
         }
@@ -288,7 +289,7 @@ package final class PathSource: EventRoom, EventSource {
             at: now
         )
         let outcome = wakes.tell(event, for: app)
-        // What it is told waits already; only the wake is tried again.
+        // The message is queued already; only the wake-up is retried.
         event.mail = nil
         if wakes.isTriedAgain(outcome, app) { heldBack[app.id, default: [:]][key] = event }
     }
@@ -330,7 +331,7 @@ package final class PathSource: EventRoom, EventSource {
     // MARK: What becomes of apps
 
     package func added(_ app: AppRuntime) {
-        // Topics beyond the usual ones may need files too.
+        // Topics beyond the default may need files too.
         if concerns(app) || app.specification.notifications != NotificationTopic.usual { configure() }
     }
 
@@ -343,7 +344,7 @@ package final class PathSource: EventRoom, EventSource {
         let isAlive = isAlive(app)
         if isAlive != entry.isAlive {
             triggered[app.id]?.isAlive = isAlive
-            // It has ended: what lasts wakes it again.
+            // It has ended: a condition that still holds wakes it again.
             if !isAlive { lookAgain(entry.keys) }
         }
         guard let events = heldBack.removeValue(forKey: app.id) else { return }
@@ -354,7 +355,7 @@ package final class PathSource: EventRoom, EventSource {
         }
     }
 
-    /// Whether what lasted when it was to wake its app is no longer so.
+    /// Whether the condition that was to wake the app no longer holds.
     private func isOver(_ key: String) -> Bool {
         guard case .trigger(_, let trigger) = meanings[key], trigger.condition.isLevel else { return false }
         return watcher?.isOver(key) ?? false
@@ -384,7 +385,7 @@ extension AppSpecification {
 }
 
 extension PathTrigger.Condition {
-    /// What of a place counts for it.
+    /// What is watched for the condition.
     fileprivate var interest: Place.Interest {
         switch self {
         case .exists: .existence
@@ -394,7 +395,7 @@ extension PathTrigger.Condition {
         }
     }
 
-    /// What happened, for people.
+    /// What happened, for users.
     fileprivate func text(_ path: String) -> String {
         switch self {
         case .exists: "the existence of \(path)"

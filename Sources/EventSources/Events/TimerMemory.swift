@@ -6,15 +6,15 @@ package import Schedules
 package import Store
 package import Varlink
 
-/// What is kept of a timer beside when it came last.
+/// The stored state of a timer, besides when it last fired.
 package struct TimerMemory {
     package private(set) var history: TimerHistory
-    /// Whether times since the boot are those of this boot.
+    /// Whether times since the boot are of the current boot.
     package private(set) var isOfThisBoot = true
 
     package init(_ history: TimerHistory) { self.history = history }
 
-    /// What was kept; nothing of it is trusted to be there.
+    /// Decodes a stored row, none of which is trusted.
     package init(_ row: StoredSchedule, now: ClockPair) {
         history = TimerHistory(now: now)
         history.lastWall = row.lastFired.map { max(0, $0) }
@@ -25,7 +25,7 @@ package struct TimerMemory {
         if let since = json["since_boot_us"]?.intValue {
             history.since = min(max(.zero, .microseconds(since)), now.running)
         }
-        // What it counts from is past, and not before 1970.
+        // The time it counts from is in the past, and not before 1970.
         let oldest = now.running - .microseconds(max(0, now.wall))
         history.anchor = json["anchor_us"]?.intValue.map { min(max(oldest, .microseconds($0)), now.running) }
         history.cameAfterBoot = json["came_after_boot"]?.boolValue ?? false
@@ -41,13 +41,13 @@ package struct TimerMemory {
     }
 }
 
-/// What is kept of an app's fetches beside when it was told to look last.
+/// The stored state of an app's fetches, besides when it was last told to check.
 package struct FetchMemory {
     package private(set) var learned: FetchState.FetchHistory
 
     package init(_ learned: FetchState.FetchHistory) { self.learned = learned }
 
-    /// What was kept; nil when it says nothing.
+    /// Decodes a stored row; nil if it has no state.
     package init?(_ row: StoredSchedule) {
         guard let json = row.learned.flatMap({ try? JSON.parse($0) }),
             let interval = json["interval_ms"]?.intValue, interval > 0

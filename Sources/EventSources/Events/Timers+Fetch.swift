@@ -10,10 +10,10 @@ package import Schedules
 import Store
 package import TorporAPI
 
-/// The fetch mode: apps look for new content now and then, in an interval that learns from what they found, when it
-/// costs least.
+/// The fetch mode: apps check for new content from time to time, at an interval that adapts to what they found, and
+/// when it costs least.
 extension Timers {
-    /// How often the app may look for new content; nil for an app that does not.
+    /// The least interval of the app's checks; nil for an app without the fetch mode.
     func fetchInterval(of app: AppRuntime) -> Duration? {
         app.specification.backgroundModes.contains(.fetch) ? app.specification.fetchInterval : nil
     }
@@ -31,7 +31,7 @@ extension Timers {
         fetchers.insert(app.id)
     }
 
-    /// Its time has come, or another timer has woken the machine near it.
+    /// The time of a fetch has come, or another timer has woken the machine near it.
     package func fetch(_ app: AppRuntime, now: ClockPair, at: Duration) {
         let key = Key(app: app.id, name: "")
         if let weakness = weakness() {
@@ -63,26 +63,26 @@ extension Timers {
             mail: hears ? mail : nil,
             at: at
         )
-        // Nobody will say what it found.
+        // No delegate will report what it found.
         if !happened(event, app, key) || !mayHaveDelegate(app) {
             table.updateFetch(key) { $0.endUnknown() }
         }
     }
 
-    /// Why nothing should be begun now that can wait; nil when the machine has strength to spare.
+    /// Why work that can wait should not start now; nil if the machine has resources to spare.
     package func weakness() -> MachineWeakness? {
         if host.isMemoryShort { return .memory }
         let root = wakes.kernelFiles
         let power = Power(root: root)
         if power.source == .battery, let percent = power.percent, percent < Self.lowBattery { return .battery(percent) }
-        // In hundredths: as many tasks wait for a processor as there are processors.
+        // In hundredths: twice as many tasks are ready as there are processors.
         if let load = LoadAverage(root: root), Int(load.minute) >= 200 * ThisProcess.processorCount {
             return .load(Double(load.minute) / 100)
         }
         return nil
     }
 
-    /// Percent.
+    /// In percent.
     private static let lowBattery: UInt32 = 20
 
     /// The app's delegate has answered performFetch.
@@ -100,8 +100,8 @@ extension Timers {
         arm()
     }
 
-    /// The app's state may have changed: what it was looking for came to nothing if it ended or sleeps, and if it is awake
-    /// anyway near its time, it may look now.
+    /// The app's state may have changed. If it ended or was suspended, its fetch is over without a result; if it is
+    /// awake near its time, it may fetch now.
     func fetchTouched(_ app: AppRuntime) {
         guard fetchers.contains(app.id), hasBegun, !isEnding else { return }
         let key = Key(app: app.id, name: "")
@@ -115,7 +115,7 @@ extension Timers {
         guard machine.state == .background, machine.transition == nil, machine.hasDelegate else { return }
         let now = host.clocks
         guard state.opportunity <= now.running else { return }
-        // What is being told of now comes first.
+        // Messages that are being delivered come first.
         loop.later { [weak self, weak app] in
             guard let self, let app, case .fetch(let state) = self.table[key], !state.isUnderWay,
                 state.opportunity <= host.clocks.running
@@ -127,7 +127,7 @@ extension Timers {
 }
 
 extension FetchResult {
-    /// As an app's answer has it.
+    /// From the app's answer.
     package init(_ result: AppAnswer.Fetched) {
         self =
             switch result {
@@ -138,15 +138,14 @@ extension FetchResult {
     }
 }
 
-/// Why the machine has no strength to spare.
+/// Why the machine has no resources to spare.
 package enum MachineWeakness: Hashable, CustomStringConvertible {
     case memory
-    /// Percent that are left.
+    /// Remaining charge in percent.
     case battery(UInt32)
-    /// The load of the last minute.
+    /// The load average of the last minute.
     case load(Double)
 
-    /// In words.
     package var description: String {
         switch self {
         case .memory: "memory is short"

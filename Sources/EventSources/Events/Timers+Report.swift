@@ -10,7 +10,7 @@ import Varlink
 
 /// What `torpor timers` shows.
 extension Timers {
-    /// Every timer of these apps, what comes first before others.
+    /// Every timer of these apps, the next one to fire first.
     package func statuses(of apps: [AppRuntime]) -> [TimerStatus] {
         let now = host.clocks
         return apps.flatMap { app in

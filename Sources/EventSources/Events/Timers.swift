@@ -14,9 +14,9 @@ package import Varlink
 
 /// `timers` and the fetch mode: one timetable for all apps, and one timer in the loop.
 ///
-/// Nothing comes before what is kept of them was read, and the supervisor's first launches are under way.
+/// No timer fires before the stored state was read and the supervisor's first launches have begun.
 package final class Timers: EventRoom, EventSource {
-    /// One of an app's, by its name; the fetch mode has none.
+    /// A timer of an app by its name; the fetch mode has an empty name.
     package struct Key: Hashable, Sendable {
         package var app: AppID
         /// Empty for the fetch mode.
@@ -27,20 +27,20 @@ package final class Timers: EventRoom, EventSource {
 
     package unowned(unsafe) let wakes: Wakes
     package var table = Timetable<Key>()
-    /// What stands in the configuration of each.
+    /// The configuration of each timer.
     private var specifications: [Key: TimerSpecification] = [:]
     private var timer: TimerSource?
-    /// What was kept of each, until it is taken over.
+    /// The stored state of each timer, until it is used.
     private var kept: [StoredSchedule.Key: StoredSchedule] = [:]
     private(set) var hasBegun = false
-    /// It may begin, and what an earlier torpord knew has been read.
+    /// The first launches have begun; `isRemembered`: the stored state was read.
     private var isDue = false
     private var isRemembered = false
     /// Apps in the fetch mode.
     var fetchers: Set<AppID> = []
-    /// What is not woken for now, and is tried again when its time comes.
+    /// Events that could not wake an app yet, to be retried later.
     private var heldBack: [AppID: [String: WakeEvent]] = [:]
-    /// What the machine's zone is; read again when it may be another one.
+    /// The machine's time zone; read again when it may have changed.
     package private(set) var zone = SystemTimeZones().local
 
     package init(_ wakes: Wakes) { self.wakes = wakes }
@@ -74,25 +74,25 @@ package final class Timers: EventRoom, EventSource {
         arm()
     }
 
-    /// What an earlier torpord, or the one before the boot, knew.
+    /// Takes the state that was stored by an earlier torpord, or before the boot.
     package func remember(_ schedules: [StoredSchedule.Key: StoredSchedule]) {
         kept = schedules
         isRemembered = true
         if isDue { begin() }
     }
 
-    /// The first launches are under way: from now on times come, as soon as it is known when they last did.
+    /// The first launches have begun: from now on timers fire, once it is known when they last did.
     package func begin() {
         isDue = true
         guard isRemembered, !hasBegun else { return }
         hasBegun = true
         configure()
-        // What belongs to no app any more was removed by the apps' going, or comes back with them.
+        // Entries of removed apps were deleted with the apps; those of apps that return are loaded with them.
         kept = [:]
         arm()
     }
 
-    /// Whether some make up for what they miss, so that it matters since when they are known.
+    /// Whether some timers catch up missed times, so that it matters since when they are known.
     package var arePersistent: Bool { apps.contains { $0.specification.timers.contains(where: \.isPersistent) } }
 
     private func take(_ specification: TimerSpecification, _ key: Key, of app: AppRuntime, now: ClockPair) {
@@ -103,12 +103,12 @@ package final class Timers: EventRoom, EventSource {
         var history: TimerHistory?
         var goesOn = false
         if isNew, let stored {
-            // An earlier torpord of this supervision, in this boot, is gone on from.
+            // State of an earlier torpord in the same boot continues.
             let memory = TimerMemory(stored, now: now)
             goesOn = host.isSuccessor && memory.isOfThisBoot
             history = goesOn ? memory.history : memory.history.restarted(sameBoot: memory.isOfThisBoot, now: now)
         } else if !isNew, case .timer(let state) = table[key] {
-            // Another rule: what it was has come counts, what it waited for does not.
+            // The rule changed: past times count, the pending one does not.
             history = state.history.restarted(sameBoot: true, now: now)
             history?.cameAfterStart = state.history.cameAfterStart
             history?.since = state.history.since
@@ -126,7 +126,7 @@ package final class Timers: EventRoom, EventSource {
         rule.accuracy = specification.accuracy
         rule.randomDelay = specification.randomDelay
         rule.isPersistent = specification.isPersistent
-        // FNV-1a: the same in every process, other than Swift's hashes.
+        // FNV-1a: the same in every process, unlike Swift's hashes.
         var seed: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in (ThisProcess.machineID + "/" + app.name + "/" + specification.name).utf8 {
             seed = (seed ^ UInt64(byte)) &* 0x100_0000_01b3
@@ -150,7 +150,7 @@ package final class Timers: EventRoom, EventSource {
 
     package func stored(_ key: Key, of app: AppRuntime) -> StoredSchedule? { kept[Self.storedKey(app, key)] }
 
-    /// Has the store keep what is known of it.
+    /// Stores the state of a timer.
     package func save(_ key: Key, _ app: AppRuntime) {
         let place = Self.storedKey(app, key)
         var row = StoredSchedule(app: place.app, name: place.name)
@@ -168,7 +168,7 @@ package final class Timers: EventRoom, EventSource {
 
     // MARK: What comes
 
-    /// Sets the timer of the loop to when something comes.
+    /// Arms the timer of the loop for the next event.
     package func arm() {
         guard hasBegun, !isEnding else { return }
         let now = host.clocks
@@ -178,7 +178,7 @@ package final class Timers: EventRoom, EventSource {
         }
         if timer == nil { timer = try? loop.timer { [weak self] in self?.look() } }
         let at = loop.now + max(.zero, time - now.running)
-        // Both clocks are read one after the other: what is nearly the same is the same.
+        // The two clocks are read one after the other: a small difference means that nothing changed.
         if let armed = timer?.deadline, abs((armed - at).microseconds) < 1_000, armed > loop.now { return }
         timer?.arm(at: at)
     }
@@ -190,7 +190,7 @@ package final class Timers: EventRoom, EventSource {
         let arrivals = isEnding ? [] : table.arrive(now: now)
         for arrival in arrivals {
             let app = apps[arrival.key.app]
-            // The app may go by what another one that came before it has caused.
+            // An earlier event in this loop may have removed the app's timer.
             guard table[arrival.key] != nil else { continue }
             if arrival.key.isFetch {
                 fetch(app, now: now, at: at)
@@ -221,11 +221,12 @@ package final class Timers: EventRoom, EventSource {
         return WakeEvent(.timer, timer.name, "timer \(timer.name)", wake: timer.wake.wake(), mail: mail, at: at)
     }
 
-    /// Wakes the app, and remembers what it is not woken for now; whether it is awake or on its way.
+    /// Wakes the app, and keeps an event that could not wake it for a retry; returns whether the app is awake or on
+    /// its way.
     @discardableResult
     func happened(_ event: WakeEvent, _ app: AppRuntime, _ key: Key) -> Bool {
         do throws(Mailbox.Refusal) {
-            // A timer's work is due, whatever waits to be told. A fetch that is told nobody is none.
+            // A timer wakes the app even if its mailbox is full. A fetch without its message would have no effect.
             let outcome =
                 event.source == .timer ? wakes.tell(event, for: app) : try wakes.happened(event, for: app)
             guard case .heldBack = outcome else {
@@ -233,7 +234,7 @@ package final class Timers: EventRoom, EventSource {
                 return true
             }
             guard wakes.isTriedAgain(outcome, app) else { return false }
-            // It is told already: the next try only wakes.
+            // The message is queued already: the retry only wakes.
             var again = event
             again.mail = nil
             heldBack[app.id, default: [:]][key.name] = again
@@ -273,7 +274,7 @@ package final class Timers: EventRoom, EventSource {
         arm()
     }
 
-    /// Somebody set the clock by so much, or the machine has slept (zero).
+    /// The clock was set by `step`, or the machine has slept (zero).
     func clockWasSet(by step: Duration) {
         let now = host.clocks
         if step != .zero {
@@ -283,7 +284,7 @@ package final class Timers: EventRoom, EventSource {
         arm()
     }
 
-    /// The machine is in another time zone.
+    /// The machine's time zone changed.
     func zoneChanged(to zone: TimeZone) {
         self.zone = zone
         let now = host.clocks
@@ -296,7 +297,7 @@ package final class Timers: EventRoom, EventSource {
 }
 
 extension JSON {
-    /// A value of the configuration.
+    /// Converts a value of the configuration.
     package init(_ value: ConfigurationValue) {
         switch value {
         case .string(let text), .date(let text): self = .string(text)

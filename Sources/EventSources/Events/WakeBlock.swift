@@ -3,13 +3,13 @@
 import Engine
 import Lifecycle
 
-/// Why no event launches an app until it is started.
+/// Why no event launches an app until a user starts it.
 package enum WakeBlock: String {
     case stopped
     case forceQuit = "force-quit"
     case failed
 
-    /// What follows on the app's name.
+    /// The text after the app's name.
     package var text: String {
         switch self {
         case .stopped: "was stopped"
@@ -20,7 +20,7 @@ package enum WakeBlock: String {
 }
 
 extension AppMachine {
-    /// Why events do not launch the app; nil where they do.
+    /// Why events do not launch the app; nil if they do.
     package var blocksWaking: WakeBlock? {
         if failed { return .failed }
         if isForceQuit { return .forceQuit }

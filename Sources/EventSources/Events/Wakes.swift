@@ -9,18 +9,18 @@ package import Mailbox
 import TorporAPI
 package import Varlink
 
-/// Something that happened for an app.
+/// An event for an app.
 package struct WakeEvent {
     package let source: WakeSource
-    /// What of the app's it is: the name of a socket, a timer, a topic.
+    /// The name of the app's socket, timer or topic.
     package let name: String
-    /// What happened, for people: `a connection at http (127.0.0.1:8000)`.
+    /// What happened, for users: `a connection at http (127.0.0.1:8000)`.
     package let text: String
-    /// How it wakes the app; nil for what waits until the app runs anyway.
+    /// How it wakes the app; nil if it waits until the app runs anyway.
     package var wake: Wake?
-    /// What the app is told; nil where it sees for itself (a connection).
+    /// The message for the app; nil if the app notices the event itself (a connection).
     package var mail: MailDraft?
-    /// When it happened, in the loop's time.
+    /// When it happened, on the loop's clock.
     package var at: Duration
 
     package init(
@@ -58,37 +58,37 @@ package struct WakeEvent {
     package var json: JSON { ["source": .string(source.rawValue), "name": .string(name), "text": .string(text)] }
 }
 
-/// What became of an event.
+/// The outcome of an event.
 package enum WakeOutcome {
-    /// The app runs: there was nothing to wake.
+    /// The app runs: there was no need to wake it.
     case runs
-    /// It is on its way.
+    /// The app is being woken.
     case woken
-    /// It is not woken, for the reason in the sentence (`web is not launched by events until …` without the name); it is
-    /// tried again at that time, or, with nil, not before something about the app changes.
+    /// The app is not woken, for the reason in the sentence (`web is not launched by events until …` without the
+    /// name). It is retried at that time; with nil, when something about the app changes.
     case heldBack(String, until: Duration?)
 }
 
-/// Something that events come from: sockets, timers, files, devices.
+/// A source of events: sockets, timers, files, devices.
 package protocol EventSource: AnyObject {
-    /// Another configuration is in force: the supervisor has these apps now. Called at the start too.
+    /// A new configuration is in force, with its apps. Called at the start too.
     func configure()
-    /// There is one app more, under the same configuration.
+    /// An app was added under the same configuration.
     func added(_ app: AppRuntime)
-    /// Whether there may be something of this app's here, by what is configured for it and by what is had of it. Where there
-    /// is not, the source is not told when the app is touched. Asked when a configuration comes into force, and when the app
-    /// goes by another part of it.
+    /// Whether the source has, or should have, something for this app, by its configuration or from earlier. If not,
+    /// the source is not called when the app is touched. Asked when a configuration comes into force, and when the
+    /// app takes over another part of it.
     func concerns(_ app: AppRuntime) -> Bool
-    /// The state of an app that it ``concerns(_:)`` may have changed, or it may be woken again after it was held back. Called
-    /// often.
+    /// Called often: the state of an app that it ``concerns(_:)`` may have changed, or the app may be woken again
+    /// after it was held back.
     func touched(_ app: AppRuntime)
-    /// The app is gone for good. It is among the supervisor's apps still.
+    /// The app is being removed for good. The supervisor still has it.
     func forget(_ app: AppRuntime)
     /// An incarnation of the app is over.
     func ended(_ app: AppRuntime, _ ending: Ending)
-    /// Apps are gone for good, and among the supervisor's apps no more.
+    /// Apps were removed for good, and the supervisor no longer has them.
     func appsLeft()
-    /// What the keeper holds for it under names of ``DescriptorName``: another keeper is given it too.
+    /// What the keeper holds for the source, by names of ``DescriptorName``: a new keeper gets it too.
     var held: [(name: String, descriptors: [Int32])] { get }
 }
 
@@ -98,45 +98,45 @@ extension EventSource {
     package var held: [(name: String, descriptors: [Int32])] { [] }
 }
 
-/// What an app was woken by and has not come to yet.
+/// An event that is waking an app.
 package struct PendingWake {
     package let event: WakeEvent
-    /// When it was asked to wake.
+    /// When the wake-up was requested.
     package let since: Duration
 }
 
-/// Events: whether an app is woken for one, that it is told, and how long that took.
+/// Events: decides whether they wake apps, adds their messages, and measures how long it took.
 package final class Wakes: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
-    /// What stands before `/proc` and `/sys` where sound, power and load are looked up.
+    /// Prefix of `/proc` and `/sys` for sound, power and load.
     var kernelFiles = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
     /// What it needs of the other rooms. It owns this one.
     package unowned(unsafe) let host: any EventHost
-    /// What apps are told of the machine.
+    /// Notifies apps of changes of the machine.
     package private(set) lazy var notifications = Notifications(self)
     /// Watches the files of apps.
     package private(set) var pathSource: PathSource?
-    /// Looks which apps play or record sound in the background.
+    /// Checks which apps play or record sound in the background.
     package private(set) lazy var audioMode = AudioMode(self)
-    /// Times that wake apps.
+    /// Timers that wake apps.
     package private(set) lazy var timers = Timers(self)
-    /// Sockets that apps are given.
+    /// Sockets that torpord binds for apps.
     package private(set) lazy var sockets = ListeningSockets(self)
     /// Sockets that apps open themselves.
     package private(set) lazy var connectionWatch = ConnectionWatch(self)
-    /// Hears where the machine is.
+    /// Gets positions of the machine.
     package private(set) lazy var locationMode = LocationMode(self)
-    /// Hears what Bluetooth devices do.
+    /// Gets events of Bluetooth devices.
     package private(set) lazy var bluetoothMode = BluetoothMode(self)
-    /// Whether the clock is set, and what day it is.
+    /// Watches the clock, the time zone and the date.
     private(set) lazy var wallClock = WallClock(self, timers)
-    /// What events come from.
+    /// All sources of events.
     package private(set) var sources: [any EventSource] = []
     private var retryTimers: [AppID: TimerSource] = [:]
-    /// Which sources have something of each app.
+    /// Which sources concern each app.
     private var concerns: [Concern] = []
-    /// Sources are about to be told that apps have left.
+    /// Sources are about to be told that apps were removed.
     private var isConfiguring = false
 
     package init(_ engine: Engine, _ recorder: Recorder, _ host: any EventHost) {
@@ -145,7 +145,7 @@ package final class Wakes: Room, LifecycleObserver {
         self.host = host
     }
 
-    /// Takes what an earlier torpord had of sources, before what nobody has taken of the keeper is let go.
+    /// Takes over the sources' descriptors from an earlier torpord, before unclaimed ones are released in the keeper.
     package func takeOver() {
         sockets.takeOver()
         connectionWatch.takeOver()
@@ -154,7 +154,7 @@ package final class Wakes: Room, LifecycleObserver {
         sources = [files, DeviceSource(self), MachineNotices(self)]
     }
 
-    /// Sources begin, as the configuration has them.
+    /// Starts the sources.
     package func begin() {
         sources += [
             audioMode, wallClock, timers, sockets, locationMode, bluetoothMode, connectionWatch, KeepAlive(self),
@@ -162,7 +162,7 @@ package final class Wakes: Room, LifecycleObserver {
         configure()
     }
 
-    /// Another configuration is in force.
+    /// A new configuration is in force.
     package func configure() {
         for source in sources { source.configure() }
         concerns = []
@@ -173,19 +173,19 @@ package final class Wakes: Room, LifecycleObserver {
         for source in sources { source.added(app) }
     }
 
-    /// Bits in the order of ``sources``, and of which specification they are.
+    /// A bit for each of ``sources``, and the specification that they were computed for.
     private struct Concern {
         var sources: UInt32 = 0
-        /// None that there is.
+        /// No specification has this number.
         var specification = UInt32.max
     }
 
-    /// Tells those sources that have something of the app that it was touched.
+    /// Calls the sources that concern the app.
     private func touchSources(of app: AppRuntime) {
         while concerns.count <= app.id { concerns.append(Concern()) }
         if concerns[app.id].specification != app.specificationNumber {
             concerns[app.id].specification = app.specificationNumber
-            // What was had by an older one may be there still.
+            // A source may still have something from an older specification.
             for (index, source) in sources.enumerated() where source.concerns(app) {
                 concerns[app.id].sources |= 1 << UInt32(index)
             }
@@ -197,9 +197,9 @@ package final class Wakes: Room, LifecycleObserver {
         }
     }
 
-    /// Something happened. What the app shall be told waits in its mailbox; then it is woken, if it may be.
+    /// Handles an event: adds its message to the app's mailbox, then wakes the app if allowed.
     ///
-    /// - Throws: ``Mailbox/Refusal`` when its mailbox has no place for it: it is not woken then.
+    /// - Throws: ``Mailbox/Refusal`` if the mailbox is full: then the app is not woken.
     @discardableResult
     func happened(_ event: WakeEvent, for app: AppRuntime) throws(Mailbox.Refusal) -> WakeOutcome {
         if var mail = event.mail {
@@ -209,8 +209,7 @@ package final class Wakes: Room, LifecycleObserver {
         return wake(app, event)
     }
 
-    /// Something happened for an app. Where its mailbox has no place for it, the app is woken all the same, so that it
-    /// makes some.
+    /// Handles an event for an app. If its mailbox is full, the app is woken nevertheless, so that it makes room.
     @discardableResult
     package func tell(_ event: WakeEvent, for app: AppRuntime) -> WakeOutcome {
         do throws(Mailbox.Refusal) {
@@ -223,7 +222,7 @@ package final class Wakes: Room, LifecycleObserver {
         }
     }
 
-    /// What waits for the app was to wake it, and could not yet.
+    /// Wakes the app for a queued message that could not wake it before.
     package func wake(_ app: AppRuntime, for mail: Mail) {
         guard let how = mail.draft.wake else { return }
         let text = "\(mail.draft.topic) from \(mail.draft.sender), which waited"
@@ -233,7 +232,7 @@ package final class Wakes: Room, LifecycleObserver {
         wake(app, event)
     }
 
-    /// Wakes the app as the event says, and tells it what waits.
+    /// Wakes the app as the event says, and delivers queued messages.
     @discardableResult
     package func wake(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome {
         let outcome = event.wake.map { wake(app, event, $0) } ?? .runs
@@ -244,16 +243,17 @@ package final class Wakes: Room, LifecycleObserver {
 
     private func wake(_ app: AppRuntime, _ event: WakeEvent, _ order: Wake) -> WakeOutcome {
         let machine = machine(app)
-        // One that ends, and that nothing launches again yet, is woken as one that has ended: within the same bounds.
+        // An app that is ending, and not yet to be launched again, is woken like one that has ended: within the same
+        // limits.
         let ends = machine.transition == .terminating && !machine.isWaitingToLaunch
         let sleeps = machine.state == .suspended || machine.transition == .suspending || !machine.isAlive || ends
         let isAwake = machine.goal == .active || machine.goal == .inactive
         if !sleeps, order.foreground ? isAwake : true {
-            // Its time in the background is longer for it.
+            // The event extends its time in the background.
             if !isAwake { try? request(.wake(order), of: app.id) }
             return .runs
         }
-        // Several events for one sleep are one wake.
+        // Several events during one suspension make one wake-up.
         if app.pendingWake != nil, !order.foreground { return .woken }
         if sleeps, let heldBack = isHeldBack(app, event) { return heldBack }
         let before = app.pendingWake
@@ -272,7 +272,7 @@ package final class Wakes: Room, LifecycleObserver {
         return .woken
     }
 
-    /// Whether it may not be woken now: before the first unlock, or because it was woken too often.
+    /// Why it may not be woken now: before the first unlock, or because it was woken too often.
     private func isHeldBack(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome? {
         if host.isBeforeFirstUnlock, !app.specification.wakesBeforeFirstUnlock {
             return .heldBack("is woken by events only after the first unlock (before_first_unlock)", until: nil)
@@ -296,8 +296,8 @@ package final class Wakes: Room, LifecycleObserver {
         }
     }
 
-    /// Where a policy ended it, and an event had launched it just before, what that was about waits still, and nothing
-    /// launches the app again at once.
+    /// If a policy ended the app just after an event had launched it, the event's message is still queued, and no
+    /// event launches the app again at once.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         for source in sources { source.ended(app, ending) }
         guard app.isEndedByPolicy == true, machine(app).launchOrder.reason == .event,
@@ -307,7 +307,7 @@ package final class Wakes: Room, LifecycleObserver {
         undone(app, "was ended by a policy right after an event had launched it")
     }
 
-    /// A policy did not let an event launch the app.
+    /// A policy refused to let an event launch the app.
     package func refusedByPolicy(_ app: AppRuntime) {
         undone(app, "was not launched for an event, since a policy forbids it")
     }
@@ -318,12 +318,12 @@ package final class Wakes: Room, LifecycleObserver {
         let until = ledger.undone(app.specification.wakeStorm, now: now)
         app.wakes = ledger
         note(app, .notWoken, text: "\(what): events wait for \(Quantity.text(until - now))")
-        // A storm may hold it for longer.
+        // A wake storm may hold it longer.
         retry(app, at: max(until, ledger.heldUntil ?? until))
     }
 
-    /// Whether what came to that is to be remembered and tried again when sources are told that the app was touched: it was
-    /// woken too often, or nothing may wake it before the first unlock.
+    /// Whether to keep the event and retry it when sources are told that the app was touched: the app was woken too
+    /// often, or may not be woken before the first unlock.
     func isTriedAgain(_ outcome: WakeOutcome, _ app: AppRuntime) -> Bool {
         guard case .heldBack(_, let until) = outcome else { return false }
         return until != nil
@@ -351,17 +351,17 @@ package final class Wakes: Room, LifecycleObserver {
         }
     }
 
-    /// Tells of a wake once the app runs, or says why it came to nothing.
+    /// Records a wake-up once the app runs, or why it failed.
     private func tellWoken(_ app: AppRuntime) {
         guard let pending = app.pendingWake else { return }
         let machine = machine(app)
         guard machine.isAlive else {
-            // Its launch may wait for others, for memory, or for a policy.
+            // Its launch may wait for other apps, for memory, or for a policy.
             if !machine.isWaitingToLaunch { app.pendingWake = nil }
             return
         }
         if machine.state == .suspended, machine.transition == nil, machine.goal == .suspended {
-            // Somebody had it suspended before it came to run: the next event wakes it anew.
+            // It was suspended again before it ran: the next event wakes it.
             app.pendingWake = nil
         }
         guard machine.state != .suspended, machine.state != .notRunning, machine.transition != .launching,
@@ -386,10 +386,10 @@ package final class Wakes: Room, LifecycleObserver {
         )
     }
 
-    /// A person started it, or asked for it: what it was woken for before is no storm any more.
+    /// A user started it, or asked for it: earlier wake-ups no longer count as a storm.
     package func startedByPerson(_ app: AppRuntime) { app.wakes?.forget() }
 
-    /// What kept apps from being woken is over, or the supervisor has begun: what waits to wake one does.
+    /// Apps may be woken again, or the supervisor has begun: retries wake-ups for queued messages.
     package func lookAgain() {
         for app in apps {
             touchSources(of: app)
@@ -402,7 +402,7 @@ package final class Wakes: Room, LifecycleObserver {
         if app.id < concerns.count { concerns[app.id] = Concern() }
         for source in sources { source.forget(app) }
         retryTimers[app.id] = nil
-        // What nobody is left to hear of is watched no more; once for all that leave together.
+        // Stops watching what no app needs; once for all apps that are removed together.
         guard !isConfiguring else { return }
         isConfiguring = true
         loop.later { [weak self] in
@@ -414,7 +414,7 @@ package final class Wakes: Room, LifecycleObserver {
 }
 
 extension AppSpecification {
-    /// Whether events wake it before the session was unlocked for the first time.
+    /// Whether events wake it before the first unlock of the session.
     var wakesBeforeFirstUnlock: Bool {
         switch self.beforeFirstUnlock {
         case .all: true
@@ -425,7 +425,7 @@ extension AppSpecification {
 }
 
 extension AppRuntime {
-    /// What it was woken by, until it runs.
+    /// The event that is waking it, until it runs.
     package var pendingWake: PendingWake? {
         get { slots[PendingWakeSlot.self] }
         set { slots[PendingWakeSlot.self] = newValue }

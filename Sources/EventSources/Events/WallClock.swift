@@ -10,10 +10,10 @@ import Mailbox
 import Schedules
 import Varlink
 
-/// The clock and the calendar on the wall: somebody sets the clock, the machine is in another time zone, it is another
-/// day, summer time begins. Timers go by it, and apps are told `significantTimeChange`.
+/// The wall clock and calendar: the clock is set, the time zone changes, a new day or summer time begins. Timers
+/// follow it, and apps are told `significantTimeChange`.
 ///
-/// While nobody asks for it nothing is watched; with it, torpord wakes once a day, and when something of it happens.
+/// Nothing is watched unless an app needs it; then torpord wakes once a day, and when one of these happens.
 final class WallClock: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
     private let timers: Timers
@@ -23,15 +23,16 @@ final class WallClock: EventRoom, EventSource {
     private var zoneSource: IOSource?
     private var dayTimer: TimerSource?
     private var isFollowing = false
-    /// Of the clock on the wall and the one that nobody sets, microseconds.
+    /// The wall clock minus the clock that cannot be set, in microseconds.
     private var difference: Int64 = 0
-    /// What it showed when it was last looked at.
+    /// Day and offset when last checked.
     private var day = 0
     private var offset = 0
 
-    /// A difference of the clocks that is smaller than this, in microseconds, comes from reading one after the other.
+    /// Smaller differences of the clocks, in microseconds, come from reading them one after the other.
     private static let jitter: Int64 = 1_000
-    /// Apps are not told of less, in microseconds: a time service steps the clock by fractions of a second.
+    /// Smaller steps, in microseconds, are not reported to apps: a time service steps the clock by fractions of a
+    /// second.
     private static let significant: Int64 = 1_000_000
     private static let directory = "/etc"
 
@@ -43,7 +44,7 @@ final class WallClock: EventRoom, EventSource {
     // MARK: Whether to look
 
     func configure() {
-        // Intervals too: the loop's clock stands still while the machine sleeps, and theirs does not.
+        // Also for intervals: the loop's clock stops while the machine sleeps, theirs does not.
         let hasTimers = apps.contains { app in
             !app.specification.timers.isEmpty || app.specification.backgroundModes.contains(.fetch)
         }
@@ -75,7 +76,7 @@ final class WallClock: EventRoom, EventSource {
         isFollowing = true
         let now = host.clocks
         difference = Self.difference(now)
-        // Nobody was told when it became another one.
+        // While nothing was watched, a change of the zone was not noticed.
         let zone = SystemTimeZones().local
         if zone != timers.zone { timers.zoneChanged(to: zone) }
         remember(LocalTime(now.wall, in: zone), now)
@@ -89,7 +90,8 @@ final class WallClock: EventRoom, EventSource {
         guard ThisProcess.environment("TZ") == nil else { return }
         do throws(Errno) {
             let made = try Inotify()
-            // Whoever sets the zone makes a new link and moves it over the old one: its other name goes.
+            // A program that sets the zone creates a new symlink and renames it over the old one: its temporary name
+            // disappears.
             try made.watchRemovals(of: Self.directory)
             Self.watchFile(made)
             zoneSource = try loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.etcRang() }
@@ -99,7 +101,7 @@ final class WallClock: EventRoom, EventSource {
         }
     }
 
-    /// Where it is no link somebody may write into it.
+    /// If it is not a symlink, a program may write into it.
     private static func watchFile(_ inotify: Inotify) {
         _ = try? Inotify.watch(inotify.descriptor.raw, directory + "/localtime", .writtenAndClosed)
     }
@@ -125,7 +127,7 @@ final class WallClock: EventRoom, EventSource {
         let step = difference - self.difference
         self.difference = difference
         guard abs(step) > Self.jitter else {
-            // The machine has slept: neither clock was set, but the loop's stood still.
+            // The machine has slept: no clock was set, but the loop's clock stood still.
             timers.clockWasSet(by: .zero)
             return look(step: 0)
         }
@@ -143,7 +145,7 @@ final class WallClock: EventRoom, EventSource {
         look(step: 0)
     }
 
-    /// Compares what the clock shows with what it showed before, and tells apps of what is different.
+    /// Compares the clock with its last values, and notifies apps of changes.
     private func look(step: Int64) {
         let now = host.clocks
         var payload = JSONObject()
@@ -185,7 +187,7 @@ final class WallClock: EventRoom, EventSource {
         armDay()
     }
 
-    /// `Europe/Berlin`, where `/etc/localtime` says so.
+    /// `Europe/Berlin`, if `/etc/localtime` has it.
     private static var zoneName: String? {
         if let name = ThisProcess.environment("TZ") { return name }
         guard let target = try? File.readLink(directory + "/localtime") else { return nil }
@@ -201,7 +203,7 @@ final class WallClock: EventRoom, EventSource {
 
     // MARK: The next day
 
-    /// Looks again when the next day begins, or the clocks are changed before that; as long as an app hears of it.
+    /// Checks again when the next day begins or the offset changes, as long as an app wants to know.
     private func armDay() {
         guard isFollowing, apps.contains(where: mayHear) else {
             dayTimer?.disarm()
@@ -219,8 +221,8 @@ final class WallClock: EventRoom, EventSource {
         look(step: 0)
     }
 
-    /// The first second at which the day or the distance from UTC is another one, in microseconds since 1970; some such
-    /// second, where there are two in a day and a night.
+    /// The first second at which the day or the offset from UTC changes, in microseconds since 1970; one of them if
+    /// there are two within a day.
     static func change(after moment: Int64, in zone: TimeZone) -> Int64 {
         func look(_ second: Int64) -> (day: Int, offset: Int) {
             (LocalTime(second * 1_000_000, in: zone).dayNumber, zone.offset(at: second))

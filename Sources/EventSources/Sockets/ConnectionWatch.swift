@@ -7,8 +7,8 @@ package import Lifecycle
 import Linux
 import Processes
 
-/// Connections to apps that open their sockets themselves (`wake_on_connect`), and data on their connections (the
-/// background mode `voip`), while they are suspended; and connections to those that were ended in their sleep.
+/// Watches suspended apps for connections to sockets that they opened themselves (`wake_on_connect`) and for data on
+/// their connections (the background mode `voip`), and keeps the ports of apps that ended while suspended.
 package final class ConnectionWatch: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     let poll: SocketPoll
@@ -16,7 +16,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
     private var ports: [AppID: HeldPorts] = [:]
     private var leftBehind: [AppID: LeftBehind] = [:]
     private var serving: [AppID: ServingApp] = [:]
-    /// Apps of which it was said that their sockets cannot be copied.
+    /// Apps for which it was reported that their sockets cannot be copied.
     private var told: Set<AppID> = []
 
     package init(_ wakes: Wakes) {
@@ -24,7 +24,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         poll = SocketPoll(wakes.loop)
     }
 
-    /// Takes what an earlier torpord held, before it is known which apps run.
+    /// Takes over what an earlier torpord held, before it is known which apps run.
     package func takeOver() {
         for app in apps {
             let copies = host.inheritance.take(DescriptorName.ports(app.name)).compactMap { SocketCopy($0) }
@@ -57,11 +57,11 @@ package final class ConnectionWatch: EventRoom, EventSource {
         }
         let one = SleepingSockets(app, tree, wish, self)
         sleeping[app.id] = one
-        // Whoever asked for the sleep hears that it began, also where something waits that ends it at once.
+        // Deferred: callers of the suspension learn that it began even if something ends it at once.
         loop.later { [weak one] in one?.find() }
     }
 
-    /// An app that is to sleep again does not, while a client waits for an answer.
+    /// Keeps an app from being suspended again while a client waits for an answer.
     private func serve(_ app: AppRuntime, _ machine: AppMachine, _ wish: ConnectionWish) {
         if let one = serving[app.id], !one.goesOn { serving[app.id] = nil }
         guard machine.sleepsAgain, wish.hasClients, machine.state == .background, machine.transition == nil,
@@ -84,12 +84,12 @@ package final class ConnectionWatch: EventRoom, EventSource {
 
     // MARK: Apps that were ended in their sleep
 
-    /// Where somebody listens for an app that is gone.
+    /// The addresses at which torpord listens for an app that is gone.
     package func heldPorts(of app: AppRuntime) -> [String] { ports[app.id]?.addresses ?? [] }
 
     package func ended(_ app: AppRuntime, _ ending: Ending) { if ending.reason == .evicted { keepPorts(of: app) } }
 
-    /// It ends in its sleep: where it listens somebody goes on listening.
+    /// It ends while suspended: torpord keeps its listening sockets open.
     private func keepPorts(of app: AppRuntime) {
         guard let copies = sleeping.removeValue(forKey: app.id)?.takePorts(), !copies.isEmpty else { return }
         let held = HeldPorts(app, copies, self)
@@ -97,7 +97,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         host.hold(held.held.name, held.held.descriptors, replacing: true)
     }
 
-    /// It is about to be launched: from now on its ports are its own.
+    /// It is about to be launched: releases its ports.
     package func letGo(_ app: AppRuntime) { ports.removeValue(forKey: app.id)?.close() }
 
     private func lookAtPorts(of app: AppRuntime, _ machine: AppMachine, _ wish: ConnectionWish) {
@@ -118,10 +118,11 @@ package final class ConnectionWatch: EventRoom, EventSource {
         }
     }
 
-    /// One that was killed in its sleep comes back as one that ran would. So does one whose port could not be kept, as where
-    /// copies are forbidden: nothing else would bring it back. It goes to its sleep, when there is memory for it.
+    /// Relaunches an app that was killed while suspended, like one that was running. This also brings back an app
+    /// whose port could not be kept, as where copies are forbidden: nothing else would. It is launched into
+    /// suspension when there is memory for it.
     private func launchAgain(_ app: AppRuntime, _ why: String) {
-        // What an app that waits for memory was to have is not taken for this.
+        // The memory must not be taken from an app that waits for it.
         guard app.wasCutShort == true, app.pendingWake == nil, !host.isMemoryShort,
             !host.isMemoryAwaited
         else { return }
@@ -130,7 +131,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         try? request(.suspend, of: app.id)
     }
 
-    /// There is memory again for those that wait for it.
+    /// There is enough memory again.
     package func memoryIsEnough() {
         loop.later { [weak self] in
             guard let self else { return }
@@ -138,7 +139,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         }
     }
 
-    /// How long what waits at these sockets waits on, when a sleep begins.
+    /// At the begin of a suspension: how long pending data of these sockets may wait before it wakes the app.
     func leftBehind(by app: AppID, _ sockets: [UInt32]) -> [UInt32: Duration] {
         guard !sockets.isEmpty else {
             leftBehind[app] = nil
@@ -147,7 +148,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         return leftBehind[app, default: LeftBehind()].fellAsleep(sockets)
     }
 
-    /// Says once why an app's sockets are only looked at now and then.
+    /// Reports once why an app's sockets are only polled.
     func cannotCopy(_ app: AppRuntime, _ error: Errno) {
         guard told.insert(app.id).inserted else { return }
         let reason =

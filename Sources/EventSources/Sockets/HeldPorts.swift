@@ -7,21 +7,21 @@ import Lifecycle
 import Linux
 import Processes
 
-/// The sockets at which an app listened when it was ended in its sleep. They stay open until it is launched again: no client
-/// is refused, and the first one has the app launched.
+/// The listening sockets of an app that ended while suspended. They stay open until it is launched again: no client
+/// is refused, and the first connection launches the app.
 ///
-/// They are copies, so that what came before the end still waits. The keeper holds them too, for the next torpord, but under
-/// a name that it does not pass on to the service manager: that one would let go of them at a time of its own, and until then
-/// the app could not bind its port.
+/// They are copies, so connections from before the end are still queued. The keeper holds them too, for the next
+/// torpord, but under a name that it does not pass on to the service manager, which would release them at an unknown
+/// time; until then the app could not bind its port.
 final class HeldPorts: EventRoom {
     let app: AppRuntime
     private unowned let owner: ConnectionWatch
     var wakes: Wakes { owner.wakes }
     private var ports: [Port] = []
-    /// A connection was to launch the app, and may later.
+    /// A connection that could not launch the app yet, for a retry.
     private var heldBack: WakeEvent?
 
-    /// So many are kept of one app: what is gone takes no more of the descriptors that torpord and the keeper may have.
+    /// The limit per app: an app that is gone must not use up the file descriptors of torpord and the keeper.
     private static let most = 32
 
     private final class Port {
@@ -38,10 +38,10 @@ final class HeldPorts: EventRoom {
         for copy in copies.dropFirst(Self.most) { copy.descriptor.close() }
     }
 
-    /// Nothing listens any more.
+    /// No socket is left.
     var isEmpty: Bool { ports.isEmpty }
 
-    /// Where they listen, for people.
+    /// The addresses at which they listen, for users.
     var addresses: [String] { ports.map(\.copy.facts.local).sorted() }
 
     /// What the keeper holds.
@@ -49,7 +49,7 @@ final class HeldPorts: EventRoom {
         (DescriptorName.ports(app.name), ports.map(\.copy.descriptor.raw))
     }
 
-    /// Has whatever comes launch the app.
+    /// Launches the app when a connection comes.
     func watch() {
         for port in ports where port.source == nil { watch(port) }
         guard let event = heldBack else { return }
@@ -59,7 +59,7 @@ final class HeldPorts: EventRoom {
 
     private func watch(_ port: Port) {
         guard isOpen(port) else { return remove(port) }
-        // While a launch waits, what waits for it is told once.
+        // Edge-triggered: while a launch waits, a pending connection is reported once.
         let events: IOEvents = [.readable, .peerClosed, .edgeTriggered]
         port.source = try? loop.watch(port.copy.descriptor.raw, events) {
             [weak self, weak port] events in
@@ -69,7 +69,7 @@ final class HeldPorts: EventRoom {
         }
     }
 
-    /// Whether the app has not shut it down while it ended, for all who have it.
+    /// False if the app called shutdown(2) while it ended, which affects all copies.
     private func isOpen(_ port: Port) -> Bool {
         Descriptor.readiness(port.copy.descriptor.raw).isDisjoint(with: ListeningSocket.shutDown)
     }
@@ -92,7 +92,7 @@ final class HeldPorts: EventRoom {
     }
 
     private func send(_ event: WakeEvent) {
-        // It has no mail, which alone may be refused.
+        // Only mail can be refused, and this event has none.
         guard let outcome = try? wakes.happened(event, for: app) else { return }
         if wakes.isTriedAgain(outcome, app) { heldBack = event }
     }
@@ -106,6 +106,6 @@ final class HeldPorts: EventRoom {
 }
 
 extension DescriptorName {
-    /// The ports of an app that is gone. A service manager refuses a name with a colon, so they are not parked.
+    /// The ports of an app that is gone. A service manager refuses names with a colon, so they are not stored there.
     package static func ports(_ app: String) -> String { "ports:\(app)" }
 }

@@ -6,31 +6,31 @@ package import EventLoop
 package import Linux
 package import TorporAPI
 
-/// One socket that torpord has bound for an app: the app gets a copy of it at each launch, the keeper has one too.
+/// A socket that torpord has bound for an app: the app gets a copy at each launch, and the keeper has one too.
 package final class ListeningSocket {
     package private(set) var specification: SocketSpecification
-    /// What the keeper calls it.
+    /// Its name in the keeper.
     let heldName: String
     package private(set) var descriptor: Descriptor?
     /// Why it is not bound, in a sentence.
     package var trouble: String?
-    /// The one that people were told.
+    /// The error that was reported.
     var toldTrouble: String?
-    /// It is closed, since a person stopped the app and others listen at its port too.
+    /// Closed, because a user stopped the app and other apps listen at its port too.
     var isYielded = false
-    /// It is looked at for what comes.
+    /// Watches it for events.
     package var source: IOSource?
-    /// Whether `source` is there to wake the app, and not only to see what waits.
+    /// Whether `source` wakes the app, rather than only observes the queue.
     package var wakes = false
-    /// New connections are kept waiting; nil where nobody knows.
+    /// Whether new connections are kept waiting; nil if unknown.
     private(set) var isWithheld: Bool?
     private var isRefusedToWithhold = false
-    /// It was said that there is hardly any room for more.
+    /// It was reported that its queue is nearly full.
     var isToldFull = false
-    /// The node of its path, so that another's is not removed.
+    /// The device and inode of its socket file, so that another program's file is not removed.
     private var node: (device: UInt64, inode: UInt64)?
 
-    /// From this share of its room on it is said that a socket is nearly full.
+    /// The share of its queue from which on it counts as nearly full.
     private static let nearlyFull = 0.8
 
     package init(_ specification: SocketSpecification, app: String) {
@@ -40,20 +40,20 @@ package final class ListeningSocket {
 
     deinit { source?.cancel() }
 
-    /// How people are told of it: `http (127.0.0.1:8000)`.
+    /// Its description for users: `http (127.0.0.1:8000)`.
     var label: String {
         let address = "\(specification.plan.address)"
         return Int(specification.name) == nil ? "\(specification.name) (\(address))" : address
     }
 
-    /// What comes to it, for people.
+    /// The event of a client, for users.
     var arrival: String {
         specification.plan.kind == .datagram ? "a datagram at \(label)" : "a connection at \(label)"
     }
 
     // MARK: Making it
 
-    /// Binds it, and sets what is to be set. Sentences about options that could not be set are returned.
+    /// Binds it and sets its options. Returns sentences about options that could not be set.
     func bind(_ accounts: SocketAccounts) throws(BindFailure) -> [String] {
         let plan = specification.plan
         let socket = try Sockets.bound(plan, node: accounts.node(specification), backlog: specification.backlog)
@@ -63,7 +63,7 @@ package final class ListeningSocket {
         return setOptions() + backlogWarning() + link()
     }
 
-    /// Goes on with what an earlier torpord bound.
+    /// Continues with a socket that an earlier torpord bound.
     package func take(_ held: Descriptor) {
         descriptor = held
         trouble = nil
@@ -71,7 +71,7 @@ package final class ListeningSocket {
         _ = setOptions()
     }
 
-    /// Takes over what can be changed of a socket that is bound.
+    /// Applies what can be changed while it is bound.
     package func change(to new: SocketSpecification, _ accounts: SocketAccounts) -> [String] {
         let old = specification
         specification = new
@@ -98,7 +98,7 @@ package final class ListeningSocket {
             }
             let wanted = accounts.node(new)
             do throws(Errno) {
-                // Its folder may be the app's, which may have put anything into its place.
+                // The folder may belong to the app, which may have replaced the file.
                 guard let node else { throw .noSuchFileOrDirectory }
                 try Sockets.change(path, wanted, device: node.device, inode: node.inode)
             } catch {
@@ -174,7 +174,7 @@ package final class ListeningSocket {
         node = (status.device, status.inode)
     }
 
-    /// Makes the links that are not there; what else is at their places is left alone.
+    /// Creates missing symlinks; other files at their paths are left alone.
     private func link() -> [String] {
         guard case .path(let path) = specification.plan.address else { return [] }
         var warnings: [String] = []
@@ -219,13 +219,13 @@ package final class ListeningSocket {
         return status.device == node.device && status.inode == node.inode
     }
 
-    /// Whether the app has shut it down (shutdown(2)): for all who have it, and for good.
+    /// Whether the app called shutdown(2): that affects all copies, for good.
     var isShutDown: Bool {
         guard let descriptor else { return false }
         return !Descriptor.readiness(descriptor.raw).isDisjoint(with: Self.shutDown)
     }
 
-    /// Whether its address can be bound anew while others still have it open.
+    /// Whether its address can be bound again while other processes still have it open.
     var isBoundAnewAtOnce: Bool {
         switch specification.plan.address {
         case .port, .ipv4, .ipv6, .path: true
@@ -233,12 +233,12 @@ package final class ListeningSocket {
         }
     }
 
-    /// What is told of one that was shut down.
+    /// Events of a socket that was shut down.
     package static let shutDown: IOEvents = [.hangup, .peerClosed]
 
     // MARK: What waits
 
-    /// What waits, where the kernel says it.
+    /// The state of its queue, if the kernel tells it.
     var backlog: SocketBacklog? {
         guard let descriptor else { return nil }
         if specification.plan.kind == .datagram { return try? Sockets.bufferBacklog(descriptor.raw) }
@@ -246,7 +246,7 @@ package final class ListeningSocket {
         return isVsock ? nil : try? Sockets.tcpBacklog(descriptor.raw)
     }
 
-    /// It as `status` shows it.
+    /// The form for `status`.
     package var info: SocketInfo {
         let kind =
             switch specification.plan.kind {
@@ -264,13 +264,14 @@ package final class ListeningSocket {
         return info
     }
 
-    /// Whether there is hardly any room for more.
+    /// Whether the queue is nearly full.
     var isNearlyFull: Bool {
         guard let backlog, backlog.most > 0 else { return false }
         return Double(backlog.waiting) >= Self.nearlyFull * Double(backlog.most)
     }
 
-    /// Keeps new connections waiting, or lets them in (`user = true`); a sentence the first time that the kernel refuses.
+    /// Keeps new connections waiting, or lets them in (`user = true`); returns a sentence the first time that the
+    /// kernel refuses.
     func withhold(_ isHeld: Bool) -> String? {
         let isHeld = isHeld && specification.user
         guard specification.user || isWithheld ?? false, let descriptor, isWithheld != isHeld else { return nil }
@@ -287,7 +288,7 @@ package final class ListeningSocket {
 }
 
 extension DescriptorName {
-    /// A socket that was bound for an app, by what cannot be changed of it.
+    /// A socket that was bound for an app, by what cannot change after the bind.
     package static func socket(_ app: String, _ identity: String) -> String {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325  // FNV-1a
         for byte in identity.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
@@ -299,7 +300,7 @@ extension BindFailure {
     /// ENODEV.
     private static let noDevice: Int32 = 19
 
-    /// What to do about it, for people.
+    /// What to do about it, for users.
     package func sentence(_ plan: SocketPlan) -> String {
         switch stage {
         case .folder(let folder): return "the folder \(folder) is missing and cannot be made (\(errno))"

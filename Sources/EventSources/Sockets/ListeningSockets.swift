@@ -7,8 +7,8 @@ import Lifecycle
 package import Linux
 import Processes
 
-/// The sockets of apps (`sockets`): bound as long as the configuration has them, given to each incarnation, and watched
-/// while the app sleeps or is not running. A connection is only looked at: who accepts it is the app.
+/// The sockets of apps (`sockets`): bound while the configuration has them, passed to each incarnation, and watched
+/// while the app is suspended or not running. torpord never accepts a connection: the app does.
 package final class ListeningSockets: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     var sets: [AppID: SocketSet] = [:]
@@ -18,25 +18,25 @@ package final class ListeningSockets: EventRoom, EventSource {
     private var isRecovered = false
     var isBegun = false
 
-    /// The first try after one in vain, and the longest pause between two.
+    /// The delay before the first retry of a bind, and the longest delay.
     private static let delays = (first: Duration.milliseconds(250), last: Duration.seconds(60))
 
     package init(_ wakes: Wakes) { self.wakes = wakes }
 
     // MARK: Binding
 
-    /// Takes what an earlier torpord had bound, before apps are recovered; the rest may be theirs.
+    /// Takes over what an earlier torpord had bound, before apps are recovered; they may own the rest.
     package func takeOver() {
         for app in apps { reconcile(app) }
     }
 
-    /// Binds what is not bound yet, and closes what no app has any more.
+    /// Binds missing sockets, and closes those that no app has any more.
     package func configure() {
         isRecovered = true
         for app in apps { reconcile(app) }
         retryAll()
         guard isStarted else {
-            // Whether an app may be launched is only known then.
+            // Only then is it known whether an app may be launched.
             return engine.whenStarted { [weak self] in
                 self?.isBegun = true
                 self?.lookAtAll()
@@ -47,7 +47,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         lookAtAll()
     }
 
-    /// What could not be bound before it was known which apps run.
+    /// Reports bind errors from before it was known which apps run.
     private func tellTroubles() {
         for set in sets.values { for socket in set.sockets { tellTrouble(socket, of: set.app) } }
     }
@@ -65,7 +65,8 @@ package final class ListeningSockets: EventRoom, EventSource {
         )
     }
 
-    /// Why a socket of an app is not bound, in a sentence without its subject; nil where all are, or the app has failed.
+    /// Why a socket of an app is not bound, a sentence without its subject; nil if all are bound, or the app has
+    /// failed.
     package func trouble(of app: AppRuntime) -> String? {
         guard isBegun, let set = sets[app.id], set.isTroubled else { return nil }
         let socket = set.sockets.first { $0.descriptor == nil && $0.trouble != nil }
@@ -74,7 +75,7 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     private func lookAtAll() { for set in Array(sets.values) { look(set) } }
 
-    /// What an app has, and gets with its next launch.
+    /// The sockets that an app should have, and gets at its next launch.
     package func wanted(_ app: AppRuntime) -> [SocketSpecification] {
         if app.awaitsSettings { return [] }
         let next = app.next?.sockets ?? app.specification.sockets
@@ -82,7 +83,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         return next + kept
     }
 
-    /// Brings the sockets of an app into line with its configuration.
+    /// Makes the sockets of an app match its configuration.
     func reconcile(_ app: AppRuntime) {
         let wanted = wanted(app)
         guard !wanted.isEmpty || sets[app.id] != nil else { return }
@@ -109,7 +110,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         look(set)
     }
 
-    /// Addresses that settings are part of may be others now.
+    /// Addresses that contain settings may have changed.
     package func settingsChanged(_ app: AppRuntime) { reconcile(app) }
 
     @discardableResult
@@ -122,10 +123,10 @@ package final class ListeningSockets: EventRoom, EventSource {
             return true
         }
         guard isRecovered || isForLaunch else { return false }
-        // After a loss of the keeper too, those that run still have what they were given.
+        // After a loss of the keeper too, running apps still have what they were given.
         if !isBegun, takeBack(socket, from: app) { return true }
         if let missing = host.socketAccounts.missing(socket.specification) {
-            // Never with another owner in its place.
+            // Never fall back to another owner.
             socket.trouble = missing
             tellTrouble(socket, of: app)
             return false
@@ -144,7 +145,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         }
     }
 
-    /// Nothing launches an app that has failed, so it is better for clients to be refused than to wait.
+    /// Nothing launches a failed app, so clients are refused instead of waiting for it.
     private func refuse(_ socket: ListeningSocket, of app: AppRuntime) -> Bool {
         socket.trouble =
             "\(app.name) has failed; ‘torpor start \(app.name)’ or ‘torpor reset \(app.name)’ opens it again"
@@ -153,7 +154,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         return false
     }
 
-    /// Closes the sockets of an app that has failed, and binds them when it may be launched again.
+    /// Closes the sockets of a failed app, and binds them when it may be launched again.
     func closeIfFailed(_ set: SocketSet, _ machine: AppMachine) {
         guard set.isRefused != machine.failed else { return }
         set.isRefused = machine.failed
@@ -176,13 +177,13 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     // MARK: Ports of several apps
 
-    /// What an app does about connections at a port that others have too (`reuse_port`).
+    /// What an app does with connections at a port that it shares with others (`reuse_port`).
     enum PortStanding {
-        /// Nothing: a person keeps it down, it has failed, or it leaves.
+        /// Nothing: a user stopped it, it has failed, or it is being removed.
         case down
-        /// Nothing now, and something soon.
+        /// Nothing now, but soon it will accept them.
         case coming
-        /// It takes them, or is woken for them.
+        /// It accepts them, or is woken for them.
         case takes
     }
 
@@ -196,21 +197,22 @@ package final class ListeningSockets: EventRoom, EventSource {
         return sleeps && socket?.specification.wake == WakeManner.none ? .coming : .takes
     }
 
-    /// Whether a person keeps it down, so that no connection launches it.
+    /// Whether a user stopped it, so that no connection launches it.
     private func isKeptDown(_ machine: AppMachine) -> Bool {
         guard machine.goal == .notRunning, !machine.isWaitingToLaunch else { return false }
         let reason = machine.isAlive ? machine.endingReason : machine.lastEnding
         return reason == .stopped || reason == .forceQuit
     }
 
-    /// The kernel shares out the connections of a port among all sockets there. That of an app that a person stopped is
-    /// closed while another app takes connections, and bound again when all are down: then they wait.
+    /// The kernel distributes the connections of a port among all its sockets. The socket of an app that a user
+    /// stopped is closed while another app accepts connections, and bound again when all are stopped: then
+    /// connections wait.
     func share(_ set: SocketSet) {
         guard isBegun, set.sockets.contains(where: { $0.specification.plan.reusePort }) else { return }
         let standing = standing(set, nil)
         guard set.portStanding != standing else { return }
         set.portStanding = standing
-        // Apps that are started together are not judged one by one: a socket that is closed loses what waits in it.
+        // Deferred, since apps may start together: a socket that is closed loses its queue.
         loop.later { [weak self] in
             for socket in set.sockets where socket.specification.plan.reusePort {
                 self?.share(socket.specification.plan)
@@ -291,7 +293,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         if !lacking.isEmpty { lookUp(lacking) }
     }
 
-    /// Looks owners and groups up once more that were not to be found, beside the loop.
+    /// Looks up missing owners and groups again, outside of the loop.
     private func lookUp(_ specifications: [SocketSpecification]) {
         guard !isLookingUp else { return }
         isLookingUp = true
@@ -318,7 +320,7 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     // MARK: Launches
 
-    /// What an incarnation is given, in order.
+    /// The descriptors that an incarnation gets, in order.
     package func passed(to app: AppRuntime) throws(LaunchError) -> [(name: String, descriptor: Int32)] {
         guard !app.specification.sockets.isEmpty else { return [] }
         reconcile(app)
@@ -363,7 +365,7 @@ package final class ListeningSockets: EventRoom, EventSource {
     /// The sockets of an app.
     package func sockets(of app: AppRuntime) -> [ListeningSocket] { sets[app.id]?.sockets ?? [] }
 
-    /// Where those listen that take connections, and how these wake the app.
+    /// The places of sockets that accept connections, and how these wake the app.
     func places(of app: AppRuntime) -> [UInt64: WakeManner] {
         var places: [UInt64: WakeManner] = [:]
         for socket in sockets(of: app) where socket.specification.plan.kind != .datagram {
@@ -375,7 +377,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         return places
     }
 
-    /// The kernel's numbers of those that are bound.
+    /// The inode numbers of the bound sockets.
     package func numbers(of app: AppRuntime) -> Set<UInt32> {
         Set(
             sockets(of: app).compactMap { socket in
@@ -390,20 +392,20 @@ package final class ListeningSockets: EventRoom, EventSource {
 /// The sockets of one app.
 final class SocketSet {
     let app: AppRuntime
-    /// What they are made by.
+    /// What the sockets were made from.
     var specifications: [SocketSpecification] = []
     var sockets: [ListeningSocket] = []
-    /// When what is not bound is tried again.
+    /// When to retry binding the missing ones.
     var retryAt: Duration?
     var retryDelay: Duration = .zero
-    /// A connection was to wake the app, and may not.
+    /// A connection that could not wake the app.
     var refusal: Refusal?
-    /// The app has failed, so that nothing of it is bound.
+    /// The app has failed, so none of its sockets is bound.
     var isRefused = false
-    /// What it did about connections at ports that it shares, when it was last looked at.
+    /// Its standing at shared ports when last checked.
     var portStanding: ListeningSockets.PortStanding?
 
-    /// A refusal without an end is asked again after this time, when something happens to the app.
+    /// A refusal without an end is retried after this time, when something about the app changes.
     static let patience = Duration.seconds(1)
 
     struct Refusal {
@@ -433,12 +435,12 @@ final class SocketSet {
 
     init(_ app: AppRuntime) { self.app = app }
 
-    /// Whether something is to be bound and is not.
+    /// Whether a socket should be bound and is not.
     var isTroubled: Bool { !isRefused && sockets.contains { $0.descriptor == nil && !$0.isYielded } }
 }
 
 extension AppRuntime {
-    /// Which addresses its sockets have is not known yet: that depends on settings.
+    /// The addresses of its sockets depend on settings that are not known yet.
     package var awaitsSettings: Bool {
         get { slots[AwaitsSettingsSlot.self, default: false] }
         set { slots[AwaitsSettingsSlot.self] = newValue ? true : nil }

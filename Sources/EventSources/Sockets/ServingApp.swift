@@ -7,27 +7,27 @@ import Lifecycle
 import Linux
 import Processes
 
-/// An app that clients connect to, and that is to sleep again when the time is over that an event gave it. When it nearly is,
-/// it gets as much again if a client waits for an answer, something moves on a connection that came in, or it works while one
-/// is open: to be stopped in the middle of an answer would be no answer.
+/// An app that has clients, and is to be suspended again when the time that an event granted is over. Shortly before
+/// that, the time is extended once more if a client waits for an answer, if data moves on an incoming connection, or
+/// if the app works while one is open: otherwise it would be suspended in the middle of an answer.
 final class ServingApp: EventRoom {
     private let app: AppRuntime
     private let tree: ProcessTree
     private unowned let owner: ConnectionWatch
     var wakes: Wakes { owner.wakes }
     private var timer: TimerSource?
-    /// The end of its time for which the timer is armed.
+    /// The end of its background time that the timer is armed for.
     private var end: Duration?
     private var finder: SocketFinder?
     private let since: Duration
     private var lookedAt: Duration
     private var processorTime: Duration?
 
-    /// It is not looked at more often.
+    /// The least interval of checks.
     private static let pause = Duration.milliseconds(50)
-    /// So long before the end it is looked at.
+    /// How long before the end it is checked.
     private static let margin = Duration.milliseconds(250)
-    /// An app that does nothing uses less than this part of a processor.
+    /// An idle app uses less than one part in this many of a processor.
     private static let share = 100
 
     init(_ app: AppRuntime, _ tree: ProcessTree, _ owner: ConnectionWatch) {
@@ -39,7 +39,7 @@ final class ServingApp: EventRoom {
         processorTime = tree.processorTime()
     }
 
-    /// Whether this is still about what the app is doing.
+    /// Whether this still fits what the app is doing.
     var goesOn: Bool {
         let machine = machine(app)
         return app.run.tree === tree && machine.goal == .background && machine.sleepsAgain
@@ -70,7 +70,7 @@ final class ServingApp: EventRoom {
             for copy in copies { copy.descriptor.close() }
             return judge(open)
         }
-        // Where not even their numbers can be had, the ports tell.
+        // If not even the inode numbers are available, search by port.
         let ports = finder.numbers.isEmpty ? Set(given.keys) : []
         owner.poll.ask(finder.numbers, at: ports) { [weak self] queues in
             guard let self else { return }
@@ -79,7 +79,7 @@ final class ServingApp: EventRoom {
         }
     }
 
-    /// Which of them are connections of clients.
+    /// The indices of sockets that are connections of clients.
     private func clients(of sockets: [some WatchableSocket], _ given: [UInt64: WakeManner]) -> [Int] {
         let wish = ConnectionWish(app.specification)
         let places = ListeningPlaces(own: Set(sockets.filter(\.listens).map(\.place)), given: given)
@@ -91,7 +91,7 @@ final class ServingApp: EventRoom {
         let isBusy = isBusy(open)
         lookedAt = now
         processorTime = tree.processorTime()
-        // Its time in the background begins anew.
+        // Its time in the background starts again.
         if isBusy { try? request(.wake(Wake()), of: app.id) }
     }
 
@@ -106,7 +106,7 @@ final class ServingApp: EventRoom {
 
     private func isInUse(_ traffic: SocketTraffic, _ span: Duration) -> Bool {
         let most = app.specification.answerTime
-        // Of Unix sockets nobody can tell when something moved.
+        // For Unix sockets it is unknown when data last moved.
         guard let quiet = traffic.quiet else { return most.map { now - since < $0 } ?? true }
         if quiet < span { return true }
         if traffic.unread > 0 || traffic.unsent > 0, most.map({ quiet < $0 }) ?? true { return true }

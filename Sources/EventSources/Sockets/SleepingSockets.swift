@@ -7,16 +7,16 @@ import Lifecycle
 import Linux
 import Processes
 
-/// The sockets of one app during one of its sleeps.
+/// The sockets of one app during one suspension.
 ///
-/// They are copied from its processes, and the copies are in the loop: whatever comes wakes the app at once. Copies are
-/// closed when it runs or ends: they would keep its ports. Where copying is forbidden, or there are too many, the kernel's
-/// diagnostics are asked now and then (``SocketPoll``).
+/// They are copied from its processes, and the loop watches the copies, so that data wakes the app at once. The
+/// copies are closed when it runs or ends: they would keep its ports in use. If copying is forbidden, or there are
+/// too many, the kernel's socket diagnostics are polled instead (``SocketPoll``).
 final class SleepingSockets: EventRoom {
     let app: AppRuntime
     let tree: ProcessTree
     let wish: ConnectionWish
-    /// What it was not woken by yet, since events were held back.
+    /// The event that could not wake it yet, for a retry.
     private var heldBack: WakeEvent?
 
     private unowned let owner: ConnectionWatch
@@ -38,7 +38,7 @@ final class SleepingSockets: EventRoom {
         self.owner = owner
     }
 
-    /// Nothing of it is kept any more.
+    /// Closes everything.
     func close() {
         isOver = true
         timer?.cancel()
@@ -57,7 +57,7 @@ final class SleepingSockets: EventRoom {
         watched = []
     }
 
-    /// What of it listens, where the app is no more; nothing else is kept.
+    /// The listening sockets of an app that has ended; everything else is closed.
     func takePorts() -> [SocketCopy] {
         let given = sockets.numbers(of: app)
         let copies = watched.map(\.copy) + (finder?.takeCopies() ?? [])
@@ -71,7 +71,7 @@ final class SleepingSockets: EventRoom {
 
     // MARK: Copies
 
-    /// Finds the sockets, a slice at a time.
+    /// Finds the sockets, a time slice at a time.
     func find() {
         guard !isOver else { return }
         let finder = SocketFinder(tree, loop) { [weak self] finder in
@@ -100,7 +100,7 @@ final class SleepingSockets: EventRoom {
         for (copy, wake) in wanted {
             let ready = Descriptor.readiness(copy.descriptor.raw)
             var events: IOEvents = [.readable, .peerClosed, .edgeTriggered]
-            // It was stopped while it wrote more than there was room for: it goes on when there is.
+            // It was suspended while it wrote more than the buffer takes: it continues when there is room.
             if copy.facts.kind != .datagram, copy.facts.isConnected, !ready.contains(.writable) {
                 events.insert(.writable)
             }
@@ -110,7 +110,7 @@ final class SleepingSockets: EventRoom {
             } else if owesAnswer(copy, places) {
                 waiting[copy.inode] = (copy, wake, .readable)
             }
-            // What was there before is reported once more.
+            // epoll reports what was pending before once more.
             var isKnown = hasNews
             let source = try? loop.watch(copy.descriptor.raw, events) { [weak self] events in
                 defer { isKnown = false }
@@ -123,12 +123,12 @@ final class SleepingSockets: EventRoom {
         judge(waiting.mapValues { one in { [weak self] in self?.happened(one.copy.facts, one.events, one.wake) } })
     }
 
-    /// Whether it was stopped in the middle of an answer.
+    /// Whether it was suspended in the middle of an answer.
     private func owesAnswer(_ copy: SocketCopy, _ places: ListeningPlaces) -> Bool {
         wish.manner(ofClient: copy.facts, places) != .none && copy.traffic.owesAnswer(app.specification)
     }
 
-    /// Whether what happened is more than the end of a connection that nobody is woken for.
+    /// False for the end of a connection that should not wake the app.
     private func isHeard(_ copy: SocketCopy, _ events: IOEvents) -> Bool {
         wish.hearsEnds || events.isDisjoint(with: .ends) || copy.traffic.unread > 0
     }
@@ -137,7 +137,7 @@ final class SleepingSockets: EventRoom {
         tell(facts.name, facts.text(events), wake)
     }
 
-    /// What waits already wakes it now, or later where it left it before.
+    /// Pending data wakes it now, or later if the app left it unread in earlier suspensions.
     private func judge(_ waiting: [UInt32: () -> Void]) {
         let delays = owner.leftBehind(by: app.id, Array(waiting.keys))
         guard let (socket, delay) = delays.min(by: { $0.value < $1.value }), let wake = waiting[socket] else { return }
@@ -153,12 +153,12 @@ final class SleepingSockets: EventRoom {
 
     private func send(_ event: WakeEvent) {
         heldBack = nil
-        // It has no mail, which alone may be refused. It may close this.
+        // Only mail can be refused, and this event has none. The call may close this object.
         let outcome = try? wakes.happened(event, for: app)
         if case .heldBack = outcome, !isOver { heldBack = event }
     }
 
-    /// It may be woken again.
+    /// The app may be woken again.
     func retry() {
         if let heldBack { send(heldBack) }
     }
@@ -176,7 +176,7 @@ final class SleepingSockets: EventRoom {
     }
 
     private func poll(_ numbers: Set<UInt32>, _ obstacle: Errno) {
-        // Where not even their numbers can be had, the ports tell.
+        // If not even the inode numbers are available, search by port.
         let ports = numbers.isEmpty ? Set(sockets.places(of: app).keys) : []
         owner.poll.add(app.id, numbers, at: ports) { [weak self] queues, before in
             guard let self else { return }
@@ -186,7 +186,8 @@ final class SleepingSockets: EventRoom {
         }
     }
 
-    /// Whether anything can come on these sockets: new connections to sockets that torpord bound are seen there.
+    /// Whether these sockets can have events at all: new connections to sockets that torpord bound are noticed
+    /// elsewhere.
     private func isWorthPolling(_ queues: [UInt32: SocketQueue]) -> Bool {
         guard wish.incoming == .none, !wish.outgoing else { return true }
         let places = places([])
@@ -208,7 +209,7 @@ final class SleepingSockets: EventRoom {
         if before == nil { judge(waiting) } else { waiting.values.first?() }
     }
 
-    /// Whether something came, there is room again, or it is at its end.
+    /// Whether data came, there is room again, or the connection ended.
     private func isNews(_ queue: SocketQueue, after old: SocketQueue?) -> Bool {
         if queue.unread > old?.unread ?? 0 { return true }
         if let old, old.isFull, !queue.isFull { return true }
@@ -217,8 +218,8 @@ final class SleepingSockets: EventRoom {
 }
 
 extension IOEvents {
-    /// Something came, or will come no more.
+    /// Data came, or no more will come.
     fileprivate static let news: IOEvents = [.readable, .peerClosed, .hangup, .error]
-    /// Nothing will come any more.
+    /// No more data will come.
     fileprivate static let ends: IOEvents = [.peerClosed, .hangup, .error]
 }

@@ -4,18 +4,18 @@ package import Configuration
 import Engine
 import Linux
 
-/// The users and groups that sockets are to belong to, as far as they were found: looked up when a configuration is read,
-/// which may wait for a directory on the network, and never in the loop.
+/// The users and groups that own sockets, as far as they were found. They are looked up when a configuration is read,
+/// which may wait for a network directory, and never in the loop.
 package struct SocketAccounts: Sendable {
     private var owners: [String: (uid: UInt32, gid: UInt32?)] = [:]
     private var groups: [String: UInt32] = [:]
-    /// For chown(2) that number means: whoever it is already.
+    /// For chown(2) this number means: do not change.
     private static let nobody = UInt32.max
 
-    /// Nobody, until somebody is looked up.
+    /// Without any accounts.
     package init() {}
 
-    /// Looks up those names of these sockets that were not found yet.
+    /// Looks up the names of these sockets that were not found yet.
     package mutating func lookUp(_ sockets: [SocketSpecification]) {
         for socket in sockets {
             if let name = socket.owner, owners[name] == nil {
@@ -28,20 +28,20 @@ package struct SocketAccounts: Sendable {
         }
     }
 
-    /// With those names of these sockets that were not found yet looked up once more.
+    /// A copy after another lookup of the names that were not found yet.
     package func lookingUp(_ sockets: [SocketSpecification]) -> SocketAccounts {
         var accounts = self
         accounts.lookUp(sockets)
         return accounts
     }
 
-    /// Takes over what another look has found.
+    /// Adds the results of another lookup.
     package mutating func add(_ other: SocketAccounts) {
         owners.merge(other.owners) { $1 }
         groups.merge(other.groups) { $1 }
     }
 
-    /// Whom a socket is to belong to and cannot, in a sentence; nil where everybody was found.
+    /// The owner or group of a socket that does not exist, in a sentence; nil if both were found.
     package func missing(_ specification: SocketSpecification) -> String? {
         if let name = specification.owner, owners[name] == nil {
             return "there is no user \(name), or it cannot be looked up now"
@@ -52,7 +52,7 @@ package struct SocketAccounts: Sendable {
         return nil
     }
 
-    /// What the node of a socket is to be: mode, owner and group.
+    /// The mode, owner and group of a socket's file.
     func node(_ specification: SocketSpecification) -> SocketNode {
         var node = SocketNode()
         node.mode = specification.mode

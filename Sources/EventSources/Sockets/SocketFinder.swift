@@ -5,11 +5,11 @@ import EventLoop
 import Linux
 import Processes
 
-/// Finds the sockets of an app's processes, a slice at a time: copies of them, or their numbers where copying is forbidden, or
-/// there are too many.
+/// Finds the sockets of an app's processes, a time slice at a time: copies of them, or their inode numbers if copying
+/// is forbidden or there are too many.
 final class SocketFinder {
     private(set) var copies: [SocketCopy] = []
-    /// Filled where there are no copies.
+    /// Filled if there are no copies.
     private(set) var numbers: Set<UInt32> = []
     /// Why there are no copies.
     private(set) var obstacle: Errno?
@@ -23,14 +23,14 @@ final class SocketFinder {
     private var seen: Set<UInt32> = []
     private var isOver = false
 
-    /// How long the loop is kept at it in one go.
+    /// How long one slice may block the loop.
     private static let slice = Duration.milliseconds(1)
-    /// Copies take descriptors of torpord.
+    /// Each copy takes a file descriptor of torpord.
     private static let mostCopies = 1_024
 
     /// - Parameters:
-    ///   - obstacle: why no copies are to be made.
-    ///   - completion: told when all were found; at once, or later.
+    ///   - obstacle: why no copies should be made.
+    ///   - completion: called when all were found; at once, or later.
     init(
         _ tree: ProcessTree,
         _ loop: EventLoop,
@@ -44,7 +44,7 @@ final class SocketFinder {
         rest = tree.quickMembers()[...]
     }
 
-    /// Nothing is found any more, and nothing kept.
+    /// Stops the search and drops its results.
     func cancel() {
         isOver = true
         reading = nil
@@ -52,13 +52,13 @@ final class SocketFinder {
         _ = takeCopies()
     }
 
-    /// Hands over the copies that were made so far.
+    /// Returns the copies made so far, and forgets them.
     func takeCopies() -> [SocketCopy] {
         defer { copies = [] }
         return copies
     }
 
-    /// Goes on for a slice.
+    /// Searches for one more slice.
     func find() {
         guard !isOver else { return }
         let end = loop.now + Self.slice

@@ -5,13 +5,13 @@ import Engine
 import Lifecycle
 package import Linux
 
-/// What an app's own sockets wake it for, as its configuration says.
+/// Which events of an app's own sockets wake it, by its configuration.
 struct ConnectionWish: Hashable {
-    /// Connections to its sockets, and data on those that came in by them: `wake_on_connect`.
+    /// Connections to its sockets, and data on incoming connections: `wake_on_connect`.
     let incoming: WakeManner
-    /// Data on all other connections over a network: the background mode `voip`.
+    /// Data on all other network connections: the background mode `voip`.
     let outgoing: Bool
-    /// It has sockets (`sockets`) by which clients connect and wake it: what they send later does too.
+    /// Torpord binds sockets for it (`sockets`): data that their clients send later wakes it too.
     let isGivenSockets: Bool
 
     init(_ specification: AppSpecification) {
@@ -22,14 +22,14 @@ struct ConnectionWish: Hashable {
 
     var isNothing: Bool { !hasClients && !outgoing }
 
-    /// Whether clients connect to it whose connections wake it.
+    /// Whether it has clients whose connections wake it.
     var hasClients: Bool { incoming != .none || isGivenSockets }
 
-    /// Whether the end of a connection wakes it, and not only data. Clients of `sockets` may leave an app that sleeps: it
-    /// sees that when it runs.
+    /// Whether the end of a connection wakes it, and not only data. A client of `sockets` may disconnect from a
+    /// suspended app, which notices that when it runs.
     var hearsEnds: Bool { incoming != .none || outgoing }
 
-    /// How news of a socket wake the app; nil for not at all.
+    /// How events of a socket wake the app; nil if they do not.
     func wake(for socket: some WatchableSocket, _ places: ListeningPlaces) -> Wake? {
         if isServing(socket), let wake = incoming.wake() { return wake }
         if let wake = manner(ofClient: socket, places).wake() { return wake }
@@ -38,13 +38,13 @@ struct ConnectionWish: Hashable {
         return Wake()
     }
 
-    /// Whether it waits for clients: it listens, or takes datagrams of everybody.
+    /// Whether the socket is for clients: it listens, or receives datagrams from any sender.
     private func isServing(_ socket: some WatchableSocket) -> Bool {
         socket.kind == .datagram
             ? socket.family.isOfNetwork && !socket.isConnected && socket.place != 0 : socket.listens
     }
 
-    /// How data on a connection that came in where the app listens wakes it; none for other sockets.
+    /// How data on an incoming connection wakes the app; none for other sockets.
     func manner(ofClient socket: some WatchableSocket, _ places: ListeningPlaces) -> WakeManner {
         guard socket.kind != .datagram, !socket.listens, socket.isConnected, socket.place != 0 else { return .none }
         let given = places.given[socket.place]
@@ -52,26 +52,26 @@ struct ConnectionWish: Hashable {
         return given ?? .none
     }
 
-    /// Whether new clients come to it, and are to wake the app.
+    /// Whether it accepts new clients, which wake the app.
     func isPort(_ socket: some WatchableSocket) -> Bool { incoming != .none && isServing(socket) }
 }
 
-/// Where an app listens: connections that came in there have the same numbers.
+/// The places where an app listens: incoming connections have the same numbers.
 struct ListeningPlaces {
-    /// By any of its sockets.
+    /// Places of sockets that the app opened itself.
     var own: Set<UInt64>
-    /// By those that torpord bound for it: how connections to them wake it.
+    /// Places of sockets that torpord bound for it, and how connections to them wake it.
     var given: [UInt64: WakeManner]
 }
 
 extension SocketTraffic {
-    /// Whether a client waits for an answer on this connection of the app: what it sent was read, and nothing was written
-    /// since. What came long ago may be no question at all.
+    /// Whether a client waits for an answer on this connection: its data was read, and nothing was written since. Old
+    /// data may not have been a question at all.
     func owesAnswer(_ specification: AppSpecification) -> Bool {
         let most = specification.answerTime
         if let unanswered { return most.map { unanswered < $0 } ?? true }
-        // The next question may have come in the same tick as the answer to the one before was written. Mostly there was
-        // none, so it counts while it is new only.
+        // The next question may have come in the same clock tick as the last answer. Usually there was none, so it
+        // only counts while it is new.
         let eventTime = specification.rules.eventTime ?? .seconds(2)
         return tied.map { $0 < min(.seconds(1), eventTime / 2, most ?? .seconds(1)) } ?? false
     }
@@ -81,7 +81,7 @@ extension SocketFacts.Family {
     fileprivate var isOfNetwork: Bool { self == .internet || self == .vsock }
 }
 
-/// What is known of a socket, from a copy of it or from the kernel's diagnostics.
+/// What is known of a socket, from a copy of it or from the kernel's socket diagnostics.
 protocol WatchableSocket {
     var family: SocketFacts.Family { get }
     var kind: SocketFacts.Kind { get }
@@ -94,7 +94,7 @@ extension SocketFacts: WatchableSocket {}
 extension SocketQueue: WatchableSocket {}
 
 extension SocketFacts {
-    /// What happened at it, for people.
+    /// What happened, for users.
     package func text(_ events: IOEvents) -> String {
         if listens { return "a connection at \(local)" }
         if kind == .datagram { return isConnected ? "a datagram from \(remote)" : "a datagram at \(local)" }
@@ -105,12 +105,12 @@ extension SocketFacts {
         return "room for more on a connection\(other)"
     }
 
-    /// What events call it.
+    /// Its name in events.
     package var name: String { remote.isEmpty ? local : remote }
 }
 
 extension SocketQueue {
-    /// What happened at it, for people.
+    /// What happened, for users.
     package var text: String {
         let port = family == .internet ? " at port \(place)" : ""
         if listens { return "a connection\(port)" }
@@ -118,18 +118,18 @@ extension SocketQueue {
     }
 }
 
-/// What waits at sockets when their app falls asleep, and waited there when it did the last time.
+/// Data that is pending when an app is suspended, and was pending at its last suspension too.
 ///
-/// What comes just before the stop must not be lost: the app is woken for it. But one that never takes what waits, such as
-/// the end of a connection that it forgot to close, would be woken for it for ever: each time that a sleep begins with the
-/// same socket having something, it is put off longer. What comes during the sleep wakes at once all the same.
+/// Data that comes just before the suspension must not be lost: it wakes the app. But an app that never reads it,
+/// such as the end of a connection that it forgot to close, would be woken for ever: each suspension that begins with
+/// data on the same socket delays the wake-up more. Data that comes during the suspension still wakes at once.
 struct LeftBehind {
     private var times: [UInt32: Int] = [:]
 
     var isEmpty: Bool { times.isEmpty }
 
-    /// - Parameter sockets: the numbers of those where something waits at the beginning of a sleep.
-    /// - Returns: how long each may wait until the app is woken for it.
+    /// - Parameter sockets: the inode numbers of the sockets with pending data at the begin of a suspension.
+    /// - Returns: how long each may wait before it wakes the app.
     mutating func fellAsleep(_ sockets: some Sequence<UInt32>) -> [UInt32: Duration] {
         var next: [UInt32: Int] = [:]
         for socket in sockets { next[socket] = (times[socket] ?? 0) + 1 }
@@ -137,7 +137,7 @@ struct LeftBehind {
         return next.mapValues(Self.delay)
     }
 
-    /// Nothing, 1 s, 2 s, 4 s, to an hour.
+    /// Zero, then 1 s, 2 s, 4 s, up to an hour.
     private static func delay(_ times: Int) -> Duration {
         times < 2 ? .zero : min(.seconds(1 << min(times - 2, 12)), .seconds(3_600))
     }

@@ -5,11 +5,11 @@ import EventLoop
 import Lifecycle
 import Linux
 
-/// Looks at the sockets of suspended apps that cannot be copied: the kernel's diagnostics are read twice a second, beside
-/// the loop, for all of them together, and only while there are such apps.
+/// Polls the sockets of suspended apps that cannot be copied: reads the kernel's socket diagnostics twice a second,
+/// outside of the loop, for all such apps together, and only while there are any.
 final class SocketPoll {
     typealias Queues = [UInt32: SocketQueue]
-    /// Told what waits, and what waited at the look before; nil at the first.
+    /// Gets the current queues, and those of the previous poll; nil at the first.
     typealias Handler = (_ queues: Queues, _ before: Queues?) -> Void
 
     private struct Polled {
@@ -23,11 +23,11 @@ final class SocketPoll {
     private var polled: [AppID: Polled] = [:]
     private let work: BackgroundWorker
     private var timer: TimerSource?
-    /// Whose sockets are being looked at.
+    /// The apps of the poll in progress.
     private var underWay: Set<AppID>?
 
     private static let interval = Duration.milliseconds(500)
-    /// A look takes at most that part of the time.
+    /// A poll takes at most one part in this many of the time.
     private static let share = 20
 
     private struct Answer: Sendable {
@@ -52,7 +52,7 @@ final class SocketPoll {
         if polled.isEmpty { timer?.disarm() }
     }
 
-    /// Looks once.
+    /// Polls once.
     func ask(_ sockets: Set<UInt32>, at ports: Set<UInt64>, _ completion: @escaping (Queues) -> Void) {
         guard !sockets.isEmpty || !ports.isEmpty else { return completion([:]) }
         work.ask({ (try? SocketQueues.read(sockets, at: ports)) ?? [:] }, completion)

@@ -6,9 +6,9 @@ package import Processes
 
 /// Reads the sockets of an app's processes, piece by piece.
 package final class SocketSearch {
-    /// Numbers of sockets, of all kinds, each once.
+    /// The inode numbers of its sockets of all kinds.
     package private(set) var sockets: Set<UInt32> = []
-    /// Whether every process could be looked into, and is in this process's network namespace.
+    /// Whether every process could be inspected, and is in this process's network namespace.
     package private(set) var isWhole = true
     /// How long it took so far.
     package private(set) var cost: Duration = .zero
@@ -17,13 +17,13 @@ package final class SocketSearch {
     private var reading: SocketReading?
     private var count = 0
 
-    /// More than any program has, and half a second's work.
+    /// More than any program has, and half a second of work.
     private static let mostDescriptors = 100_000
     private static let namespace = try? ProcFS.networkNamespace(ThisProcess.pid)
 
     package init(_ members: [Identity]) { rest = members[...] }
 
-    /// Reads on, at most until the time (CLOCK_MONOTONIC) is come; whether all was read.
+    /// Continues until the deadline (CLOCK_MONOTONIC); returns whether all was read.
     package func read(until deadline: Duration?) -> Bool {
         let start = Clock.monotonic()
         defer { cost += Clock.monotonic() - start }

@@ -4,22 +4,21 @@
 #define TORPOR_POLICY_H
 
 /*
- * Lifecycle policies for Torpor: who goes to the background, who is suspended, who is ended first and who is started
- * again.
+ * Lifecycle policies for Torpor: which apps go to the background, are suspended, are evicted first and are restarted.
  *
  * A policy is a shared library with one entry point, torpor_policy_entry. The supervisor shows it a view of all apps
- * and of the machine, tells it what happened, and takes its advice as far as its own rules allow; the policy changes
- * nothing itself. Advice that is refused is counted, and `torpor policy list` and `torpor events` say why.
+ * and of the machine, tells it what happened, and follows its advice as far as its own rules allow; the policy
+ * changes nothing itself. Advice that is refused is counted, and `torpor policy list` and `torpor events` say why.
  *
- * A policy is called by one thread, never twice at once. What it is given is good until it returns. It should answer
+ * A single thread calls a policy, never recursively. Arguments are valid until the call returns. A policy should answer
  * within microseconds: an answer that takes longer than the policy's deadline (50 ms by default) counts as a failure.
  *
- * Versions. TORPOR_POLICY_ABI grows when something is added; nothing is ever taken away or changes its meaning. Every
- * struct begins with its size in bytes as whoever made it knows it, and new fields are added at the end, so a field
- * that lies beyond the size is not there: TORPOR_POLICY_HAS tells. Arrays are walked by the size that comes with
- * them, not by sizeof. Values of an enumeration that a policy does not know are to be ignored.
+ * Versions. TORPOR_POLICY_ABI grows when something is added; nothing is ever removed or changes its meaning. Every
+ * struct begins with its size in bytes in the version of its creator. New fields are added at the end, so a field
+ * beyond the size is missing: check with TORPOR_POLICY_HAS. Step through arrays by the element size that comes with
+ * them, not by sizeof. Ignore unknown values of an enumeration.
  *
- * Times are microseconds of CLOCK_MONOTONIC unless they say otherwise; TORPOR_NEVER where there is none.
+ * Times are microseconds of CLOCK_MONOTONIC unless noted otherwise; TORPOR_NEVER if there is none.
  *
  * History
  *   1  the first
@@ -39,7 +38,7 @@ extern "C" {
 #define TORPOR_NO_APP UINT32_MAX
 #define TORPOR_UNKNOWN UINT32_MAX
 
-/* Whether a struct that came from elsewhere is long enough to have the field. */
+/* Whether a struct from the other side is long enough to have the field. */
 #define TORPOR_POLICY_HAS(pointer, field) \
     ((pointer)->size >= offsetof(__typeof__(*(pointer)), field) + sizeof((pointer)->field))
 
@@ -64,7 +63,7 @@ enum torpor_policy_edge {
     TORPOR_EDGE_TERMINATING = 8,
 };
 
-/* Why an app ended. 16, 18 and 19 are kept free: no app ends so. */
+/* Why an app ended. 16, 18 and 19 are reserved. */
 enum torpor_policy_reason {
     TORPOR_REASON_NONE = 0,
     TORPOR_REASON_EXIT_SUCCESS = 1,
@@ -104,51 +103,51 @@ enum torpor_policy_launch {
 /* ---- The view ---- */
 
 /* Bits of torpor_policy_app.flags. */
-#define TORPOR_APP_PRESENT (1u << 0)          /* there is an app in this place; otherwise nothing else counts */
-#define TORPOR_APP_FAILED (1u << 1)           /* restarted too often and given up, until a person resets it */
-#define TORPOR_APP_ONESHOT (1u << 2)          /* runs once and is done */
-#define TORPOR_APP_EXITS_ON_SUSPEND (1u << 3) /* opts out of the background: it would end there */
+#define TORPOR_APP_PRESENT (1u << 0)          /* this place has an app; otherwise ignore the other fields */
+#define TORPOR_APP_FAILED (1u << 1)           /* restarted too often; the supervisor gave up until a user resets it */
+#define TORPOR_APP_ONESHOT (1u << 2)          /* runs once and exits */
+#define TORPOR_APP_EXITS_ON_SUSPEND (1u << 3) /* exits instead of entering the background */
 #define TORPOR_APP_EVICT_NEVER (1u << 4)      /* evict = "never" */
-#define TORPOR_APP_EVICT_KILL (1u << 5)       /* ended without notice: it could prepare, or says that it need not */
-#define TORPOR_APP_REQUIRED (1u << 6)         /* an app that runs requires it: it is neither suspended nor ended */
-#define TORPOR_APP_BY_PERSON_ONLY (1u << 7)   /* a person stopped it: only a person starts it again */
-#define TORPOR_APP_WATCHED (1u << 8)          /* it owes heartbeats */
+#define TORPOR_APP_EVICT_KILL (1u << 5)       /* evicted without notice: it could prepare, or is configured so */
+#define TORPOR_APP_REQUIRED (1u << 6)         /* a running app requires it: it is neither suspended nor terminated */
+#define TORPOR_APP_BY_PERSON_ONLY (1u << 7)   /* a user stopped it: only a user starts it again */
+#define TORPOR_APP_WATCHED (1u << 8)          /* it must send heartbeats */
 #define TORPOR_APP_TRACED (1u << 9)           /* a debugger is attached */
 #define TORPOR_APP_INTERRUPTED (1u << 10)     /* kept inactive by an interruption */
 
-/* One app. Walk them with torpor_policy_app_at. */
+/* One app. Access them with torpor_policy_app_at. */
 typedef struct torpor_policy_app {
     uint32_t size;
     uint32_t flags;       /* TORPOR_APP_… */
-    uint32_t name;        /* where it is among the view's strings */
-    uint32_t tags;        /* the first of tag_count strings, one behind the other, each with its NUL */
+    uint32_t name;        /* offset in the view's strings */
+    uint32_t tags;        /* offset of tag_count consecutive strings, each with its NUL */
     uint32_t tag_count;
     uint32_t state;       /* enum torpor_policy_state */
     uint32_t edge;        /* enum torpor_policy_edge */
-    uint32_t goal;        /* enum torpor_policy_state: what was last asked for */
-    uint32_t incarnation; /* which run of it this is or was, from 1 */
-    int32_t priority;     /* as configured; 0 by default, a higher one is ended later */
+    uint32_t goal;        /* enum torpor_policy_state: the state that was last requested */
+    uint32_t incarnation; /* number of the current or last run, from 1 */
+    int32_t priority;     /* as configured; 0 by default, apps with a higher one are terminated later */
     uint32_t last_reason; /* enum torpor_policy_reason: how the run before this one ended */
-    uint32_t processes;   /* how many it has */
-    int64_t state_since[TORPOR_STATE_COUNT]; /* when it last came into each state */
-    int64_t last_use;     /* when it was last in the foreground (the present while it is), or a connection woke it */
+    uint32_t processes;   /* number of its processes */
+    int64_t state_since[TORPOR_STATE_COUNT]; /* when it last entered each state */
+    int64_t last_use;     /* when it was last in the foreground (now while it is), or a connection woke it */
     int64_t launched_at;  /* when this run began */
     int64_t grant_ends;   /* when its time in the background is used up */
-    int64_t next_restart; /* when it will be started again */
+    int64_t next_restart; /* when it will be restarted */
     uint32_t restarts_in_window; /* restarts that count towards the limit */
-    uint32_t restart_limit;      /* one more gives up */
+    uint32_t restart_limit;      /* one more restart, and the supervisor gives up */
     uint32_t tasks;       /* background tasks that it has begun */
-    uint32_t holds;       /* what else holds it in the background */
-    /* Measured now and then, and only what the policy needs (torpor_policy.needs). */
+    uint32_t holds;       /* number of other holds that keep it in the background */
+    /* Measured from time to time, and only what a policy needs (torpor_policy.needs). */
     int64_t measured_at;  /* when */
     uint64_t memory;      /* bytes in memory */
     uint64_t cpu_time;    /* microseconds of processor time of this run */
-    uint32_t cpu_permille; /* of one processor, between the last two measurements; TORPOR_UNKNOWN before there are two */
-    uint32_t connections; /* TCP connections that are open; TORPOR_UNKNOWN if it cannot be told */
-    int64_t last_traffic; /* when data last went over one of those that are or were open, or one was closed to a port of it */
+    uint32_t cpu_permille; /* of one processor, between the last two measurements; TORPOR_UNKNOWN before the second */
+    uint32_t connections; /* open TCP connections; TORPOR_UNKNOWN if unknown */
+    int64_t last_traffic; /* when data last went over one of its connections, or one to its ports was closed */
     int64_t last_heartbeat; /* when it last sent WATCHDOG=1 */
-    uint32_t mail;      /* messages that wait to be told to it */
-    uint32_t unhandled; /* messages to it that nobody handled */
+    uint32_t mail;      /* messages that are queued for it */
+    uint32_t unhandled; /* messages to it that no app handled */
 } torpor_policy_app;
 
 #define TORPOR_POWER_UNKNOWN 0u
@@ -163,15 +162,15 @@ typedef struct torpor_policy_app {
 typedef struct torpor_policy_system {
     uint32_t size;
     uint32_t processors;
-    int64_t now;        /* the present, by the clock of all times here */
-    int64_t realtime;   /* the present in microseconds since 1970 */
+    int64_t now;        /* the current time, on the clock of all times here */
+    int64_t realtime;   /* the current time in microseconds since 1970 */
     int64_t started;    /* when the supervisor started */
-    int64_t measured_at; /* when what follows was measured */
-    uint64_t memory_total;     /* bytes; 0 where it is not known, and so below */
+    int64_t measured_at; /* when the fields below were measured */
+    uint64_t memory_total;     /* bytes; 0 if unknown; likewise below */
     uint64_t memory_available;
     uint64_t swap_total;
     uint64_t swap_free;
-    /* Pressure stall information: hundredths of a percent over the last 10 s, TORPOR_UNKNOWN where there is none. */
+    /* Pressure stall information: hundredths of a percent over the last 10 s, TORPOR_UNKNOWN if unavailable. */
     uint32_t memory_some;
     uint32_t memory_full;
     uint32_t cpu_some;
@@ -182,14 +181,14 @@ typedef struct torpor_policy_system {
     uint32_t load_15;
     uint32_t power;     /* TORPOR_POWER_… */
     uint32_t battery;   /* charge in percent, TORPOR_UNKNOWN without a battery */
-    uint32_t pressure;  /* TORPOR_PRESSURE_…: how the supervisor judges memory */
+    uint32_t pressure;  /* TORPOR_PRESSURE_…: how short memory is, in the supervisor's judgement */
     uint32_t reserved;
 } torpor_policy_system;
 
-/* Everything. Shared, not copied: do not write to it. */
+/* All apps and the machine. Shared memory, not a copy: do not write to it. */
 typedef struct torpor_policy_view {
     uint32_t size;
-    uint32_t app_count;   /* places; those without TORPOR_APP_PRESENT are empty */
+    uint32_t app_count;   /* number of places; those without TORPOR_APP_PRESENT are empty */
     uint32_t app_size;    /* bytes from one place to the next */
     uint32_t string_size; /* bytes of strings */
     const torpor_policy_system *system;
@@ -197,7 +196,7 @@ typedef struct torpor_policy_view {
     const char *strings;  /* use torpor_policy_name and torpor_policy_has_tag */
 } torpor_policy_view;
 
-/* The app in a place, NULL where there is none. */
+/* The app at a place, NULL if the place is empty. */
 static inline const torpor_policy_app *torpor_policy_app_at(const torpor_policy_view *view, uint32_t place)
 {
     if (place >= view->app_count) return NULL;
@@ -206,13 +205,13 @@ static inline const torpor_policy_app *torpor_policy_app_at(const torpor_policy_
     return app->flags & TORPOR_APP_PRESENT ? app : NULL;
 }
 
-/* Its name. */
+/* The app's name. */
 static inline const char *torpor_policy_name(const torpor_policy_view *view, const torpor_policy_app *app)
 {
     return view->strings + app->name;
 }
 
-/* Whether it has the tag: 1 or 0. */
+/* Whether the app has the tag: 1 or 0. */
 static inline int torpor_policy_has_tag(
     const torpor_policy_view *view, const torpor_policy_app *app, const char *tag)
 {
@@ -227,16 +226,16 @@ static inline int torpor_policy_has_tag(
 
 enum torpor_policy_event_kind {
     TORPOR_EVENT_STARTED = 0,   /* the policy was loaded: look at everything */
-    TORPOR_EVENT_APPS = 1,      /* the configuration changed: apps came, went or are other than they were */
-    TORPOR_EVENT_STATE = 2,     /* app came from state `from` to state `to` */
-    TORPOR_EVENT_GOAL = 3,      /* somebody else than a policy asked for app to go from goal `from` to goal `to` */
+    TORPOR_EVENT_APPS = 1,      /* the configuration changed: apps were added, removed or changed */
+    TORPOR_EVENT_STATE = 2,     /* app changed from state `from` to state `to` */
+    TORPOR_EVENT_GOAL = 3,      /* app's goal changed from `from` to `to`, but not by a policy */
     TORPOR_EVENT_TIME_USED = 4, /* app's time in the background is used up: it may be suspended */
     TORPOR_EVENT_LAUNCH = 5,    /* app is about to be launched because of `reason` (enum torpor_policy_launch) */
-    TORPOR_EVENT_ENDED = 6,     /* app ended because of `reason` (enum torpor_policy_reason); it is started again after
-                                   `delay`, TORPOR_NEVER: it is not */
-    TORPOR_EVENT_TIMER = 7,     /* the time has come that the policy asked for */
+    TORPOR_EVENT_ENDED = 6,     /* app ended because of `reason` (enum torpor_policy_reason); it is restarted after
+                                   `delay`; TORPOR_NEVER: it is not */
+    TORPOR_EVENT_TIMER = 7,     /* the time of TORPOR_ADVISE_ASK_AGAIN has come */
     TORPOR_EVENT_PRESSURE = 8,  /* the pressure on memory went from `from` to `to` (TORPOR_PRESSURE_…) */
-    TORPOR_EVENT_EVICTION = 9,  /* in which order should apps be ended when memory is short? */
+    TORPOR_EVENT_EVICTION = 9,  /* in which order should apps be evicted if memory is short? */
 };
 #define TORPOR_EVENT_BIT(kind) (UINT64_C(1) << (kind))
 
@@ -256,13 +255,13 @@ typedef struct torpor_policy_event {
 enum torpor_policy_advice_kind {
     TORPOR_ADVISE_GOAL = 1,      /* app should go to state `value` (not inactive) */
     TORPOR_ADVISE_GRANT = 2,     /* app may stay in the background for `time` microseconds from now on */
-    TORPOR_ADVISE_ORDER = 3,     /* to TORPOR_EVENT_EVICTION: app is number `value`; the lowest is ended first */
-    TORPOR_ADVISE_ADMIT = 4,     /* to TORPOR_EVENT_LAUNCH: app is launched now, as it is if nothing is advised */
+    TORPOR_ADVISE_ORDER = 3,     /* to TORPOR_EVENT_EVICTION: apps with lower `value` are evicted first */
+    TORPOR_ADVISE_ADMIT = 4,     /* to TORPOR_EVENT_LAUNCH: app is launched now; the default without advice */
     TORPOR_ADVISE_DELAY = 5,     /* to TORPOR_EVENT_LAUNCH: ask again about app in `time` microseconds */
     TORPOR_ADVISE_REFUSE = 6,    /* to TORPOR_EVENT_LAUNCH: app is not launched */
-    TORPOR_ADVISE_RESTART = 7,   /* to TORPOR_EVENT_ENDED: app is started again in `time` microseconds */
-    TORPOR_ADVISE_GIVE_UP = 8,   /* to TORPOR_EVENT_ENDED: app is marked failed and not started again */
-    TORPOR_ADVISE_PROFILE = 9,   /* app gets the share of the machine that state `value` has */
+    TORPOR_ADVISE_RESTART = 7,   /* to TORPOR_EVENT_ENDED: app is restarted in `time` microseconds */
+    TORPOR_ADVISE_GIVE_UP = 8,   /* to TORPOR_EVENT_ENDED: app is marked failed and not restarted */
+    TORPOR_ADVISE_PROFILE = 9,   /* app gets the resource profile of state `value` */
     TORPOR_ADVISE_ASK_AGAIN = 10, /* TORPOR_EVENT_TIMER is due in `time` microseconds, or earlier if earlier advice
                                     says so; 100 ms at least */
 };
@@ -270,25 +269,25 @@ enum torpor_policy_advice_kind {
 typedef struct torpor_policy_advice {
     uint32_t size;
     uint32_t kind;      /* enum torpor_policy_advice_kind */
-    uint32_t app;       /* its place, TORPOR_NO_APP where it concerns none */
+    uint32_t app;       /* its place; TORPOR_NO_APP if it concerns no app */
     uint32_t value;
     int64_t time;       /* microseconds */
     const char *reason; /* why, in words for people: UTF-8, one line, 200 bytes at most; copied. NULL: none */
 } torpor_policy_advice;
 
-/* Takes a policy's answer, piece by piece. */
+/* Collects a policy's advice, piece by piece. */
 typedef struct torpor_policy_reply {
     uint32_t size;
     uint32_t reserved;
     void *context;
-    /* 0: taken. -1: there is no room for more, which counts as a failure of the policy; stop. */
+    /* 0: accepted. -1: no room for more, which counts as a failure of the policy; stop. */
     int32_t (*advise)(const struct torpor_policy_reply *reply, const torpor_policy_advice *advice);
 } torpor_policy_reply;
 
 enum torpor_policy_verdict {
-    TORPOR_CONTINUE = 0, /* the policies behind this one are asked too; what they advise for the same app and in the same
-                            matter as this one does not count */
-    TORPOR_DECIDED = 1,  /* nobody else is asked about this event */
+    TORPOR_CONTINUE = 0, /* the policies after this one are asked too, but their advice for the same app in the same
+                            matter is ignored */
+    TORPOR_DECIDED = 1,  /* no other policy is asked about this event */
 };
 
 /* ---- Options ---- */
@@ -301,7 +300,7 @@ enum torpor_policy_option_type {
     TORPOR_OPTION_DATE = 5,
 };
 
-/* One value of [policies.NAME] options. Tables and arrays are laid flat: rules.0.when, rules.1.when. */
+/* One value of [policies.NAME] options. Tables and arrays are flattened: rules.0.when, rules.1.when. */
 typedef struct torpor_policy_option {
     uint32_t size;
     uint32_t type;    /* enum torpor_policy_option_type */
@@ -314,9 +313,9 @@ typedef struct torpor_policy_option {
 typedef struct torpor_policy_options {
     uint32_t size;
     uint32_t count;
-    uint32_t option_size; /* bytes from one to the next */
+    uint32_t option_size; /* bytes from one option to the next */
     uint32_t reserved;
-    const void *options;  /* use torpor_policy_option_at; in order of their keys as configured */
+    const void *options;  /* use torpor_policy_option_at; in the order of the configuration */
 } torpor_policy_options;
 
 static inline const torpor_policy_option *torpor_policy_option_at(const torpor_policy_options *options, uint32_t index)
@@ -339,27 +338,27 @@ static inline const torpor_policy_option *torpor_policy_option_named(
 
 /* ---- The policy ---- */
 
-/* What of the measurements it reads: the others are not made for it. */
+/* The measurements that a policy needs: what no policy needs is not measured. */
 #define TORPOR_NEEDS_MEMORY (UINT64_C(1) << 0)      /* memory */
 #define TORPOR_NEEDS_CPU (UINT64_C(1) << 1)         /* cpu_time, cpu_permille */
 #define TORPOR_NEEDS_CONNECTIONS (UINT64_C(1) << 2) /* connections, last_traffic */
-#define TORPOR_NEEDS_SYSTEM (UINT64_C(1) << 3)      /* what of torpor_policy_system is measured */
+#define TORPOR_NEEDS_SYSTEM (UINT64_C(1) << 3)      /* the measured fields of torpor_policy_system */
 
 typedef struct torpor_policy {
     uint32_t size;
     uint32_t abi;         /* TORPOR_POLICY_ABI of the header that it was compiled with */
-    uint32_t minimum_abi; /* the earliest with which it can do its work; 1 if any will do */
+    uint32_t minimum_abi; /* the earliest ABI that it can work with; 1 for any */
     uint32_t reserved;
-    uint64_t events;      /* TORPOR_EVENT_BIT of those that it is asked about */
+    uint64_t events;      /* TORPOR_EVENT_BIT of the events that it is asked about */
     uint64_t needs;       /* TORPOR_NEEDS_… */
     const char *name;
     const char *version;
     const char *summary;  /* what it does, in a sentence */
-    /* Describes the options: key, type, default and meaning in turn, NULL at the end. May be NULL. */
+    /* Describes the options: key, type, default and meaning of each, NULL at the end. May be NULL. */
     const char *const *options;
-    /* Makes the policy from its options. NULL: they are wrong; then `error` says in a sentence what to do about it. */
+    /* Creates the policy. NULL: the options are wrong; `error` then has a sentence that says what to write. */
     void *(*create)(const torpor_policy_options *options, char *error, size_t error_size);
-    /* Answers; enum torpor_policy_verdict. */
+    /* Answers a question; returns an enum torpor_policy_verdict. */
     int32_t (*decide)(
         void *policy,
         const torpor_policy_view *view,
@@ -368,8 +367,8 @@ typedef struct torpor_policy {
     void (*destroy)(void *policy);
 } torpor_policy;
 
-/* The entry point of the library. `abi` is the supervisor's; what is returned stays good as long as the library is
-   loaded. NULL: the library cannot work with this supervisor. */
+/* The entry point of the library. `abi` is the supervisor's; the result must stay valid while the library is loaded.
+   NULL: the library cannot work with this supervisor. */
 #if defined(__GNUC__) && !defined(TORPOR_POLICY_NO_ENTRY)
 __attribute__((visibility("default")))
 #endif
