@@ -8,7 +8,7 @@ let innerModules = [
     "VarlinkServer",
 ]
 
-/// Measurements, apart from the product so that nothing of them is ever linked into it.
+/// Benchmarks, in a package of their own so that the product never links them.
 /// `make bench`, `make bench-micro`
 let package = Package(
     name: "torpor-benchmarks",
@@ -18,7 +18,7 @@ let package = Package(
             name: "bench",
             dependencies: [.product(name: "Linux", package: "torpor"), .product(name: "TorporAPI", package: "torpor")]
         ),
-        // What any command in Swift costs, linked as torpor is.
+        // The least cost of a command in Swift, linked like torpor.
         .executableTarget(name: "hello", linkerSettings: [.unsafeFlags(["-static-stdlib"])]),
         .executableTarget(name: "micro", dependencies: innerModules.map { .product(name: $0, package: "torpor") }),
     ],

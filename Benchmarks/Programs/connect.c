@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Connects to a Unix socket and gives the connection to whoever listens at another one:
+// Connects to a Unix socket and passes the connection through another one:
 //   connect TO RECEIVER
-// A systemd refuses a peer whose process it cannot see, such as one outside of its container: this is run inside, and
-// the harness goes on with the connection.
+// systemd refuses a peer whose process it cannot see, such as one outside of its container. So this program runs
+// inside, and the harness uses the connection.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>

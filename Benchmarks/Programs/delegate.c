@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// An app that hears its lifecycle by the C library and answers at once.
+// An app that follows its lifecycle through the C library and answers at once.
 //   delegate SLOT [MS]
-// With MS it takes so many milliseconds for didEnterBackground, as an app that saves something does. BENCH_REPORT names
-// the page on which it reports.
+// With MS, it takes MS milliseconds for didEnterBackground, like an app that saves data. BENCH_REPORT is the report
+// page.
 #define _GNU_SOURCE
 #include "report.h"
 #include "torpor_app.h"

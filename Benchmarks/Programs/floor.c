@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the kernel itself costs: the least that a program can do to launch, restart, stop and continue processes.
+// The cost of the kernel alone: the least that a program can do to launch, restart, stop and continue processes.
 //   floor launch COUNT -- PROGRAM [ARGUMENT…]     a bare posix_spawn loop; {} in an argument becomes the number
 //   floor restart ROUNDS -- PROGRAM [ARGUMENT…]   SIGKILL, waitpid, posix_spawn; nanoseconds of each to its report
 //   floor suspend ROUNDS -- PROGRAM [ARGUMENT…]   SIGSTOP, waitpid(WUNTRACED), and T in /proc; then SIGCONT
-// Results are numbers on standard output, one a line. After `launch` it waits for a line (or the end) of its standard
-// input and ends its children.
+// Prints numbers, one per line. After `launch` it waits for a line on standard input, or its end, and ends its
+// children.
 #define _GNU_SOURCE
 #include "report.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the whole process of any command costs at least.
+// The least cost of any command's process.
 #include <stdio.h>
 
 int main(void)

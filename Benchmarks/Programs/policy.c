@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A policy that does next to nothing: what is measured is everything around it. It is asked when it is loaded and about
-// every state that an app comes to; the option `says` is what it answers: "nothing", or "again", one piece of advice
-// with a reason.
+// A policy that does almost nothing, to measure everything around it. It is consulted when it is loaded and about
+// every state that an app enters. The option `says` is its answer: "nothing", or "again", one piece of advice with a
+// reason.
 #include "torpor_policy.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static int32_t decide(
     const torpor_policy_app *app = torpor_policy_app_at(view, event->app);
     if (app == NULL || !policy->says_something)
         return TORPOR_CONTINUE;
-    // What is asked for already, so that no app moves.
+    // Advise what has been requested already, so that no app changes state.
     torpor_policy_advice advice = {
         .size = sizeof advice,
         .kind = TORPOR_ADVISE_GOAL,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-// The page on which workers say that they run, shared by all through a file. Nothing wakes while it is written, so that
+// The page on which workers report that they run, in a file that all share. Writing it wakes no process, so that
 // waiting for a thousand workers costs the measured machine nothing.
 #ifndef TORPOR_BENCHMARK_REPORT_H
 #define TORPOR_BENCHMARK_REPORT_H

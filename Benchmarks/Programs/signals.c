@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Loaded into torpord below callgrind (LD_PRELOAD), in place of syscall(2): valgrind 3.19 does not know
-// pidfd_send_signal(2), without which no app is ever stopped or continued. Here it is kill(2) of the process that the
-// descriptor is of.
+// Replaces syscall(2) in torpord under callgrind (LD_PRELOAD): valgrind 3.19 does not support pidfd_send_signal(2),
+// which suspends and resumes apps. This version calls kill(2) with the pid of the pidfd.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// The process of a pidfd, by "Pid:" of /proc/self/fdinfo (proc(5)); -1 when it has ended.
+// The pid of a pidfd, from "Pid:" in /proc/self/fdinfo (proc(5)); -1 if the process has ended.
 static pid_t process_of(int pidfd) {
     char path[64];
     char text[256];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Counts the instructions that a running process executes in user mode, by single steps: for processes that valgrind
-// cannot run and machines without hardware counters. About a million steps take two or three seconds.
+// Counts the user-mode instructions of a running process by single-stepping, for processes that valgrind cannot run
+// and machines without hardware counters. A million steps take two or three seconds.
 //   steps PID
-// It says "ready" on standard output, counts the thread PID (and no other, no child) until its standard input has a
-// line or ends, lets go of it and writes the count. An instruction with a repeat prefix counts once.
+// It prints "ready", counts the thread PID (no other threads or children) until its standard input has a line or
+// ends, detaches and prints the count. An instruction with a repeat prefix counts once.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -33,7 +33,7 @@ static _Noreturn void fail(const char *what)
     exit(111);
 }
 
-// A process of its own watches standard input, since the tracer waits in waitpid.
+// A separate process watches standard input, since the tracer blocks in waitpid.
 static void watch_input(pid_t tracer)
 {
     pid_t watcher = fork();
@@ -44,13 +44,13 @@ static void watch_input(pid_t tracer)
     char line[16];
     ssize_t count = read(0, line, sizeof line);
     (void)count;
-    // Again and again: a signal just before the tracer waits would be lost.
+    // Repeatedly: a signal that arrives just before the tracer blocks would be lost.
     while (getppid() == tracer && kill(tracer, SIGUSR1) == 0)
         usleep(5000);
     _exit(0);
 }
 
-// Whether the trap of the last step waits to be delivered: let go of, the process would die of it.
+// Whether the last step's trap is still pending: after a detach, it would kill the process.
 static bool has_trap_pending(pid_t pid)
 {
     char path[64], line[256];
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
     for (;;) {
         int status;
         if (is_over && !asked) {
-            // It may sleep in the kernel: this stops it there.
+            // Stops it even if it sleeps in the kernel.
             ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
             asked = true;
         }

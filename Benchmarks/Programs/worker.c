@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The app that every supervisor runs in the benchmarks: it says that it runs, then does what its mode asks.
+// The app that every supervisor runs in the benchmarks: it reports that it runs, then does what its mode says.
 //   worker [SLOT [MODE [ARGUMENT]]]
-// Of SLOT the digits at its end count (s6 gives `run` the name of the service); without it, those at the end of the
-// working directory's name (runit starts `run` without arguments).
-// BENCH_REPORT names the page on which it reports. Modes:
+// The digits at the end of SLOT count (s6 passes the service's name to `run`); without SLOT, those at the end of the
+// working directory's name (runit starts `run` without arguments). BENCH_REPORT names the report page. Modes:
 //   wait                 nothing more (the default)
-//   heartbeat MS         READY=1, then WATCHDOG=1 every MS milliseconds (0: one after the other), counted on the page
+//   heartbeat MS         READY=1, then WATCHDOG=1 every MS milliseconds (0: without pause), counted on the page
 //   ready                READY=1, then nothing more
 //   lines BYTES TOTAL    writes lines of BYTES bytes to standard output until TOTAL bytes are written, then waits
-//   answer [once]        answers each connection to the socket that it was passed (descriptor 3) with its pid; once: the
-//                        first, and ends
-//   bomb COUNT           forks COUNT processes below it that wait for ever, in sessions of their own, then waits
+//   answer [once]        answers each connection to the socket at descriptor 3 with its pid; once: only the first one,
+//                        then exits
+//   bomb COUNT           forks COUNT child processes that wait forever, each in its own session, then waits
 #define _GNU_SOURCE
 #include "report.h"
 
@@ -104,7 +103,7 @@ static void say(const char *text)
 
 static void write_lines(size_t bytes, uint64_t total)
 {
-    // As many whole lines as go into 64 KiB at a time, as a program with a buffered stream does.
+    // Writes as many whole lines as fit into 64 KiB at a time, like a program with a buffered stream.
     size_t lines = 65536 / bytes > 0 ? 65536 / bytes : 1;
     char *block = malloc(lines * bytes);
     if (block == NULL || bytes < 12)
@@ -172,7 +171,7 @@ int main(int argc, char **argv)
         say("READY=1");
         unsigned long period = strtoul(argv[3], NULL, 10);
         struct timespec pause = {(time_t)(period / 1000), (long)(period % 1000) * 1000000};
-        // Spread over the period, as a thousand independent programs are.
+        // Spread over the period, like a thousand independent programs.
         struct timespec first = {0, (long)(slot * 999983ul * 1000ul % 1000000000ul)};
         nanosleep(&first, NULL);
         for (;;) {

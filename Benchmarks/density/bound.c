@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Makes the machine as small as it is said to be, for as long as its standard input is open:
+// Limits the machine's memory while its standard input is open:
 //   bound AVAILABLE SWAP ALGORITHM SECONDS [FILE MEBIBYTES]
-// AVAILABLE MiB are left of the memory that is available now: the rest is a balloon, of huge pages that nobody uses. A zram device of SWAP
-// MiB is the swap; with a FILE of so many MEBIBYTES there is more, which the kernel takes when zram is full. It writes "ready DEVICE" to standard output, "given BYTES" when it has given so much of the balloon to
-// the rest of the machine, "broken-off SENTENCE" when it ends by itself.
+// Of the available memory, AVAILABLE MiB are left: the rest goes into a balloon of unused huge pages. A zram device
+// of SWAP MiB is the swap; FILE adds a swap file of MEBIBYTES MiB, used when zram is full. Standard output gets
+// "ready DEVICE", "given BYTES" for the part of the balloon given back to the rest of the machine, and "broken-off
+// SENTENCE" if it gives up.
 //
-// What else runs on the machine comes first:
-// - Programs that run already are locked in memory with their libraries, so that their code is never read again.
-// - What processes outside of the measured container come to need more than at the start the balloon gives back,
-//   within a quarter of a second, and takes again what they need no more: what is available inside stays the same.
-// - When all tasks have waited for memory for most of 8 s, so that hardly anything moves, it writes "stalled TIME", so that whoever
-//   measures can end it; after 40 s, and after SECONDS in all, all of it is given back.
-// - It ends with its input. Balloon, swap and device are gone then, and also when it is killed: a second process sees to
-//   that. Neither is ever chosen by the kernel's OOM killer.
+// The rest of the machine comes first:
+// - Programs already running are locked in memory with their libraries, so that their code is never read again.
+// - If processes outside of the measured container need more memory than at the start, the balloon shrinks within
+//   a quarter of a second, and grows again later: what is available inside stays the same.
+// - If all tasks have waited for memory for most of 8 s, it writes "stalled TIME", so that the harness can end the
+//   turn. After 40 s of that, and after SECONDS in all, it gives everything back.
+// - When its input or the process itself ends, balloon, swap and device are removed, even after SIGKILL: a second
+//   process does it. The kernel's OOM killer never chooses either of them.
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>
@@ -85,7 +86,7 @@ static uint64_t meminfo(const char *name)
     return found != NULL ? strtoull(found + strlen(name) + 1, NULL, 10) << 10 : 0;
 }
 
-// In the end, whatever has happened: each part by itself.
+// Removes everything. Each step runs even if others fail.
 static void give_all_back(void)
 {
     char path[96], text[32];
@@ -114,7 +115,7 @@ static void give_all_back(void)
     }
 }
 
-// Another process gives all back when this one is gone, however it went: it learns by the end of a pipe.
+// A second process removes everything when this one is gone, however it ended: it sees the end of a pipe.
 static void start_guardian(void)
 {
     int ends[2];
@@ -126,7 +127,7 @@ static void start_guardian(void)
         return;
     }
     close(ends[1]);
-    // Whoever waits for the end of this program's output must not wait for the guardian's.
+    // Close its copies: a reader of this program's output must see the end without waiting for the guardian.
     close(0), close(1);
     signal(SIGINT, SIG_IGN), signal(SIGTERM, SIG_IGN), signal(SIGHUP, SIG_IGN);
     prctl(PR_SET_NAME, "guardian");
@@ -165,14 +166,14 @@ static void make_swap(long mebibytes, const char *algorithm)
     snprintf(text, sizeof text, "%ldM", mebibytes);
     if (write_text(path, text) != 0)
         fail(path);
-    // The node may be made a moment later, or never where no udev runs and /dev is no devtmpfs.
+    // The node may appear a moment later, or never if there is neither udev nor devtmpfs.
     for (int try = 0; try < 50 && access(device_path, F_OK) != 0; try++)
         usleep(20000);
     char command[160];
     snprintf(command, sizeof command, "mkswap %s >/dev/null", device_path);
     if (system(command) != 0)
         fail(command);
-    // As for every zram: there is nothing to gain by reading neighbours along. On a disk there is.
+    // With zram, reading neighbouring pages gains nothing; on a disk it does.
     if (swap_file == NULL)
         write_text("/proc/sys/vm/page-cluster", "0");
     if (swapon(device_path, 100 | SWAP_FLAG_PREFER) != 0)
@@ -193,7 +194,7 @@ static void make_swap_file(long mebibytes)
 
 // --- what else runs
 
-// What is measured is in a container of scripts/systemd-container, whose cgroup has this name.
+// The measured container is one of scripts/systemd-container, whose cgroup has this name.
 static bool is_measured(const char *pid)
 {
     char path[300], text[4096];
@@ -208,7 +209,7 @@ static bool is_measured(const char *pid)
     return strstr(text, "/torpor-systemd-") != NULL;
 }
 
-// Anonymous and shared memory of all processes that are not measured, in swap too.
+// Anonymous and shared memory of all processes outside of the container, including swap.
 static uint64_t needed_by_others(void)
 {
     uint64_t sum = 0;
@@ -244,7 +245,7 @@ struct file_identity {
     ino_t inode;
 };
 
-// Each file of which a process runs code, once.
+// Locks each executable or library that a process has mapped, once.
 static void lock_programs(void)
 {
     static struct file_identity known[4096];
@@ -289,13 +290,13 @@ static void lock_programs(void)
 
 // --- the balloon
 
-// Huge pages that nobody uses: the kernel takes them from what it has to give at once, without touching them, and swaps
-// none of them.
+// Resizes the balloon. The kernel takes unused huge pages from free memory at once, without touching or swapping
+// them.
 static uint64_t resize(uint64_t wish)
 {
     char text[32];
     snprintf(text, sizeof text, "%llu", (unsigned long long)(wish / huge_page));
-    // What is scattered has to be moved together, perhaps more than once.
+    // Fragmented memory must be compacted first, perhaps more than once.
     for (int try = 0; try < 5; try++) {
         write_text(HUGE_PAGES, text);
         if (read_number(HUGE_PAGES) >= (long)(wish / huge_page))
@@ -305,7 +306,7 @@ static uint64_t resize(uint64_t wish)
     return (uint64_t)read_number(HUGE_PAGES) * huge_page;
 }
 
-// Since the start all tasks have waited for memory for so many microseconds.
+// Microseconds since boot during which all tasks waited for memory (PSI "full").
 static uint64_t stall_time(void)
 {
     char text[256] = "";
@@ -318,7 +319,7 @@ static uint64_t stall_time(void)
     return total != NULL ? strtoull(total + 6, NULL, 10) : 0;
 }
 
-// The part of the last seconds in which all tasks waited, in hundredths; it is called four times a second.
+// Percentage of the last STALL_SECONDS in which all tasks waited; called four times a second.
 static int stall_part(void)
 {
     static struct {
@@ -356,7 +357,7 @@ int main(int argc, char **argv)
         errno = ENOSYS;
         fail("the balloon is of huge pages, and this kernel has none");
     }
-    // All that the guardian has to know is there before it is.
+    // Set everything that the guardian needs before it is forked.
     old_page_cluster = read_number("/proc/sys/vm/page-cluster");
     device = read_number("/sys/class/zram-control/hot_add");
     if (device < 0)
@@ -370,7 +371,7 @@ int main(int argc, char **argv)
     make_swap(atol(argv[2]), argv[3]);
     if (swap_file != NULL)
         make_swap_file(atol(argv[6]));
-    // More than once: what is available is an estimate, and caches shrink on the way.
+    // Several times: MemAvailable is an estimate, and caches shrink in the process.
     uint64_t size = (uint64_t)old_huge_pages * huge_page;
     for (int try = 0; try < 3; try++) {
         uint64_t left = meminfo("MemAvailable");
@@ -380,7 +381,7 @@ int main(int argc, char **argv)
         }
         size = resize(left + size - available);
     }
-    // Where memory is too scattered for huge pages, ordinary ones that are locked make up for them.
+    // If memory is too fragmented for huge pages, locked ordinary pages replace them.
     uint64_t left = meminfo("MemAvailable");
     if (left > available + STEP) {
         size_t rest = left - available;
@@ -398,7 +399,7 @@ int main(int argc, char **argv)
         char byte;
         if (poll(&input, 1, 250) > 0 && read(0, &byte, 1) <= 0)
             break;
-        // Down at once, up when it is worth it.
+        // Shrink at once, grow only by larger steps.
         int64_t more = ((int64_t)needed_by_others() - (int64_t)before) / STEP * STEP;
         uint64_t wish = more < (int64_t)whole ? (uint64_t)((int64_t)whole - more) : 0;
         if (wish < size || wish >= size + 2 * STEP) {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Asks apps for something, some constantly and some now and then, and writes down what became of each request.
+// Sends requests to apps, to some constantly and to some now and then, and records each result.
 //   load HOT COLD RATE LEAST MOST SECONDS PORT SEED LIMIT RESULTS
-// HOT apps (slots from 0 on) are asked RATE times a second each, COLD ones (the slots behind) once every LEAST to MOST
-// seconds, both at random; LIMIT is how many seconds an answer may take. Requests are made when they are due, whatever
-// became of those before, and their time counts from when they were due. A slot listens at 127.0.0.1, at PORT and its
-// number more; with 127.0.1.*:PORT at this port and an address of its own, the first one at 127.0.1.1.
-// RESULTS gets a line for each request: h or c, slot, when it was due and what it took (µs), what became of it (ok,
-// refused, broken, late), and the process that answered, and is written four times a second; the last line says how much
-// processor time all of it took.
+// HOT apps (slots from 0) get RATE requests per second each, COLD ones (the slots after them) one every LEAST to MOST
+// seconds, both at random; LIMIT is the longest response time in seconds. Requests are sent when they are due,
+// whatever happened to earlier ones, and their time counts from then. A slot listens at 127.0.0.1 on PORT plus its
+// number; if PORT is 127.0.1.*:PORT, on this port at an address of its own, the first at 127.0.1.1. RESULTS gets a
+// line for each request: h or c, slot, due time and duration (µs), result (ok, refused, broken, late), and the pid
+// that answered. It is written four times a second; the last line is the CPU time of the whole process.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -130,7 +129,7 @@ static void start(int slot, uint64_t when)
     connect_app(flight);
 }
 
-// Reads what there is; 1: more may come, 0: it has ended, -1: it broke.
+// Reads available bytes; 1: more may come, 0: end, -1: error.
 static int take(struct flight *flight, int file)
 {
     for (;;) {
@@ -195,7 +194,7 @@ int main(int argc, char **argv)
     if (results == NULL || hot + cold > SLOTS)
         fail(argv[10]);
     setvbuf(results, NULL, _IOFBF, 1 << 20);
-    // What is measured are the apps: this takes little, and takes it at once, whatever the machine is short of.
+    // Real-time priority: the load generator uses little CPU, but must run on time even if the machine is overloaded.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     struct sched_param priority = {.sched_priority = 1};
     sched_setscheduler(0, SCHED_FIFO, &priority);

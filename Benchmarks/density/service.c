@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One of the apps of the measurement `density`: an HTTP server with a data set in memory, in C.
-//   service SLOT; the environment says where it listens and what it loads (see README.md).
+// An app of the measurement `density`: an HTTP server with a data set in memory, in C.
+//   service SLOT; the environment says where to listen and what to load (see README.md).
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -87,7 +87,7 @@ static uint64_t seconds(void)
     return (uint64_t)time.tv_sec;
 }
 
-// A part of the records is looked through for what has expired, as caches do.
+// Scans one part of the records for expired ones, as caches do.
 static void sweep(int parts)
 {
     static int swept;
@@ -112,7 +112,7 @@ static void answer(int connection)
     const char *equals = strchr(request, '=');
     uint64_t place = equals != NULL ? strtoull(equals + 1, NULL, 10) : 1;
     int size = snprintf(body, sizeof body, "pid %d\n", (int)getpid());
-    // As many records as a page of search results has, anywhere in the data set.
+    // Reads as many records as a page of search results has, anywhere in the data set.
     for (int count = 0; count < FOUND; count++) {
         place = place * 6364136223846793005u + 1442695040888963407u;
         struct record *record = &records[(place >> 33) % RECORDS];
@@ -127,7 +127,7 @@ static void answer(int connection)
 
 static int listen_at(uint16_t port)
 {
-    // Whoever launches it may have listened already.
+    // The supervisor may pass a listening socket.
     const char *passed = getenv("LISTEN_PID");
     if (passed != NULL && atoi(passed) == getpid())
         return 3;

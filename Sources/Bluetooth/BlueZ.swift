@@ -4,57 +4,59 @@ package import EventLoop
 import Linux
 import SystemBus
 
-/// What BlueZ (bluetoothd(8), org.bluez.Device(5), org.bluez.GattCharacteristic(5)) tells of Bluetooth devices: who is
-/// connected, what their characteristics say, and what devices elsewhere ask of services that programs here offer.
+/// Follows Bluetooth devices through BlueZ (bluetoothd(8), org.bluez.Device(5), org.bluez.GattCharacteristic(5)):
+/// which are connected, the values of their characteristics, and requests of remote devices to GATT services of local
+/// programs.
 ///
-/// Nothing waits and nothing is needed: bus and BlueZ may come, go and come back; what is the case is then asked anew.
+/// Nothing blocks, and BlueZ is optional: whenever the bus or BlueZ comes back, the state is read again.
 package final class BlueZ {
     /// A device.
     package struct Device: Hashable, Sendable {
-        /// `AA:BB:CC:DD:EE:FF`.
+        /// In the form `AA:BB:CC:DD:EE:FF`.
         package var address: String
-        /// What people call it.
+        /// The name shown to people.
         package var name: String?
-        /// The services that it is known to have.
+        /// UUIDs of its known services.
         package var services: [String] = []
-        /// Whether it is connected.
         package var isConnected = false
     }
 
     /// A characteristic of a device.
     package struct Characteristic: Hashable, Sendable {
-        /// Its UUID.
+        /// The UUID of the characteristic.
         package var identifier: String
         /// The UUID of its service.
         package var service: String?
-        /// The object of its device.
+        /// The D-Bus path of its device.
         package var device: String
     }
 
-    /// Something about the device is otherwise than before; the first word of it when BlueZ appears has `isNews` false.
+    /// Called when a device appears, changes or goes. `isNews` is false for the devices that exist when BlueZ
+    /// appears.
     package var onDevice: ((_ path: String, _ before: Device?, _ now: Device?, _ isNews: Bool) -> Void)?
-    /// A characteristic has another value.
+    /// Called with each new value of a characteristic.
     package var onValue: ((_ characteristic: Characteristic, _ device: Device?, _ value: [UInt8]) -> Void)?
-    /// BlueZ asks a program here to answer a device: the method, such as `ReadValue`, and the program's process.
+    /// Called when BlueZ passes a remote device's request to a local program: the method, such as `ReadValue`, and
+    /// the pid.
     package var onRequest: ((_ method: String, _ process: Int32) -> Void)?
-    /// Characteristics whose values are wanted; BlueZ is asked to have them sent.
+    /// Selects the characteristics whose values are wanted; BlueZ is asked to subscribe to them.
     package var wants: ((Characteristic, Device) -> Bool)?
 
-    /// The devices that BlueZ knows, by their objects.
+    /// The known devices, by D-Bus path.
     package private(set) var devices: [String: Device] = [:]
 
     private let loop: EventLoop
     private let service: BusService
     private let seesRequests: Bool
     private var characteristics: [String: Characteristic] = [:]
-    /// UUIDs of services, by their objects.
+    /// UUIDs of services, by D-Bus path.
     private var services: [String: String] = [:]
     private var subscriptions: [String: BusSlot?] = [:]
-    /// Calls that end subscriptions, until they are answered.
+    /// Pending calls that end subscriptions.
     private var leaving: [String: BusSlot?] = [:]
     private var slots: [BusSlot?] = []
     private var monitor: BusMonitor?
-    /// Processes by the unique names of their connections, which are never given twice.
+    /// Pids by unique bus name; a bus never reuses these names.
     private var processes: [String: Int32] = [:]
     private var questions: [String: BusSlot?] = [:]
     private var isKnown = false
@@ -65,16 +67,16 @@ package final class BlueZ {
     static let gattCharacteristic = "org.bluez.GattCharacteristic1"
     private static let objects = "org.freedesktop.DBus.ObjectManager"
     private static let bus = "org.freedesktop.DBus"
-    /// What GATT applications are asked (org.bluez.GattCharacteristic(5)).
+    /// Methods that BlueZ calls on GATT applications (org.bluez.GattCharacteristic(5)).
     private static let requests: Set = [
         "ReadValue", "WriteValue", "AcquireWrite", "AcquireNotify", "StartNotify", "StopNotify", "Confirm",
     ]
 
-    /// Begins to follow.
+    /// Starts to follow BlueZ.
     ///
     /// - Parameters:
-    ///   - seesRequests: whether what BlueZ asks of programs here is wanted, which takes a monitor on the bus.
-    ///   - address: a D-Bus address; the system's bus where nothing is said.
+    ///   - seesRequests: whether to watch BlueZ's requests to local programs, which takes a monitor on the bus.
+    ///   - address: a D-Bus address; nil for the system bus.
     package init(_ loop: EventLoop, seesRequests: Bool, address: String? = nil) {
         self.loop = loop
         self.seesRequests = seesRequests
@@ -113,7 +115,7 @@ package final class BlueZ {
         let slot = connection.call(Self.name, "/", Self.objects, "GetManagedObjects") { [weak self] answer in
             guard let self else { return }
             let all = (try? answer.get())?.values().first?.dictionary ?? [:]
-            // Services before their characteristics, devices before all.
+            // Sorted by path, devices come before their services, and services before their characteristics.
             for path in all.keys.sorted() { self.added(path, all[path]?.dictionary ?? [:]) }
             self.isKnown = true
         }
@@ -202,17 +204,17 @@ package final class BlueZ {
         }
     }
 
-    /// Has the values of a characteristic sent, also while no app here runs that would ask for them.
+    /// Subscribes to a characteristic, even if no app that would do so is running.
     private func subscribe(_ path: String) {
         guard let characteristic = characteristics[path], let device = devices[characteristic.device],
             device.isConnected, subscriptions[path] == nil, wants?(characteristic, device) ?? false,
             let connection = service.connection
         else { return }
-        // Whether it can is the device's affair: without it values come as long as somebody else asks for them.
+        // Ignore errors: some devices cannot notify, and then values come only while another client reads them.
         subscriptions[path] = connection.call(Self.name, path, Self.gattCharacteristic, "StartNotify") { _ in }
     }
 
-    /// Others are wanted than before (``wants``).
+    /// Call it when the result of ``wants`` changes.
     package func wantsChanged() {
         for (path, characteristic) in characteristics {
             if let device = devices[characteristic.device], wants?(characteristic, device) ?? false {
@@ -254,7 +256,7 @@ package final class BlueZ {
             [.text(name)]
         ) { [weak self] answer in
             guard let self else { return }
-            // The handle of an answer is not let go while it is given.
+            // A handle must not be released in its own callback: release it in the next turn.
             self.loop.later { [weak self] in self?.questions[name] = nil }
             guard case .integer(let number)? = (try? answer.get())?.values().first, number > 0 else { return }
             if self.processes.count >= 256 { self.processes = [:] }
@@ -265,13 +267,13 @@ package final class BlueZ {
 
     // MARK: For persons
 
-    /// Whether BlueZ is there.
+    /// Whether BlueZ is running.
     package var isThere: Bool { service.owner != nil }
 
-    /// Whether what BlueZ asks of programs here is seen; nil when nobody wants to know.
+    /// Whether requests to local programs can be seen; nil if they are not wanted.
     package var isSeeingRequests: Bool? { seesRequests ? monitor?.isLooking ?? false : nil }
 
-    /// What is missing, in half a sentence; nil when nothing is.
+    /// What is missing, as a clause; nil if nothing is.
     package var trouble: String? {
         guard service.owner != nil else {
             return service.connection?.isReady == true
@@ -282,7 +284,7 @@ package final class BlueZ {
 }
 
 extension BlueZ.Device {
-    /// Takes over properties of `org.bluez.Device1`.
+    /// Updates from properties of `org.bluez.Device1`.
     mutating func take(_ properties: [String: BusValue]) {
         if let value = properties["Address"]?.text { address = value.uppercased() }
         if let value = properties["Alias"]?.text { name = value }

@@ -77,7 +77,7 @@ static int lower_effort(void *context, curl_socket_t fd, curlsocktype purpose)
 {
     (void)context;
     (void)purpose;
-    // DSCP 000001, left of the two bits of ECN. A socket is of one family: the other call fails, and is meant to.
+    // DSCP 000001, left of the two ECN bits. A socket is either IPv4 or IPv6, so one of the calls fails.
     int class = 1 << 2;
     setsockopt(fd, IPPROTO_IP, IP_TOS, &class, sizeof class);
     setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &class, sizeof class);

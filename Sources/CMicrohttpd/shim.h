@@ -8,18 +8,18 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-// What Swift cannot call of microhttpd.h. One reason per shim.
+// Functions of microhttpd.h that Swift cannot call, with the reason for each shim.
 
-/// A NUL would end the path where it stands, and lead to what is before it: such a text stays as it was written, and leads
-/// nowhere.
+/// A decoded NUL would cut the path short and so name another resource: leave such a path encoded, so that it matches
+/// none.
 static inline size_t torpor_http_unescape(void *context, struct MHD_Connection *connection, char *text) {
     (void)context, (void)connection;
     return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
 }
 
-/// MHD_start_daemon is variadic. Serves `socket`, which it closes at its end, on one thread of its own that sleeps in
-/// epoll; requests may be suspended. `timeout` in seconds without anything sent. `context` goes to all three callbacks.
-/// NULL: errno says why.
+/// MHD_start_daemon is variadic. Serves `socket`, and closes it at the end, on one thread that uses epoll; requests
+/// may be suspended. `timeout` is in seconds without traffic. `context` is passed to all three callbacks. On failure
+/// it returns NULL and sets errno.
 static inline struct MHD_Daemon *torpor_http_start(
     int socket, unsigned int connections, unsigned int timeout, MHD_AccessHandlerCallback handler,
     MHD_RequestCompletedCallback completed, MHD_NotifyConnectionCallback connected, void *context) {
@@ -30,14 +30,14 @@ static inline struct MHD_Daemon *torpor_http_start(
         context, MHD_OPTION_NOTIFY_CONNECTION, connected, context, MHD_OPTION_UNESCAPE_CALLBACK, torpor_http_unescape, NULL, MHD_OPTION_END);
 }
 
-/// How often a request has the headers that say whom it is for and where it ends, whether it is said to be chunked, and
-/// whether a header is none: its name is no token, or its value has control characters.
+/// Counts of the headers that determine a request's host and end, whether its coding is chunked, and whether a header
+/// is malformed: its name is not a token, or its value contains control characters.
 typedef struct {
     int hosts, lengths, codings, is_chunked, is_malformed;
 } torpor_http_framing;
 
-/// Whether a header has this name. libmicrohttpd joins a continued line to the name in front of an empty value: a name that
-/// only begins so is malformed.
+/// Whether a header has this name. libmicrohttpd appends a continuation line to the name if the value is empty: so a
+/// longer name that begins with this one is malformed.
 static inline int torpor_http_is(torpor_http_framing *framing, const char *key, size_t size, const char *name) {
     size_t length = strlen(name);
     if (size < length || strncasecmp(key, name, length) != 0)
@@ -72,21 +72,21 @@ static inline enum MHD_Result torpor_http_count(void *context, enum MHD_ValueKin
     return MHD_YES;
 }
 
-/// The kind is an enum, of which Swift makes no flags. A lookup sees the first header of a name alone, and so does
-/// libmicrohttpd, at its strictest too.
+/// MHD_ValueKind is a C enum, whose values Swift cannot combine. Counts all headers, since a lookup sees only the
+/// first of a name, and libmicrohttpd itself uses only that one, even in its strictest mode.
 static inline torpor_http_framing torpor_http_framing_of(struct MHD_Connection *connection) {
     torpor_http_framing framing = {0, 0, 0, 0, 0};
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, torpor_http_count, &framing);
     return framing;
 }
 
-/// MHD_get_connection_info is variadic. What the callback for new connections has put at its `socket_context`.
+/// MHD_get_connection_info is variadic. Returns what the callback for new connections stored in `socket_context`.
 static inline void *torpor_http_context(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     return info ? info->socket_context : NULL;
 }
 
-/// MHD_get_connection_info is variadic. Shuts a connection's socket down, which its daemon then finds and closes.
+/// MHD_get_connection_info is variadic. Shuts down the socket; the daemon then closes the connection.
 static inline void torpor_http_cut(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     if (info) shutdown(info->connect_fd, SHUT_RDWR);

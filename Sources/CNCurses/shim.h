@@ -3,7 +3,7 @@
 #ifndef TORPOR_CNCURSES_H
 #define TORPOR_CNCURSES_H
 
-// Else <ncurses.h> has no wide characters.
+// Without this, <ncurses.h> declares no wide characters.
 #ifndef NCURSES_WIDECHAR
 #define NCURSES_WIDECHAR 1
 #endif
@@ -12,21 +12,22 @@
 #include <stdint.h>
 #include <stdio.h>
 
-// What Swift cannot call of ncurses.h. One reason per shim.
+// Functions of ncurses.h that Swift cannot call, with the reason for each shim.
 
-/// initscr ends the process where the terminal is not known, and stdout and stdin are variables that Swift 6 does not
-/// let be read: 0 when it is not known.
+/// initscr ends the process if the terminal is unknown, and Swift 6 forbids reading the variables stdout and stdin.
+/// Returns 0 if the terminal is unknown.
 static inline int torpor_nc_start(const char *terminal) { return newterm(terminal, stdout, stdin) != NULL; }
 
-/// stdscr, COLORS and COLOR_PAIRS are variables likewise.
+/// Swift 6 forbids reading the variables stdscr, COLORS and COLOR_PAIRS too.
 static inline WINDOW *torpor_nc_screen(void) { return stdscr; }
 static inline int torpor_nc_colours(void) { return COLORS; }
 static inline int torpor_nc_pairs(void) { return COLOR_PAIRS; }
 
-/// The attributes are macros with casts.
+/// ncurses' attributes are macros with casts.
 enum { TORPOR_NC_BOLD = 1, TORPOR_NC_DIM = 2, TORPOR_NC_REVERSE = 4, TORPOR_NC_UNDERLINE = 8 };
 
-/// cchar_t has a fixed array, which would be a tuple. One character with what combines with it, at most CCHARW_MAX in all.
+/// cchar_t contains an array, which Swift imports as a tuple. Draws a character with its combining characters, at
+/// most CCHARW_MAX scalars.
 static inline void torpor_nc_put(int row, int column, const uint32_t *scalars, int count, int style, short pair) {
     wchar_t text[CCHARW_MAX + 1] = {0};
     cchar_t cell;
@@ -36,7 +37,7 @@ static inline void torpor_nc_put(int row, int column, const uint32_t *scalars, i
     if (setcchar(&cell, text, attributes, pair, NULL) == OK) mvadd_wch(row, column, &cell);
 }
 
-/// wget_wch tells keys from characters by its result, and takes a wint_t. KEY_CODE_YES, OK or ERR.
+/// wget_wch takes a wint_t, and its result tells keys from characters. Returns KEY_CODE_YES, OK or ERR.
 static inline int torpor_nc_key(uint32_t *code) {
     wint_t key = 0;
     int kind = get_wch(&key);
@@ -44,14 +45,14 @@ static inline int torpor_nc_key(uint32_t *code) {
     return kind;
 }
 
-/// A last resort, for a signal that ends the process where it stands: sigaction's handler is a union.
+/// Restores the terminal before a fatal signal ends the process. In C, since sigaction's handler is a union.
 static void torpor_nc_fall(int signo) {
     endwin();
     signal(signo, SIG_DFL);
     raise(signo);
 }
 
-/// Has the terminal be as it was when the program fails by itself.
+/// Installs handlers that restore the terminal if the program crashes.
 static inline void torpor_nc_restore_on_failure(void) {
     const int signals[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGSEGV, SIGFPE};
     for (unsigned index = 0; index < sizeof signals / sizeof *signals; index++) signal(signals[index], torpor_nc_fall);

@@ -5,14 +5,15 @@
 
 #include <sqlite3.h>
 
-// What Swift cannot call of sqlite3.h. One reason per shim.
+// Functions of sqlite3.h that Swift cannot call, with the reason for each shim.
 
-/// SQLITE_TRANSIENT is a cast of -1 to a function pointer, which is not imported: SQLite copies the text. NULL is an empty one.
+/// SQLITE_TRANSIENT, a cast of -1 to a function pointer, is not imported; it makes SQLite copy the text. NULL binds
+/// an empty text.
 static inline int torpor_sqlite_bind_text(sqlite3_stmt *statement, int index, const char *text, int length) {
     return sqlite3_bind_text(statement, index, text ? text : "", length, SQLITE_TRANSIENT);
 }
 
-/// sqlite3_db_config is variadic. With `on` the last close leaves the write-ahead log as it is.
+/// sqlite3_db_config is variadic. With `on`, closing the last connection does not checkpoint the write-ahead log.
 static inline int torpor_sqlite_keep_log_on_close(sqlite3 *database, int on) {
     return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on, (int *)0);
 }

@@ -2,7 +2,7 @@
 
 #include "torpor_web_assets.h"
 
-// #embed is C23; clang has it in every mode, and says so.
+// #embed is C23; clang supports it in every mode, with this warning.
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 #define SCRIPT "text/javascript; charset=utf-8"

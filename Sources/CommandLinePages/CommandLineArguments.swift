@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The command line.
 package enum CommandLineArguments {
-    /// Whether an option that concerns all output was given, whatever the verb: it counts before the parser has read the
-    /// rest, and where the rest cannot be read.
+    /// Whether an option for all output was given. It is read before the parser runs, since it also shapes the
+    /// parser's errors.
     package static func isGiven(_ option: String) -> Bool {
         CommandLine.arguments.dropFirst().prefix { $0 != "--" }.contains(option)
     }

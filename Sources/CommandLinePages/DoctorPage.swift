@@ -3,7 +3,7 @@
 import Linux
 package import TorporAPI
 
-/// What a machine offers, as people read it: first what is missing and what that costs, each cause once, then the rest.
+/// The machine's features, for people: first what is missing and the effect, each cause once, then the rest.
 package struct DoctorPage {
     private let checks: [DoctorCheck]
 
@@ -30,10 +30,10 @@ package struct DoctorPage {
         var lines: [String]
     }
 
-    /// Between the cause and what it costs.
+    /// Separates the cause from the effect.
     private static let cost = ". Without it "
 
-    /// What is missing; controllers that are missing for one reason together.
+    /// What is missing. Controllers missing for the same reason are merged.
     private var findings: [Finding] {
         var findings: [Finding] = []
         var places: [String: Int] = [:]
@@ -55,7 +55,7 @@ package struct DoctorPage {
         return findings
     }
 
-    /// Of the check on a controller: its name, why it is missing, and what that costs.
+    /// For a check of a controller: its name, why it is missing, and the effect.
     private static func controller(_ check: DoctorCheck) -> (name: String, cause: String, cost: String)? {
         let suffix = " controller"
         guard check.name.hasSuffix(suffix), let message = check.message, let range = message.firstRange(of: cost)

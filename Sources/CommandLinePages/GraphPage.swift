@@ -2,12 +2,12 @@
 
 package import TorporAPI
 
-/// Which apps need which, as a tree for people and as DOT for graphviz.
+/// The apps' dependencies, as a tree for people and as DOT for graphviz.
 package struct GraphPage {
     private let nodes: [String: GraphNode]
     private let names: [String]
 
-    /// - Parameter chosen: only these, and whatever needs them or is needed by them; empty: all.
+    /// - Parameter chosen: show only these apps with their dependencies and dependents; empty: all.
     package init(_ all: [GraphNode], chosen: Set<String> = []) {
         let nodes = Dictionary(all.map { ($0.app, $0) }) { first, _ in first }
         guard !chosen.isEmpty else {
@@ -32,22 +32,21 @@ package struct GraphPage {
         names = all.map(\.app).filter(shown.contains)
     }
 
-    /// Those that are shown.
     package var shown: [GraphNode] { names.compactMap { nodes[$0] } }
 
-    /// What an app needs, those that it requires first.
+    /// The app's dependencies, required ones first.
     private static func needs(_ node: GraphNode?) -> [(name: String, isRequired: Bool)] {
         guard let node else { return [] }
         let after = node.after.filter { !node.requires.contains($0) }
         return node.requires.map { ($0, true) } + after.map { ($0, false) }
     }
 
-    /// Of that what is shown.
+    /// The dependencies that are shown.
     private func needs(of name: String) -> [(name: String, isRequired: Bool)] {
         Self.needs(nodes[name]).filter { nodes[$0.name] != nil }
     }
 
-    /// A tree below each app that nothing needs. What an app needs is shown once; where it comes again there is a sign.
+    /// A tree below each app that no other needs. Dependencies of an app are printed once; repetitions are marked.
     package var text: String {
         var isNeeded: Set<String> = []
         for name in names { isNeeded.formUnion(needs(of: name).map(\.name)) }
@@ -81,7 +80,7 @@ package struct GraphPage {
         return Terminal.coloured(Terminal.harmless(name), .bold) + " " + Terminal.coloured(state, colour)
     }
 
-    /// For `dot -Tsvg`: a full edge for what is required, a broken one for order alone.
+    /// For `dot -Tsvg`: a solid edge for a requirement, a dashed one for order alone.
     package var dot: String {
         var text =
             "digraph torpor {\n  rankdir=LR\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\"]\n"

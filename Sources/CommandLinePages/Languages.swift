@@ -2,7 +2,7 @@
 
 import Linux
 
-/// The languages that the person at the terminal wants to read, the best one first, as gettext finds them.
+/// The user's languages, preferred first, from the same environment variables as gettext.
 package enum Languages {
     package static let wanted: [String] = wanted { ThisProcess.environment($0) }
 
@@ -13,7 +13,7 @@ package enum Languages {
         return list.isEmpty ? [tag(locale)] : list
     }
 
-    /// `de_AT.UTF-8@euro` without character set and variant.
+    /// `de_AT` of `de_AT.UTF-8@euro`.
     private static func code(_ locale: String) -> String {
         String(locale.prefix { $0 != "." && $0 != "@" })
     }

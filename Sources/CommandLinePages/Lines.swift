@@ -2,16 +2,16 @@
 
 import Linux
 
-/// Lines that are not wider than a terminal. Where there is none (`columns` is nil) they stay whole.
+/// Wraps lines at the terminal's width. Without a terminal (`columns` is nil) they stay whole.
 extension Terminal {
-    /// The text in lines of so many columns; those after the first begin at the column behind which the first one does.
+    /// Wraps text that begins at column `indent`, and indents further lines to the same column.
     package static func wrapped(_ text: String, behind indent: Int, in columns: Int? = Self.columns) -> String {
         guard let columns, indent + width(of: text) > columns, columns - indent >= narrowest else { return text }
         let lines = broken(text, first: columns - indent, others: columns - indent)
         return lines.joined(separator: "\n" + String(repeating: " ", count: indent))
     }
 
-    /// A page whose lines fit; what does not fit on a line goes on in the next one, `indent` columns further in.
+    /// Wraps the lines of a page; continuation lines are indented by `indent` more columns.
     package static func fitted(_ page: String, in columns: Int? = Self.columns, indent: Int = 4) -> String {
         guard let columns else { return page }
         return page.split(separator: "\n", omittingEmptySubsequences: false).map { line in
@@ -25,15 +25,15 @@ extension Terminal {
         }.joined(separator: "\n")
     }
 
-    /// Whether a text can be read in a column that is so wide.
+    /// Whether text is readable in a column of this width.
     static func isReadable(_ text: String, columns: Int) -> Bool {
         columns >= 24 || columns >= narrowest && text.split(separator: " ").allSatisfy { width(of: $0) <= columns }
     }
 
-    /// What has fewer columns is not broken at all.
+    /// Narrower columns are not wrapped at all.
     private static let narrowest = 8
 
-    /// In columns. Colours have none. Looking each scalar up is slow, and most text is ASCII.
+    /// In columns; colour sequences count as 0. The ASCII check avoids a slow lookup of each scalar.
     package static func width(of text: some StringProtocol) -> Int {
         if text.utf8.allSatisfy({ $0 < 0x80 && $0 != 0x1b }) { return text.utf8.count }
         var width = 0
@@ -50,13 +50,13 @@ extension Terminal {
         return width
     }
 
-    /// The text cut to so many columns, with a sign that there is more.
+    /// Cuts the text to `columns` and marks the cut with an ellipsis.
     package static func cut(_ text: String, to columns: Int) -> String {
         guard width(of: text) > columns else { return text }
         return pieces(of: text[...], first: max(0, columns - 1), others: .max)[0] + "…"
     }
 
-    /// Broken between words, and within a word that has no line of its own.
+    /// Breaks between words, and inside a word that is longer than a line.
     private static func broken(_ text: String, first: Int, others: Int) -> [String] {
         var lines: [String] = []
         var line = ""
@@ -85,7 +85,7 @@ extension Terminal {
         return lines + [line]
     }
 
-    /// A word in pieces of so many columns.
+    /// Splits a word into pieces of the given widths.
     private static func pieces(of word: Substring, first: Int, others: Int) -> [String] {
         var pieces: [String] = []
         var piece = String.UnicodeScalarView()

@@ -3,7 +3,7 @@
 import Linux
 package import TorporAPI
 
-/// The memory of the machine and of apps as people read it, and what would be done if it were short.
+/// The memory of the machine and of apps, and what would be done under memory pressure.
 package struct MemoryPage {
     private let memory: MemoryStatus
 
@@ -11,7 +11,7 @@ package struct MemoryPage {
 
     // MARK: Who has how much
 
-    /// The machine, then who has how much and who would go next.
+    /// The machine, then each app's memory and its place in the order of eviction.
     package var text: String {
         guard !memory.apps.isEmpty else { return head + "\nno app runs\n" }
         let places = places
@@ -28,7 +28,7 @@ package struct MemoryPage {
         return head + "\n" + table.text
     }
 
-    /// The place of each app among those that would be ended, from 1 on.
+    /// Each app's place in the order of eviction, from 1 on.
     private var places: [String: Int] {
         var places: [String: Int] = [:]
         for step in memory.steps where Self.isEnding(step) {
@@ -37,7 +37,7 @@ package struct MemoryPage {
         return places
     }
 
-    /// `1, without notice`, or why not.
+    /// `1, without notice`, or what protects the app.
     private static func next(_ app: AppMemory, _ place: Int?) -> String {
         if let place { return "\(place), " + (app.endsAtOnce ? "without notice" : "with notice and a grace") }
         return app.protection.map { "no: \($0)" } ?? "-"

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Every way to end, and the exit status for it.
+/// The exit statuses of the command line.
 package enum Outcome: Int32 {
     case done = 0
     case failed = 1
     case usage = 2
     case notRunning = 3
     case unknown = 4
-    /// The program that was to be run cannot be, as shells say it.
+    /// The program to run is not executable (the status that shells use).
     case notExecutable = 126
-    /// There is no such program, as shells say it.
+    /// The program to run does not exist (the status that shells use).
     case notFound = 127
 }
 
-/// The command did not do what was asked.
+/// A failed command.
 package struct Failure: Error {
     package var status: Outcome
-    /// A sentence that says what to do; nil when everything was said already.
+    /// A sentence that says what to do; nil if everything has been said already.
     package var message: String?
 
     package init(status: Outcome, message: String? = nil) {

@@ -3,7 +3,7 @@
 import Linux
 package import TorporAPI
 
-/// A termination report as people read it: why, what was due, what it used, what it went through, where it stood.
+/// A termination report for people: the reason, the missed deadline, resource use, history and last stack.
 package struct ReportPage {
     private let report: Report
 
@@ -53,7 +53,7 @@ package struct ReportPage {
         return facts
     }
 
-    /// `didEnterBackground within 5s; answered 312ms too late`.
+    /// The missed deadline: `didEnterBackground within 5s; answered 312ms too late`.
     private var due: String? {
         guard let deadline = report.deadline else { return nil }
         var text = (report.due ?? deadline) + " within "
@@ -87,12 +87,12 @@ package struct ReportPage {
         return parts.joined(separator: ", ")
     }
 
-    /// `exec after 1.1ms, first sign after 33.0ms, ready after 41.2ms`; nil where nothing is known.
+    /// Launch times: `exec after 1.1ms, first sign after 33.0ms, ready after 41.2ms`; nil if none is known.
     package static func launch(_ times: LaunchTimes, isOver: Bool = true) -> String? {
-        // One that was told something only later was launched without that.
+        // A message after `ready` is no part of the launch.
         let message = times.message.flatMap { $0 <= times.ready ?? $0 ? $0 : nil }
         let parts = [
-            // Only with commands that run before it, this takes any time.
+            // The fork is delayed only by commands that run before it.
             ("fork", times.planned.flatMap { $0 >= 5 ? $0 : nil }), ("exec", times.executed),
             ("first sign", times.contact), ("first message", message), ("ready", times.ready),
         ]
@@ -131,7 +131,7 @@ package struct ReportPage {
         return text
     }
 
-    /// Seconds with three decimals, right-aligned; what lasted for hours in another way.
+    /// Seconds with three decimals, right-aligned; very long times as a duration.
     private static func column(_ seconds: Double) -> String {
         var text = Times.duration(seconds: seconds)
         if seconds < 100_000 {

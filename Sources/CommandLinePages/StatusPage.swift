@@ -3,13 +3,13 @@
 import Linux
 package import TorporAPI
 
-/// Everything about one app, as people read it.
+/// Everything about one app, for people.
 package struct StatusPage {
-    /// What happened last, the newest last.
+    /// The last events, newest last.
     package var events: [EventRecord] = []
     /// Gives text a colour.
     package var paint: (String, Terminal.Colour?) -> String = { Terminal.coloured($0, $1) }
-    /// Where lines are broken; nil for nowhere.
+    /// The width to wrap at; nil: do not wrap.
     package var columns = Terminal.columns
 
     private let status: AppStatus
@@ -119,14 +119,14 @@ package struct StatusPage {
         "\(Times.timestamp(time)), for \(Times.duration(milliseconds: max(0, Times.now - time) / 1000))"
     }
 
-    /// The time in the background, which says nothing by itself: what follows upon it does.
+    /// The deadline of background time. It is shown with the suspension that follows it, not by itself.
     private var backgroundTime: DeadlineInfo? {
         status.suspendedBy == nil ? nil : status.deadlines.first { $0.name == "background-time" }
     }
 
     private func isShownOtherwise(_ deadline: DeadlineInfo) -> Bool { deadline == backgroundTime }
 
-    /// Who suspends it, and when.
+    /// What will suspend the app, and when.
     private var suspender: String? {
         let left = backgroundTime?.remainingMilliseconds.map { Times.duration(milliseconds: $0) }
         switch status.suspendedBy {
@@ -155,7 +155,7 @@ package struct StatusPage {
             + "\(snapshot.incarnation) (‘torpor snapshot \(status.summary.name)’)"
     }
 
-    /// Children indented below their parent.
+    /// The process tree, children indented below their parent.
     private static func processes(_ processes: [ProcessInfo]) -> String {
         guard !processes.isEmpty else { return "" }
         var text = "\nprocesses:\n"

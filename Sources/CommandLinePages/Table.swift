@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Columns as wide as needed, two spaces between them.
+/// A table with columns as wide as needed, two spaces apart.
 package struct Table {
     package struct Cell {
         package var text: String
@@ -18,8 +18,8 @@ package struct Table {
     private var rows: [[Cell]] = []
     private let columns = Terminal.columns
 
-    /// - Parameter whole: columns that say nothing any more when they are cut, besides those with numbers, which are
-    ///   aligned to the right.
+    /// - Parameter whole: columns never to cut, since they would lose their meaning. Right-aligned columns, which hold
+    ///   numbers, are never cut either.
     package init(_ heads: [String], rightAligned: Set<Int> = [], whole: Set<Int> = []) {
         self.heads = heads
         self.rightAligned = rightAligned
@@ -28,7 +28,7 @@ package struct Table {
 
     package mutating func append(_ row: [Cell]) { rows.append(row) }
 
-    /// Whether the longest row stays on one line of the terminal; where there is none, all do.
+    /// Whether the longest row fits one line of the terminal; true without a terminal.
     package var fits: Bool {
         guard let columns else { return true }
         return (0..<heads.count).reduce(0) { width, column in
@@ -36,9 +36,9 @@ package struct Table {
         } - 2 <= columns
     }
 
-    /// No line of it is wider than the terminal, as long as numbers and times leave room for the rest.
+    /// The table, wrapped to the terminal's width if numbers and times leave enough room.
     package var text: String {
-        // Sentences stand in the last column.
+        // The last column holds sentences.
         let hasSentences = !rightAligned.contains(heads.count - 1)
         var head = Self.row(heads.map { Cell($0, .bold) })
         var rows = rows.map { Self.row($0) }
@@ -49,7 +49,7 @@ package struct Table {
         if let columns { shorten(&rows, &widths, to: columns, count: heads.count - (hasSentences ? 1 : 0)) }
         var text = ""
         let last = widths.dropLast().reduce(0) { $0 + $1 + 2 }
-        // Sentences that have lines of their own have no head.
+        // Sentences on lines of their own have no head.
         if hasSentences, let columns, last + head.widths[heads.count - 1] > columns { head.cells.removeLast() }
         append(head, to: &text, widths)
         for var row in rows {
@@ -63,7 +63,7 @@ package struct Table {
                 row.cells[heads.count - 1].text = Terminal.wrapped(sentence.text, behind: last, in: columns)
                 append(row, to: &text, widths)
             } else {
-                // There is no room for it: it has lines of its own.
+                // Too narrow: put the sentence on lines of its own.
                 row.cells.removeLast()
                 append(row, to: &text, widths)
                 let own = Terminal.wrapped(sentence.text, behind: 4, in: columns)
@@ -77,10 +77,10 @@ package struct Table {
 
     private static func row(_ cells: [Cell]) -> Row { (cells, cells.map { Terminal.width(of: $0.text) }) }
 
-    /// No column of text is cut to less than this, but for its head.
+    /// No text column is cut below this width, nor below that of its head.
     private static let narrowest = 6
 
-    /// Cuts the widest columns of text until the first `count` columns have room.
+    /// Cuts the widest text columns until the first `count` columns fit.
     private func shorten(_ rows: inout [Row], _ widths: inout [Int], to columns: Int, count: Int) {
         var excess = widths.prefix(count).reduce(0) { $0 + $1 + 2 } - 2 - columns
         guard excess > 0 else { return }

@@ -25,19 +25,19 @@ package enum Terminal {
         return "\u{1b}[\(colour.rawValue)m\(text)\u{1b}[0m"
     }
 
-    /// How wide standard output is; nil where it is no terminal, and lines are best left whole.
+    /// The width of standard output; nil if it is not a terminal, and lines should stay whole.
     package static var columns: Int? { columns(of: 1) }
 
-    /// The same of another descriptor.
+    /// The width of a descriptor's terminal.
     package static func columns(of descriptor: Int32) -> Int? {
-        // Some terminals do not know, and say 0.
+        // Some terminals do not know their width and report 0.
         ThisProcess.isTerminal(descriptor)
             ? TerminalDevice.size(descriptor).flatMap { $0.columns > 0 ? $0.columns : nil } : nil
     }
 
-    /// The text without what would move the cursor, change the terminal, or show it in another order than it has.
+    /// Replaces characters that move the cursor, change the terminal, or reorder the text by U+FFFD.
     package static func harmless(_ text: String) -> String {
-        // All that is harmful is one of these bytes, or begins with one.
+        // Each of those characters is one of these bytes or begins with one.
         guard text.utf8.contains(where: { $0 < 0x20 || [0x7f, 0xc2, 0xd8, 0xe2].contains($0) }) else { return text }
         var result = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
@@ -46,19 +46,19 @@ package enum Terminal {
         return String(result)
     }
 
-    /// A line that an app wrote, as it is shown: on a terminal without what is harmful there. Colours stay, and end with
-    /// the line.
+    /// A line of an app's output. On a terminal, harmful characters are removed; colours stay and are reset at its
+    /// end.
     package static func line(_ text: String) -> String {
         ThisProcess.isTerminal(1) ? visible(text, coloured: hasColour) : text
     }
 
-    /// What a terminal may be given of a line.
+    /// The line as it may be sent to a terminal.
     static func visible(_ text: String, coloured: Bool) -> String {
         let scalars = Array(text.unicodeScalars)
         var result = String.UnicodeScalarView()
         var isColoured = false
         var at = 0
-        // What a program for Windows ends its lines with.
+        // Windows programs end lines with CR LF.
         let end = scalars.last == "\r" ? scalars.count - 1 : scalars.count
         while at < end {
             if let next = endOfColour(scalars, from: at) {
@@ -74,7 +74,7 @@ package enum Terminal {
         return String(result) + (isColoured ? "\u{1b}[0m" : "")
     }
 
-    /// Behind the sequence for colours that begins there (SGR: ESC [ numbers m); nil where none does.
+    /// The index behind the colour sequence (SGR: ESC [ numbers m) at `start`; nil if there is none.
     private static func endOfColour(_ scalars: [Unicode.Scalar], from start: Int) -> Int? {
         guard start + 2 < scalars.count, scalars[start] == "\u{1b}", scalars[start + 1] == "[" else { return nil }
         var at = start + 2
@@ -86,7 +86,6 @@ package enum Terminal {
         return nil
     }
 
-    /// The colour of a state.
     package static func colour(ofState state: String, failed: Bool = false) -> Colour? {
         if failed { return .red }
         return switch state {

@@ -3,17 +3,17 @@
 package import CalendarTime
 import Linux
 
-/// Times and amounts, as people read them.
+/// Times and amounts for people.
 package enum Times {
     /// Microseconds since 1970.
     package static var now: Int64 { Clock.realtimeMicroseconds() }
 
-    /// The zone in which times are shown and read.
+    /// The time zone for input and output.
     package static let zone: CalendarTime.TimeZone =
         CommandLineArguments.isGiven("--utc") ? .utc : SystemTimeZones().local
 
-    /// `2026-01-31T12:34:56`, in ``zone``, or with `Z` or an offset such as `+01:00` behind it; the seconds are optional,
-    /// a space for the T allowed.
+    /// Parses `2026-01-31T12:34:56` in ``zone``, or with `Z` or an offset such as `+01:00` behind it. The seconds are
+    /// optional, and a space may replace the T. Returns microseconds since 1970.
     package static func parse(_ text: String) -> Int64? {
         if text.hasSuffix("Z") { return universal(text.dropLast()) }
         if let sign = text.dropFirst(11).lastIndex(where: { $0 == "+" || $0 == "-" }) {
@@ -25,12 +25,12 @@ package enum Times {
             return universal(text[..<sign]).map { text[sign] == "+" ? $0 - ahead : $0 + ahead }
         }
         guard let local = universal(text[...]) else { return nil }
-        // What the clocks showed then: near enough to it, the offset is the one that held.
+        // Find the offset at that local time: the second guess is near enough to get the right one.
         func ahead(_ moment: Int64) -> Int64 { Int64(zone.offset(at: moment / 1_000_000)) * 1_000_000 }
         return local - ahead(local - ahead(local))
     }
 
-    /// The same as if the clocks were those of UTC.
+    /// Parses a time as UTC.
     private static func universal(_ text: Substring) -> Int64? {
         let halves = text.split(maxSplits: 1, omittingEmptySubsequences: false) { $0 == "T" || $0 == " " }
         let date = halves[0].split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }
@@ -52,14 +52,14 @@ package enum Times {
         return seconds * 1_000_000
     }
 
-    /// The first moment of today, or of yesterday.
+    /// The start of today, or of yesterday.
     package static func midnight(isYesterdays: Bool) -> Int64? {
         guard let today = parse(date(now)), isYesterdays else { return parse(date(now)) }
         // Days have from 23 to 25 hours.
         return parse(date(today - 12 * 3_600_000_000))
     }
 
-    /// Its date, as `2026-01-31`.
+    /// The local date, as `2026-01-31`.
     package static func date(_ microseconds: Int64) -> String { String(local(microseconds).text.prefix { $0 != "T" }) }
 
     /// Days since 1970-01-01 (the algorithm of Howard Hinnant's days_from_civil).
@@ -84,7 +84,7 @@ package enum Times {
         return "\(whole / 86_400)d\(whole % 86_400 / 3600)h"
     }
 
-    /// The same for milliseconds.
+    /// A duration in milliseconds, in the same form.
     package static func duration(milliseconds: Int64) -> String { duration(seconds: Double(milliseconds) / 1000) }
 
     /// `512 B`, `12.3 MiB`.
@@ -103,7 +103,7 @@ package enum Times {
         return "\(scaled / 10).\(scaled % 10)"
     }
 
-    /// `2026-01-31T12:34:56.789+01:00`, or with `Z` where the clocks are those of UTC.
+    /// `2026-01-31T12:34:56.789+01:00`, or with `Z` at an offset of 0.
     package static func timestamp(_ microseconds: Int64) -> String {
         let (local, ahead) = local(microseconds)
         guard ahead != 0 else { return local + "Z" }
@@ -112,7 +112,7 @@ package enum Times {
         return local + (ahead < 0 ? "-" : "+") + two(minutes / 60) + ":" + two(minutes % 60)
     }
 
-    /// In a column of a table, to the second: on a terminal `2026-01-31 12:34:56`, elsewhere as all others.
+    /// To the second, for tables: on a terminal `2026-01-31 12:34:56`, elsewhere like ``timestamp(_:)``.
     package static func brief(_ microseconds: Int64) -> String {
         guard Terminal.columns != nil else {
             let text = timestamp(microseconds)
@@ -121,7 +121,7 @@ package enum Times {
         return String(local(microseconds).text.prefix { $0 != "." }).replacing("T", with: " ")
     }
 
-    /// What the clocks show, and how many seconds they are ahead of UTC.
+    /// The local time, and its offset from UTC in seconds.
     private static func local(_ microseconds: Int64) -> (text: String, ahead: Int) {
         let ahead = zone.offset(at: Int64((Double(microseconds) / 1e6).rounded(.down)))
         let text = TimeStamp.string(microseconds: microseconds + Int64(ahead) * 1_000_000)

@@ -4,21 +4,21 @@ import CSystemd
 import Linux
 import WireText
 
-/// A device as udev knows it.
+/// A device in udev's database.
 public struct Device: Hashable, Sendable {
-    /// Its folder below `/sys`, which names it as long as it is there.
+    /// Its folder below `/sys`, unique while the device exists.
     public let path: String
-    /// The last part of that: `ttyUSB0`.
+    /// The last part of the path: `ttyUSB0`.
     public let name: String
     /// Such as `tty`, `block`, `usb`.
     public let subsystem: String
-    /// The type within the subsystem, such as `disk`; nil where it has none.
+    /// The type within the subsystem, such as `disk`; nil if it has none.
     public let type: String?
-    /// Its node below `/dev`; nil where it has none.
+    /// The node below `/dev`; nil if it has none.
     public let node: String?
-    /// Links to the node.
+    /// Symlinks to the node.
     public let links: [String]
-    /// What udev and its rules say of it.
+    /// Properties set by udev and its rules.
     public let properties: [String: String]
 
     init?(_ device: OpaquePointer) {
@@ -51,7 +51,7 @@ public struct Device: Hashable, Sendable {
         self.properties = properties
     }
 
-    /// What it is, for people: its maker and model, where they are known.
+    /// A description for people: vendor and model, if known.
     public var model: String? {
         if let name = properties["NAME"] { return String(name.filter { $0 != "\"" }) }
         let model = properties["ID_MODEL_FROM_DATABASE"] ?? properties["ID_MODEL"]?.spaced
@@ -60,14 +60,14 @@ public struct Device: Hashable, Sendable {
         return words.isEmpty ? nil : words.joined(separator: " ")
     }
 
-    /// All devices that are there, of these subsystems or, with nil, of any. Reads a few files for each: not for the loop's
-    /// thread.
+    /// All present devices of these subsystems; nil for any. Reads a few files per device: do not call it on the
+    /// loop's thread.
     public static func all(of subsystems: Set<String>?) -> [Device] {
         var enumerator: OpaquePointer?
         guard sd_device_enumerator_new(&enumerator) >= 0 else { return [] }
         defer { sd_device_enumerator_unref(enumerator) }
         for subsystem in subsystems ?? [] { sd_device_enumerator_add_match_subsystem(enumerator, subsystem, 1) }
-        // Where no udev runs no device is ever initialised.
+        // Without udev, no device is ever marked as initialised.
         if !File.exists("/run/udev/control") { sd_device_enumerator_allow_uninitialized(enumerator) }
         var devices: [Device] = []
         var next = sd_device_enumerator_get_device_first(enumerator)
@@ -80,6 +80,6 @@ public struct Device: Hashable, Sendable {
 }
 
 extension String {
-    /// udev writes blanks as `_`.
+    /// udev replaces spaces with `_`.
     fileprivate var spaced: String { String(map { $0 == "_" ? " " : $0 }) }
 }

@@ -4,16 +4,16 @@ import CSystemd
 public import EventLoop
 public import Linux
 
-/// Tells of devices that come, change and go, as udev tells of them (sd-device(3), udev(7)): when its rules have been
-/// applied, so that nodes and links are there. Wakes the loop for nothing else.
+/// Reports devices that are added, changed or removed, after udev has applied its rules, so that nodes and symlinks
+/// exist (sd-device(3), udev(7)). Filtered in the kernel: other devices do not wake the loop.
 public final class DeviceMonitor {
-    /// What became of a device.
+    /// The kind of event.
     public enum Action: Sendable {
-        /// It is there, or somebody has it announced again (`udevadm trigger`).
+        /// Added, or announced again (`udevadm trigger`).
         case add
-        /// It is gone.
+        /// Removed.
         case remove
-        /// Something about it is otherwise.
+        /// Changed.
         case change
     }
 
@@ -21,12 +21,12 @@ public final class DeviceMonitor {
     private let monitor: OpaquePointer
     private let handler: (Device, Action) -> Void
 
-    /// Enough for all devices of a large machine to be announced at once.
+    /// In bytes: enough for a large machine to announce all its devices at once.
     private static let bufferBytes = 4 << 20
 
-    /// Begins to listen. Errors: out of descriptors or memory.
+    /// Starts to listen. Throws if no descriptor or memory is left.
     ///
-    /// - Parameter subsystems: those of which is told; nil for all.
+    /// - Parameter subsystems: the subsystems to report; nil for all.
     public init(
         _ loop: EventLoop,
         of subsystems: Set<String>?,
@@ -38,7 +38,7 @@ public final class DeviceMonitor {
         try Self.check(sd_device_monitor_new(&made))
         guard let made else { throw .noMemory }
         monitor = made
-        // Where that is not allowed it stays as it is.
+        // Without the permission, the default size stays.
         _ = sd_device_monitor_set_receive_buffer_size(monitor, Self.bufferBytes)
         for subsystem in subsystems ?? [] {
             try Self.check(sd_device_monitor_filter_add_match_subsystem_devtype(monitor, subsystem, nil))

@@ -4,56 +4,56 @@ public import EventLoop
 public import Linux
 import TransferRules
 
-/// One GET to a server of this machine's, asked on the loop: whether an app is ready, what it shows. For files of other
-/// machines there is torpor-transfer, with libcurl, as the app's user; torpord itself needs no more of HTTP than this, and
-/// judges what comes back by the same rules.
+/// One GET to a server on this machine, run on the event loop: whether an app is ready, what it shows. It supports no
+/// more of HTTP than torpord needs, and judges responses by the same rules as torpor-transfer, which downloads from
+/// other machines with libcurl as the app's user.
 ///
-/// It ends with its last reference.
+/// Releasing the last reference cancels it.
 public final class HTTPQuestion {
-    /// Where it goes to.
+    /// The target of the request.
     public struct Place: Hashable, Sendable, CustomStringConvertible {
-        /// An address; `localhost` is 127.0.0.1.
+        /// An IP address, or `localhost` for 127.0.0.1.
         public var host: String
-        /// Of TCP.
+        /// The TCP port.
         public var port: UInt16
-        /// With its query, beginning with `/`.
+        /// The path with the query, beginning with `/`.
         public var path: String
 
-        /// A place.
+        /// Creates a target.
         public init(host: String, port: UInt16, path: String) { (self.host, self.port, self.path) = (host, port, path) }
 
-        /// As a URL.
+        /// The target as a URL.
         public var description: String { "http://\(host):\(port)\(path)" }
     }
 
-    /// What is wanted of the answer.
+    /// The part of the response that is wanted.
     public enum Part: Hashable, Sendable {
-        /// Its status: the rest is not waited for.
+        /// The status: do not wait for the rest.
         case status
-        /// All of it, with a body of at most so many bytes.
+        /// The whole response, with a body of at most `most` bytes.
         case body(most: Int)
     }
 
-    /// What a server said.
+    /// A server's response.
     public struct Answer: Hashable, Sendable {
         /// 200 to 999.
         public var status: Int
-        /// Empty where only the status was wanted.
+        /// Empty if only the status was wanted.
         public var body: [UInt8]
     }
 
-    /// Why there is no answer. Each follows on the place in a sentence.
+    /// Why there is no response. Each description continues a sentence that begins with the target.
     public enum Problem: Error, Hashable, Sendable, CustomStringConvertible {
-        /// The connection could not be made, or was lost.
+        /// The connection failed or was lost.
         case connection(Errno)
-        /// What came is no answer of HTTP.
+        /// The response is not HTTP.
         case noHTTP
-        /// The connection was closed before all of it had come.
+        /// The connection was closed before the end of the response.
         case cutShort
-        /// The body has more bytes than so many.
+        /// The body exceeds this many bytes.
         case tooLong(Int)
 
-        /// What follows on the place.
+        /// The rest of a sentence that begins with the target.
         public var description: String {
             switch self {
             case .connection(let error): ": \(error)"
@@ -64,11 +64,11 @@ public final class HTTPQuestion {
         }
     }
 
-    /// Bytes that the head of an answer may have.
+    /// The most bytes of a response's head.
     public static let mostHead = 64 << 10
-    /// Read at a time: others have their turn in between.
+    /// The most bytes per read, so that other work on the loop gets its turn.
     private static let portion = 64 << 10
-    /// So long a server has to close the connection after its answer.
+    /// How long the server may take to close the connection after its response.
     private static let patience = Duration.milliseconds(250)
 
     private let place: Place
@@ -79,14 +79,15 @@ public final class HTTPQuestion {
     private var source: IOSource?
     private var timer: TimerSource?
     private var head = ResponseHead()
-    /// Of the head: the line that is not whole yet. Then the body.
+    /// The incomplete line of the head, later the body.
     private var bytes: [UInt8] = []
     private var isClosing = false
     private var isOver = false
 
-    /// Asks.
+    /// Connects and sends the request.
     ///
-    /// - Parameter completion: called once by the loop, in a later turn, and not after the last reference is gone.
+    /// - Parameter completion: called once by the loop, in a later turn; not called once the last reference is
+    ///   released.
     public init(
         _ place: Place,
         for part: Part,
@@ -97,7 +98,7 @@ public final class HTTPQuestion {
         do throws(Errno) {
             let address = place.host == "localhost" ? "127.0.0.1" : place.host
             let socket = try Sockets.connectTCP(address: address, port: place.port)
-            // That torpord looked is no use of the app: nothing of the connection stays behind for those who count.
+            // Reset on close: no socket in TIME-WAIT may count as use of the app.
             if part != .status { try Sockets.resetOnClose(socket.raw) }
             source = try loop.watch(socket.raw, .writable) { [weak self] _ in self?.ask() }
             self.socket = socket
@@ -131,7 +132,7 @@ public final class HTTPQuestion {
             "GET \(place.path) HTTP/1.0\r\nHost: \(place.host):\(place.port)\r\nUser-Agent: torpor\r\n"
             + "Connection: close\r\n\r\n"
         do throws(Errno) {
-            // A request this short fits into the buffer of a fresh connection.
+            // The request is short enough for the send buffer of a new connection.
             _ = try Descriptor.write(socket.raw, Array(request.utf8))
             source = try loop.watch(socket.raw, .readable, priority: part == .status ? .normal : .last) {
                 [weak self] _ in self?.read()
@@ -171,13 +172,13 @@ public final class HTTPQuestion {
 
     private func takeBody() {
         guard case .body(let most) = part else { return }
-        // To a request of HTTP/1.0 nothing comes in chunks.
+        // A response to HTTP/1.0 is never chunked.
         if head["transfer-encoding"] != nil { return finish(.failure(.noHTTP)) }
         let length = head.length
         guard bytes.count <= most, length ?? 0 <= most else { return finish(.failure(.tooLong(most))) }
         guard let length, bytes.count >= length, !isClosing else { return }
         isClosing = true
-        // It closes the connection now, as it was asked to: the app is not to fall asleep with that before it.
+        // Wait until the server closes the connection: the app must not be suspended before it does.
         timer = try? loop.timer { [weak self] in self?.closed() }
         timer?.arm(after: Self.patience)
     }

@@ -2,17 +2,17 @@
 
 import CMicrohttpd
 
-/// The open connections of a server. When they are as many as it may have, each new one closes the one that has waited
-/// longest for its client, so that half requests, readers that do not read and idle connections never keep others out.
-/// Used on the server's one thread alone.
+/// The open connections of a server. If there are too many, each new one closes the one that has waited longest for
+/// its client, so that partial requests, slow readers and idle connections never lock others out. Used only on the
+/// server's thread.
 final class ConnectionTable {
     /// An open connection.
     final class Entry {
         fileprivate let connection: OpaquePointer
         private unowned let table: ConnectionTable
-        /// When it began to wait for its client, in the order of such beginnings; nil: the client waits for the server.
+        /// A counter value from when it began to wait for its client; nil: the client waits for the server.
         fileprivate var waitsSince: UInt64?
-        /// Whether it is being closed: nothing that it asked for is done any more.
+        /// Whether it is being closed: its requests are no longer handled.
         fileprivate(set) var isCut = false
 
         fileprivate init(_ connection: OpaquePointer, _ table: ConnectionTable) {
@@ -20,18 +20,18 @@ final class ConnectionTable {
             self.table = table
         }
 
-        /// That of a connection, in every call from the server's thread.
+        /// The entry of a connection; callable only on the server's thread.
         static func of(_ connection: OpaquePointer) -> Entry? {
             torpor_http_context(connection).map { Unmanaged<Entry>.fromOpaque($0).takeUnretainedValue() }
         }
 
-        /// From now on it is the client's turn: to send a request, or to read an answer.
+        /// The client's turn begins: to send a request or to read a response.
         func waitForClient() {
             table.clock += 1
             waitsSince = table.clock
         }
 
-        /// From now on the client waits for the server: the connection stays.
+        /// The server's turn begins: the connection must not be closed for another.
         func keep() { waitsSince = nil }
     }
 
@@ -40,10 +40,10 @@ final class ConnectionTable {
     private var cut = 0
     private let most: Int
 
-    /// - Parameter most: connections that stay open at a time; the server accepts some more.
+    /// - Parameter most: how many connections may stay open; the server accepts a few more.
     init(most: Int) { self.most = most }
 
-    /// Takes a new connection, which waits for its client's request; an older one may have to go.
+    /// Adds a connection, which waits for its client's request; this may close an older one.
     func open(_ connection: OpaquePointer) -> Entry {
         let entry = Entry(connection, self)
         entries[ObjectIdentifier(entry)] = entry
@@ -52,8 +52,8 @@ final class ConnectionTable {
         return entry
     }
 
-    /// Closes the one that has waited longest, where there are too many: also to be asked when one has been answered, since
-    /// all may have been busy when the last one came.
+    /// Closes the connection that has waited longest if there are too many. Also called after a response, since none
+    /// may have been waiting when the last connection came.
     func trim(keeping newest: Entry? = nil) {
         guard entries.count - cut > most else { return }
         let waiting = entries.values.lazy.filter { $0 !== newest && !$0.isCut && $0.waitsSince != nil }
@@ -63,7 +63,7 @@ final class ConnectionTable {
         torpor_http_cut(oldest.connection)
     }
 
-    /// Removes a connection that is closed.
+    /// Removes a closed connection.
     func close(_ entry: Entry) {
         entries[ObjectIdentifier(entry)] = nil
         if entry.isCut { cut -= 1 }

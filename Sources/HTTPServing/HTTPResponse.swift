@@ -2,31 +2,31 @@
 
 public import Varlink
 
-/// What a server answers.
+/// The response of a server.
 public struct HTTPResponse: Sendable {
-    /// What comes behind the headers.
+    /// The response's body.
     public enum Body: Sendable {
-        /// All of it.
+        /// A complete body.
         case bytes([UInt8])
-        /// What comes to be, until it is ended.
+        /// A body that is produced until its stream ends.
         case stream(HTTPStream)
     }
 
     /// The status code.
     public var status: UInt32
-    /// Names and values, in their order.
+    /// Header names and values, in order.
     public var headers: [(name: String, value: String)]
     /// The body.
     public var body: Body
 
-    /// Makes one from its parts.
+    /// Creates a response.
     public init(status: UInt32, headers: [(name: String, value: String)] = [], body: Body) {
         self.status = status
         self.headers = headers
         self.body = body
     }
 
-    /// An answer in JSON, which nobody keeps.
+    /// A JSON response that must not be cached.
     public init(status: UInt32, json: JSON, headers: [(name: String, value: String)] = []) {
         self.init(
             status: status,

@@ -5,41 +5,41 @@ public import Linux
 import Varlink
 import WireText
 
-/// What a server serves. All is called on the server's one thread, and must not wait.
+/// Handles a server's requests. All methods are called on the server's only thread and must not block.
 public protocol HTTPService: AnyObject, Sendable {
-    /// A request's headers are there.
+    /// Called when a request's head has arrived.
     func begin(_ head: HTTPHead) -> HTTPBeginning
 }
 
-/// What becomes of a request when its headers are there.
+/// What to do with a request after its head.
 public enum HTTPBeginning {
-    /// It is answered at once.
+    /// Respond without reading its body.
     case answer(HTTPResponse)
-    /// Its body is wanted.
+    /// Read its body.
     case take(any HTTPExchange)
 }
 
-/// A request whose body comes. All is called on the server's one thread, and must not wait.
+/// A request with a body. All methods are called on the server's only thread and must not block.
 public protocol HTTPExchange: AnyObject {
-    /// A part of the body; false ends the connection.
+    /// Receives a part of the body; false closes the connection.
     func take(_ bytes: UnsafeRawBufferPointer) -> Bool
-    /// The body is whole.
+    /// Called when the body is complete.
     func end(_ head: HTTPHead) -> HTTPDecision
 }
 
-/// What becomes of a request when its body is there.
+/// What to do with a request after its body.
 public enum HTTPDecision {
-    /// It is answered.
+    /// Respond now.
     case answer(HTTPResponse)
-    /// It is answered later, from any thread; the connection sleeps until then.
+    /// Respond later, from any thread; the connection is suspended until then.
     case later((HTTPLater) -> Void)
 }
 
-/// A request as its headers have it; of use only within the call that it is given to.
+/// A request's head; valid only during the call it is passed to.
 public struct HTTPHead {
     /// GET, POST …
     public let method: String
-    /// The path, percent signs resolved, without what stands behind its question mark.
+    /// The path without the query, percent-decoded.
     public let path: String
     private let connection: OpaquePointer
 
@@ -54,7 +54,7 @@ public struct HTTPHead {
         MHD_lookup_connection_value(connection, .HEADER_KIND, name).map { String(terminatedWire: $0) }
     }
 
-    /// The value of a parameter behind the question mark.
+    /// The value of a query parameter.
     public func query(_ name: String) -> String? {
         MHD_lookup_connection_value(connection, .GET_ARGUMENT_KIND, name).map { String(terminatedWire: $0) }
     }
@@ -65,7 +65,7 @@ public struct HTTPHead {
     }
 }
 
-/// The answer to a request that is under way, given once.
+/// A deferred response to a request, given once.
 public final class HTTPLater: @unchecked Sendable {
     // Sendable: `response` is written before the connection is resumed, and read after that.
     private let connection: OpaquePointer
@@ -73,27 +73,27 @@ public final class HTTPLater: @unchecked Sendable {
 
     fileprivate init(_ connection: OpaquePointer) { self.connection = connection }
 
-    /// Answers; from any thread, once.
+    /// Responds; callable once, from any thread.
     public func answer(_ response: HTTPResponse) {
         self.response = response
         MHD_resume_connection(connection)
     }
 }
 
-/// A server of HTTP. libmicrohttpd serves all connections on one thread of its own, which never waits for anybody: a
-/// request that is answered later is suspended.
+/// An HTTP server. libmicrohttpd serves all connections on one thread of its own, which never blocks: a request with
+/// a deferred response is suspended.
 public final class HTTPServer: Sendable {
     fileprivate let service: any HTTPService
     private let open = Monitor(0)
-    // Of the server's thread alone, on which libmicrohttpd calls everything here.
+    // Used only on the server's thread, where libmicrohttpd makes all callbacks.
     private nonisolated(unsafe) let table: ConnectionTable
 
-    /// Serves a listening socket as long as the program runs. Errors: out of threads or descriptors.
+    /// Serves a listening socket until the program ends. Throws if no thread or descriptor is left.
     ///
     /// - Parameters:
-    ///   - connections: how many at a time. Each further one closes the one that has waited longest for its client, so
-    ///     that a client that only opens connections, or sends half requests, keeps no other out.
-    ///   - timeout: how long a connection may say nothing.
+    ///   - connections: the most at a time. A further one closes the connection that has waited longest for its
+    ///     client, so that a client that only opens connections or sends partial requests cannot lock others out.
+    ///   - timeout: how long a connection may be idle.
     public init(
         _ socket: Descriptor,
         connections: Int,
@@ -104,7 +104,7 @@ public final class HTTPServer: Sendable {
         table = ConnectionTable(most: connections)
         let daemon = torpor_http_start(
             socket.take(),
-            // Some more, since one that is closed for another goes a moment later.
+            // Some extra, since a connection that is closed for another takes a moment to go.
             UInt32(connections + connections / 8 + 1),
             UInt32(timeout.components.seconds),
             { context, connection, url, method, version, data, size, place in
@@ -122,7 +122,7 @@ public final class HTTPServer: Sendable {
                 }
                 let known = Unmanaged<OpenRequest>.fromOpaque(request).takeUnretainedValue()
                 guard size.pointee > 0 else { return known.end(connection, head) }
-                // Whoever still sends is not idle.
+                // A client that is sending is not idle.
                 ConnectionTable.Entry.of(connection)?.waitForClient()
                 let bytes = UnsafeRawBufferPointer(start: data, count: size.pointee)
                 size.pointee = 0
@@ -152,7 +152,7 @@ public final class HTTPServer: Sendable {
         guard daemon != nil else { throw .resourceTemporarilyUnavailable }
     }
 
-    /// Waits until every request that has begun is answered; false when the time is up.
+    /// Waits until all open requests have responses; false on timeout.
     public func finish(until deadline: Duration) -> Bool {
         let isOver: Bool? = open.wait(until: deadline) { count, _ in count == 0 ? true : nil }
         return isOver ?? false
@@ -170,7 +170,7 @@ public final class HTTPServer: Sendable {
         _ place: UnsafeMutablePointer<UnsafeMutableRawPointer?>
     ) -> MHD_Result {
         let entry = ConnectionTable.Entry.of(connection)
-        // What had come of it when it was cut can still be read: its client is told nothing, and asks again.
+        // The connection is being closed: refuse its request, which the client will retry.
         guard entry?.isCut != true else { return .NO }
         entry?.waitForClient()
         if let flaw = torpor_http_framing_of(connection).flaw(version) {
@@ -179,7 +179,8 @@ public final class HTTPServer: Sendable {
         }
         switch service.begin(head) {
         case .answer(let response):
-            // Whoever is answered before its body was read is cut off; a GET has none, and its connection goes on.
+            // libmicrohttpd closes a connection whose response comes before its body was read. A GET has no body:
+            // keep it open.
             guard head.method == "GET" else { return respond(connection, response, withBody: head.method != "HEAD") }
             return take(Decided(response), place)
         case .take(let exchange): return take(exchange, place)
@@ -197,9 +198,9 @@ public final class HTTPServer: Sendable {
 }
 
 extension torpor_http_framing {
-    /// Why it cannot be told whom a request is for or where it ends, in a sentence; nil when it can. A proxy before us may
-    /// have gone by the other one of two headers, and taken for a body what we would take for the next request (RFC 9112,
-    /// 3.2 and 6.3).
+    /// Why the request's host or end is ambiguous, as a sentence; nil if neither is. A proxy in front may obey the
+    /// other one of two headers, and take for a body what this server takes for the next request (request smuggling;
+    /// RFC 9112, 3.2 and 6.3).
     fileprivate func flaw(_ version: String) -> String? {
         if is_malformed != 0 { return "a header is malformed: NAME: VALUE, on one line, without control characters" }
         if hosts > 1 { return "a request must not have several Host headers" }
@@ -211,7 +212,7 @@ extension torpor_http_framing {
     }
 }
 
-/// A request whose body comes, or which waits for its answer.
+/// A request whose body is arriving, or whose response is deferred.
 private final class OpenRequest {
     let exchange: any HTTPExchange
     private var later: HTTPLater?
@@ -238,7 +239,7 @@ private final class OpenRequest {
     }
 }
 
-/// A request whose answer is known before its body is.
+/// A request whose response was decided before its body arrived.
 private final class Decided: HTTPExchange {
     private let response: HTTPResponse
 

@@ -3,11 +3,12 @@
 import CMicrohttpd
 import Linux
 
-/// A body that comes to be: any thread adds to it, the server's thread sends it. A reader that is too slow is cut off.
+/// A body produced over time: any thread appends to it, and the server's thread sends it. A slow reader is
+/// disconnected.
 public final class HTTPStream: Sendable {
     private struct State {
         var pending: [UInt8] = []
-        /// How much of `pending` is sent.
+        /// Bytes of `pending` already sent.
         var sent = 0
         var connection: OpaquePointer?
         var isSuspended = false
@@ -19,17 +20,17 @@ public final class HTTPStream: Sendable {
     private let limit: Int
     private let onEnd: @Sendable () -> Void
 
-    /// An empty one.
+    /// Creates an empty stream.
     ///
     /// - Parameters:
-    ///   - limit: bytes that may wait for the reader; with more it is cut off.
-    ///   - onEnd: called once, when nothing is sent any more.
+    ///   - limit: the most unsent bytes; beyond it, the reader is disconnected.
+    ///   - onEnd: called once, when the stream is over.
     public init(limit: Int, onEnd: @escaping @Sendable () -> Void) {
         self.limit = limit
         self.onEnd = onEnd
     }
 
-    /// Adds to it; false when there is no reader any more.
+    /// Appends bytes; false if there is no longer a reader.
     @discardableResult
     public func send(_ bytes: [UInt8]) -> Bool {
         state.withLock { state in
@@ -47,7 +48,7 @@ public final class HTTPStream: Sendable {
         }
     }
 
-    /// Nothing more comes.
+    /// Ends the stream after the bytes already appended.
     public func end() {
         state.withLock { state in
             state.isEnded = true
@@ -61,7 +62,7 @@ public final class HTTPStream: Sendable {
         MHD_resume_connection(connection)
     }
 
-    /// The response that sends it to a connection; nil: out of memory.
+    /// The response that sends the stream to a connection; nil if out of memory.
     func response(_ connection: OpaquePointer) -> OpaquePointer? {
         state.withLock { $0.connection = connection }
         let context = Unmanaged.passRetained(self).toOpaque()
@@ -83,8 +84,8 @@ public final class HTTPStream: Sendable {
         return response
     }
 
-    /// What the server's thread can send now: so many bytes; -1 is the end, -2 an end in the middle, 0 means that the
-    /// connection sleeps until there is more.
+    /// Copies unsent bytes and returns their number; -1 at the end, -2 for an abort, 0 if the connection is suspended
+    /// until there are more.
     private func read(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
         state.withLock { state in
             if state.isCut { return -2 }

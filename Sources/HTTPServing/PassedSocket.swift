@@ -2,9 +2,9 @@
 
 public import Linux
 
-/// Listening sockets that whoever started this program has passed on (sd_listen_fds(3)).
+/// Listening sockets passed by the program's parent (sd_listen_fds(3)).
 public enum PassedSocket {
-    /// The first one, close-on-exec and non-blocking; nil where there is none.
+    /// The first one, close-on-exec and non-blocking; nil if there is none.
     public static func first() -> Descriptor? {
         guard ThisProcess.environment("LISTEN_PID") == String(ThisProcess.pid),
             let count = ThisProcess.environment("LISTEN_FDS").flatMap({ Int($0) }), count >= 1
@@ -16,20 +16,20 @@ public enum PassedSocket {
     }
 }
 
-/// That a program shall end, for all its threads.
+/// A request to end the program, visible to all its threads.
 public final class Stop: Sendable {
-    /// Readable once it shall.
+    /// Readable once the program must end.
     public let counter: EventCounter
 
-    /// Listens to SIGTERM and SIGINT. Errors: out of descriptors.
+    /// Listens to SIGTERM and SIGINT. Throws if no file descriptor is left.
     public init() throws(Errno) {
         counter = try EventCounter()
         for number in [Signal.terminate, Signal.interrupt] { try Signal.count(number, with: counter) }
     }
 
-    /// Whether it shall end.
+    /// Whether the program must end.
     public var isRequested: Bool { wait(.zero) }
 
-    /// Waits so long; true as soon as it shall end.
+    /// Waits for the time; true as soon as the program must end.
     public func wait(_ time: Duration?) -> Bool { (try? Descriptor.wait(counter.raw, timeout: time)) ?? true }
 }

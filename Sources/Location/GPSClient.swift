@@ -4,36 +4,37 @@ public import EventLoop
 import Linux
 import Varlink
 
-/// A client of gpsd(8), the service that knows the machine's receivers, over its socket. On the loop; nothing waits.
+/// A client of gpsd(8), the service for GPS receivers. It runs on the loop and never blocks.
 ///
-/// gpsd switches receivers on only while somebody watches: it is left as soon as this object is let go. It may come, go and
-/// come back; it is tried again after 1 s, then 2, up to a minute.
+/// gpsd switches receivers on only while it has clients: releasing this object disconnects from it. If gpsd is
+/// missing or goes away, the client reconnects after 1 s, then 2 s, up to a minute.
 ///
-/// Any user can listen at its port while it is not there, and say where the machine is: what answers on this machine is read
-/// only if it is of a user that is trusted. What answers on another machine is trusted with the address.
+/// While gpsd is not running, any local user can listen at its port and send false positions: on this machine, only a
+/// server of a trusted user is read. A server on another machine is trusted because the user configured its address.
 public final class GPSClient {
-    /// A position came.
+    /// Called with each position.
     public var onFix: ((Position) -> Void)?
-    /// No position has come for a while, since no receiver has one or gpsd is gone.
+    /// Called when there has been no position for a while, since no receiver has one or gpsd is gone.
     public var onSilence: (() -> Void)?
 
-    /// What answers is not read, for the reason in ``trouble``; called once until gpsd answers.
+    /// Called when the server's user is not trusted, with the reason from ``trouble``; once until a trusted server
+    /// answers.
     public var onDistrust: ((String) -> Void)?
 
-    /// gpsd's version; nil while there is none.
+    /// gpsd's version; nil while not connected.
     public private(set) var release: String?
-    /// How many receivers it has.
+    /// The number of receivers.
     public private(set) var receivers = 0
-    /// When the last position came; nil when that was too long ago.
+    /// When the last position came; nil if that is too long ago.
     public private(set) var lastFix: Duration?
-    /// Why gpsd does not answer; nil when it does.
+    /// Why gpsd does not answer; nil if it does.
     public private(set) var trouble: String?
-    /// Where it is.
+    /// The address of gpsd.
     public let address: String
-    /// Where it is, likewise.
+    /// The TCP port of gpsd.
     public let port: UInt16
 
-    /// The users that are believed if they answer on this machine.
+    /// Users whose server on this machine is trusted.
     public let trusted: Set<UInt32>
 
     private let loop: EventLoop
@@ -46,7 +47,7 @@ public final class GPSClient {
     private var delay = GPSClient.firstDelay
     private var input: [UInt8] = []
 
-    /// So long without a position, and there is none.
+    /// After this long without a position, there is none.
     public static let patience = Duration.seconds(10)
     private static let firstDelay = Duration.seconds(1)
     private static let longestDelay = Duration.seconds(60)
@@ -54,9 +55,9 @@ public final class GPSClient {
     private static let longestLine = 64 << 10
     private static let command = "?WATCH={\"enable\":true,\"json\":true};\n"
 
-    /// Begins to connect to a numeric address.
+    /// Starts to connect to a numeric address.
     ///
-    /// - Parameter trusted: the users that are believed if they answer on this machine.
+    /// - Parameter trusted: users whose server on this machine is trusted.
     public init(_ loop: EventLoop, address: String, port: UInt16, trusted: Set<UInt32>) {
         self.loop = loop
         self.trusted = trusted
@@ -64,7 +65,7 @@ public final class GPSClient {
         self.port = port
         retry = try? loop.timer { [weak self] in self?.connect() }
         silence = try? loop.timer { [weak self] in self?.isSilent() }
-        // Also of positions that only somebody before this one has heard.
+        // Also report silence if no position ever arrives.
         silence?.arm(after: Self.patience)
         connect()
     }
@@ -91,7 +92,7 @@ public final class GPSClient {
         if let error = Sockets.pendingError(socket.raw) { return lost("\(error)") }
         source?.cancel()
         do throws(Errno) {
-            // So short a text fits into the buffer of a fresh connection.
+            // The command is short enough for the send buffer of a new connection.
             _ = try Descriptor.write(socket.raw, Array(Self.command.utf8))
             source = try loop.watch(socket.raw, .readable) { [weak self] _ in self?.readable() }
         } catch {
@@ -117,13 +118,13 @@ public final class GPSClient {
         do throws(Errno) {
             guard let bytes = try Descriptor.read(socket.raw, maximum: 16 << 10) else { return }
             guard !bytes.isEmpty else { return lost("it closed the connection") }
-            // Only now: before it has written, it need not have accepted the connection.
+            // Check the peer only now: before it has written, it may not have accepted the connection.
             guard isTrusted || trustPeer(socket.raw) else { return }
             input += bytes
         } catch {
             return lost("\(error)")
         }
-        // The last of several positions is where it is; those before it would only be told to be overwritten.
+        // Report only the last of several positions: earlier ones are outdated.
         var fix: Position?
         var rest = input[...]
         while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
@@ -135,7 +136,7 @@ public final class GPSClient {
         if let fix { found(fix) }
     }
 
-    /// Whether what answers is believed; else the connection is over.
+    /// Whether the server's user is trusted; if not, the connection is closed.
     private func trustPeer(_ socket: Int32) -> Bool {
         let who: String
         switch Sockets.peer(ofTCP: socket) {

@@ -2,22 +2,22 @@
 
 import Varlink
 
-/// What gpsd says in a line (gpsd_json(5)), as far as it matters here.
+/// A report of gpsd (gpsd_json(5)), reduced to what Torpor uses.
 public enum GPSReport: Sendable, Hashable {
-    /// Who answers.
+    /// gpsd's version.
     case version(release: String)
-    /// How many receivers there are.
+    /// The number of receivers.
     case devices(Int)
-    /// A receiver knows where it is.
+    /// A receiver's position.
     case fix(Position)
-    /// A receiver does not know where it is.
+    /// A receiver has no position.
     case noFix
-    /// Something was wrong with what was asked.
+    /// gpsd rejected a request.
     case error(String)
-    /// Anything else.
+    /// Any other report.
     case other
 
-    /// Nil for what is not a report at all.
+    /// Parses a line; nil if it is not a report.
     public init?(line: some Sequence<UInt8>) {
         guard let json = try? JSON.parse(Array(line)), let kind = json["class"]?.stringValue else { return nil }
         switch kind {
@@ -34,7 +34,7 @@ public enum GPSReport: Sendable, Hashable {
         guard let mode = json["mode"]?.intValue, mode >= 2, let latitude = json["lat"]?.doubleValue,
             let longitude = json["lon"]?.doubleValue, (-90...90).contains(latitude), (-180...180).contains(longitude)
         else { return nil }
-        // `eph` came with gpsd 3.20; what was before it is of 95 % too.
+        // `eph` came with gpsd 3.20; the values before it are 95 % confidence too.
         let parts = [json["epx"]?.doubleValue, json["epy"]?.doubleValue].compactMap { $0 }
         let error = json["eph"]?.doubleValue ?? (parts.map { $0 * $0 }.reduce(0, +)).squareRoot()
         var position = Position(latitude: latitude, longitude: longitude, accuracy: error.isFinite ? max(0, error) : 0)

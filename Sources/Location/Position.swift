@@ -2,31 +2,31 @@
 
 import Linux
 
-/// A place on the Earth, and how well it is known.
+/// A place on Earth with its accuracy.
 public struct Position: Sendable, Hashable {
     /// Degrees north, −90 to 90 (WGS 84).
     public var latitude: Double
     /// Degrees east, −180 to 180.
     public var longitude: Double
-    /// It is within so many metres of this, most likely; 0 where nobody says.
+    /// The likely error in metres; 0 if unknown.
     public var accuracy: Double
-    /// Metres above the ellipsoid or the sea, as the receiver has it.
+    /// Metres above the ellipsoid or sea level, whichever the receiver reports.
     public var altitude: Double?
-    /// Metres a second.
+    /// Metres per second.
     public var speed: Double?
-    /// Degrees from true north, to where it moves.
+    /// The direction of movement, in degrees from true north.
     public var course: Double?
-    /// The time of the fix as the receiver says it (ISO 8601).
+    /// The time of the fix from the receiver (ISO 8601).
     public var time: String?
 
-    /// A place known that well.
+    /// Creates a position.
     public init(latitude: Double, longitude: Double, accuracy: Double = 0) {
         self.latitude = latitude
         self.longitude = longitude
         self.accuracy = accuracy
     }
 
-    /// Metres to another place along the ground: the Earth as a sphere, which is wrong by up to half a percent.
+    /// The distance along the ground in metres. It treats the Earth as a sphere, an error of up to half a percent.
     public func distance(to other: Position) -> Double {
         let radian = Double.pi / 180
         let north = Mathematics.sine((other.latitude - latitude) * radian / 2)
@@ -36,20 +36,20 @@ public struct Position: Sendable, Hashable {
         return 2 * Self.radius * Mathematics.arcsine(min(1, part.squareRoot()))
     }
 
-    /// The mean radius of the Earth, metres (IUGG).
+    /// The mean radius of the Earth in metres (IUGG).
     static let radius = 6_371_008.8
 }
 
 /// A circle on the ground.
 public struct Region: Sendable, Hashable {
-    /// Its middle.
+    /// The circle's centre.
     public var centre: Position
-    /// Metres.
+    /// In metres.
     public var radius: Double
-    /// So long it has to be certain on which side of the edge it is, before that counts.
+    /// How long positions must be on the other side of the edge before a crossing counts.
     public var settle: Duration
 
-    /// A circle.
+    /// Creates a circle.
     public init(centre: Position, radius: Double, settle: Duration = .seconds(20)) {
         self.centre = centre
         self.radius = radius

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether the machine is within a region, and when that changed.
+/// Tracks whether the machine is within a region.
 ///
-/// Near the edge positions waver: a crossing counts when every position within ``Region/settle`` was on the other side, and
-/// so far from the edge as it is inaccurate, though no farther than half the radius. Where it is at first is no crossing.
+/// Positions near the edge fluctuate. So a crossing counts only once all positions for ``Region/settle`` were on the
+/// other side, and farther from the edge than their inaccuracy (or half the radius, if that is less). The first
+/// position is not a crossing.
 public struct RegionTracker: Sendable, Hashable {
-    /// The machine is within the region; nil before that is known.
+    /// Whether the machine is within the region; nil until known.
     public private(set) var isInside: Bool?
-    /// Since when positions say otherwise.
+    /// Since when positions have been on the other side.
     private var otherwiseSince: Duration?
 
-    /// A tracker, which may know where it was when somebody last looked.
+    /// Creates a tracker, with the last known side if there is one.
     public init(isInside: Bool? = nil) { self.isInside = isInside }
 
-    /// Takes a position; whether the machine has come into the region (`true`) or left it (`false`) with it.
+    /// Adds a position; returns `true` if the machine has entered the region, `false` if it has left it, else nil.
     public mutating func take(_ position: Position, in region: Region, now: Duration) -> Bool? {
         let distance = position.distance(to: region.centre)
         guard let isInside else {
@@ -35,21 +36,21 @@ public struct RegionTracker: Sendable, Hashable {
     }
 }
 
-/// Whether the machine has moved far enough since the last time that this was told.
+/// Tracks whether the machine has moved far enough since its last reported position.
 public struct ChangeTracker: Sendable, Hashable {
-    /// Where it was then.
+    /// The last reported position.
     public private(set) var base: Position?
     private var since: Duration?
 
-    /// A tracker, which may know where it was when that was last told.
+    /// Creates a tracker, with the last reported position if there is one.
     public init(base: Position? = nil) { self.base = base }
 
-    /// Takes a position; how many metres it is from the last one that was told, if this is to be told.
+    /// Adds a position; if it is to be reported, returns the distance in metres from the last reported one.
     ///
     /// - Parameters:
-    ///   - distance: metres from which on it is; what could be inaccuracy alone is not.
-    ///   - interval: so long nothing is told after the last one.
-    ///   - tellsFirst: the first one is told too.
+    ///   - distance: the least distance in metres to report; distances within the inaccuracy are not reported.
+    ///   - interval: the shortest time between two reports.
+    ///   - tellsFirst: whether to report the first position.
     public mutating func take(
         _ position: Position,
         distance: Double,

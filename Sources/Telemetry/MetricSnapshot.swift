@@ -3,7 +3,7 @@
 public import TorporAPI
 public import Varlink
 
-/// What a supervisor tells of itself at one moment, and the metrics that it makes.
+/// The state of a supervisor at one time, and the metrics derived from it.
 public struct MetricSnapshot: Sendable {
     /// The reply of Describe.
     public var supervisor: SupervisorInfo
@@ -11,13 +11,13 @@ public struct MetricSnapshot: Sendable {
     public var apps: [AppSummary]
     /// The reply of Policies.
     public var policies: [PolicyStatus]
-    /// The reply of Metrics: what only torpord counts.
+    /// The reply of Metrics: counters that only torpord has.
     public var counted: [MetricFamily]
 
-    /// The calls whose replies it is made of.
+    /// The calls whose replies make a snapshot.
     public static let requests: [ManagerRequest] = [.describe, .list, .policies, .metrics]
 
-    /// Reads the replies to ``requests``, in their order.
+    /// Decodes the replies to ``requests``, in their order.
     public init(replies: [JSON]) throws(FieldError) {
         guard replies.count == Self.requests.count else {
             throw FieldError(field: "replies", problem: "must be \(Self.requests.count)")
@@ -35,7 +35,7 @@ public struct MetricSnapshot: Sendable {
         return Metric.allCases.compactMap { metric in known.first { $0.metric == metric } }
     }
 
-    /// Those that follow from what is asked for other ends too.
+    /// The metrics derived from replies that have other uses too.
     private var own: [MetricFamily] {
         let info = [MetricLabel("version", supervisor.version), MetricLabel("generation", "\(supervisor.instance)")]
         func each(_ metric: Metric, _ value: (AppSummary) -> Double?) -> MetricFamily {

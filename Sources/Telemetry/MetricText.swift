@@ -2,7 +2,7 @@
 
 public import TorporAPI
 
-/// Metrics as text that Prometheus and others read.
+/// Text formats of metrics for Prometheus and compatible tools.
 public enum MetricText: String, CaseIterable, Sendable {
     /// https://prometheus.io/docs/specs/om/open_metrics_spec/
     case openMetrics = "openmetrics"
@@ -10,7 +10,7 @@ public enum MetricText: String, CaseIterable, Sendable {
     /// https://prometheus.io/docs/instrumenting/exposition_formats/
     case prometheus
 
-    /// What HTTP calls it.
+    /// The value of the header Content-Type.
     public var contentType: String {
         switch self {
         case .openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -18,12 +18,12 @@ public enum MetricText: String, CaseIterable, Sendable {
         }
     }
 
-    /// The format that a client wants, by its Accept header.
+    /// The format for a client's Accept header.
     public init(accepting header: String?) {
         self = header?.contains("application/openmetrics-text") ?? false ? .openMetrics : .prometheus
     }
 
-    /// All of them as text. Families without samples are left out.
+    /// The metrics as text. Families without samples are left out.
     public func text(_ families: [MetricFamily]) -> String {
         var text = ""
         for family in families where !family.samples.isEmpty { write(family, to: &text) }
@@ -80,13 +80,13 @@ public enum MetricText: String, CaseIterable, Sendable {
         }
     }
 
-    /// OpenMetrics wants bounds and quantiles to look like floating-point numbers.
+    /// OpenMetrics requires bounds and quantiles in the form of floating-point numbers.
     private func number(bound: Double) -> String {
         let text = Self.number(bound)
         return text.contains(".") || text.contains("e") ? text : text + ".0"
     }
 
-    /// The shortest text that is read as the same number.
+    /// The shortest text that parses to the same number.
     static func number(_ value: Double) -> String {
         if value.isNaN { return "NaN" }
         if value.isInfinite { return value > 0 ? "+Inf" : "-Inf" }
@@ -94,7 +94,7 @@ public enum MetricText: String, CaseIterable, Sendable {
         return "\(value)"
     }
 
-    /// Text of others does not end a line or a label.
+    /// Escapes text so that it cannot end a line or a label.
     static func escape(_ text: String, quotes: Bool) -> String {
         var result = ""
         for scalar in text.unicodeScalars {

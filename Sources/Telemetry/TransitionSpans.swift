@@ -3,16 +3,16 @@
 public import TorporAPI
 import Varlink
 
-/// What apps go through as traces of OpenTelemetry: a run of an app is a trace, each state that it is in a span of it, and
-/// so is each change of state that takes time.
+/// Exports the lives of apps as OpenTelemetry traces: each run of an app is a trace, with a span for each state and
+/// each transition that takes time.
 ///
-/// Spans are told when they are over. They are written as OTLP/JSON, a request in each line, which is what the
-/// OpenTelemetry Collector reads from files (receiver `otlpjsonfile`) and takes at `/v1/traces`.
+/// A span is written when it ends, as OTLP/JSON with one request per line. The OpenTelemetry Collector reads that
+/// from files (receiver `otlpjsonfile`) and accepts it at `/v1/traces`.
 /// https://opentelemetry.io/docs/specs/otlp/
 public struct TransitionSpans: Sendable {
     private var runs: [String: Run] = [:]
 
-    /// A run of an app of which not everything is told yet.
+    /// A run with spans that have not ended.
     private struct Run: Sendable {
         var incarnation: Int64
         var began: Int64
@@ -20,12 +20,12 @@ public struct TransitionSpans: Sendable {
         var transition: (name: String, since: Int64)?
     }
 
-    /// Before any event.
+    /// Creates an exporter without runs.
     public init() {}
 
-    /// Hears of an event, in the order of their numbers.
+    /// Adds an event; events must come in the order of their numbers.
     ///
-    /// - Returns: a line for each span that is over now.
+    /// - Returns: a line for each span that ends with the event.
     public mutating func add(_ event: EventRecord) -> [String] {
         guard let app = event.app, let incarnation = event.incarnation, incarnation > 0 else { return [] }
         var spans: [JSON] = []
@@ -37,7 +37,7 @@ public struct TransitionSpans: Sendable {
             finishTransition(of: app, event.at, &spans)
             runs[app, default: Run(incarnation: incarnation, began: event.at)].transition = (name, event.at)
         case "state":
-            // Of the end its own event tells.
+            // The end of a run has an event of its own.
             guard let name = event.to, name != "not-running" || runs[app] != nil else { break }
             var run = runs[app] ?? Run(incarnation: incarnation, began: event.at)
             runs[app] = run
@@ -78,7 +78,7 @@ public struct TransitionSpans: Sendable {
         runs[app]?.transition = nil
     }
 
-    /// Endings that are no errors.
+    /// Reasons for an exit that are no errors.
     private static let harmless: Set = [
         "exit-success", "stopped", "force-quit", "evicted", "exits-on-suspend", "shutdown", "replaced",
     ]
@@ -131,13 +131,13 @@ public struct TransitionSpans: Sendable {
         ["key": .string(name), "value": ["stringValue": .string(value)]]
     }
 
-    /// FNV-1a: ids have to be the same whoever looks at the events, and nothing more.
+    /// FNV-1a: every reader of the same events must get the same ids; no more is required of the hash.
     private static func hash(_ parts: [String]) -> UInt64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for part in parts {
             for byte in Array(part.utf8) + [0] { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         }
-        // An id of zeroes is none.
+        // OpenTelemetry reserves the id 0.
         return hash == 0 ? 1 : hash
     }
 

@@ -27,7 +27,7 @@ public enum Amounts {
         return "\(min(99_999, whole / 86_400))d"
     }
 
-    /// How long ago, in at most four columns: `now`, `12s`, `5m`, `3h`, `12d`.
+    /// The time passed, in at most four columns: `now`, `12s`, `5m`, `3h`, `12d`.
     public static func age(seconds: Double) -> String {
         guard seconds.isFinite, seconds < 8.6e10 else { return "-" }
         if seconds < 1 { return "now" }

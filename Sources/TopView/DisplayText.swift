@@ -2,37 +2,38 @@
 
 import Linux
 
-/// Text as cells of a terminal: nothing in it moves the cursor, and its width is known.
+/// Text as terminal cells: nothing in it moves the cursor, and its width is known.
 public enum DisplayText {
-    /// What may be shown.
+    /// The characters that may be shown.
     public enum Characters: Hashable, Sendable {
         /// Everything that has a width.
         case unicode
-        /// ASCII only, where the locale is not one of UTF-8.
+        /// ASCII only, for locales without UTF-8.
         case ascii
     }
 
-    /// A character with what combines with it.
+    /// A character with its combining characters.
     public struct Piece: Hashable, Sendable {
-        /// It.
+        /// The character's text.
         public var text: String
         /// 1 or 2 columns.
         public var width: Int
 
-        /// Makes one.
+        /// Creates a piece.
         public init(text: String, width: Int) {
             self.text = text
             self.width = width
         }
     }
 
-    /// So many scalars combine with one at most: more than ncurses takes, and than any language needs.
+    /// The most combining characters per piece: more than ncurses takes and any language needs.
     private static let mostCombining = 4
 
-    /// The pieces of a text.
+    /// Splits a text into pieces.
     ///
-    /// A tab is a space. Other control characters, and what has no width, are U+FFFD. What only steers others (joiners,
-    /// directions, variations, skin tones) is left out, since terminals do not agree on what it does to the width.
+    /// A tab becomes a space; other control characters and characters of unknown width become U+FFFD. Characters that
+    /// only modify others (joiners, directions, variation selectors, skin tones) are dropped: terminals disagree
+    /// about the width.
     public static func pieces(_ text: String, _ characters: Characters = .unicode) -> [Piece] {
         var pieces: [Piece] = []
         pieces.reserveCapacity(text.utf8.count)
@@ -69,7 +70,7 @@ public enum DisplayText {
         return pieces
     }
 
-    /// What stands in our own sentences, in ASCII.
+    /// ASCII for the characters of Torpor's own sentences.
     private static let plain: [Unicode.Scalar: String] = [
         "…": "...", "“": "\"", "”": "\"", "‘": "'", "’": "'", "·": "-", "→": ">", "←": "<", "↑": "Up", "↓": "Down",
         "–": "-",
@@ -87,13 +88,13 @@ public enum DisplayText {
         }
     }
 
-    /// The pieces that fit; where some do not, the last one says so.
+    /// The pieces that fit into `width`; if some do not, the last one is an ellipsis.
     static func fitted(_ pieces: [Piece], to width: Int, _ characters: Characters) -> ArraySlice<Piece> {
         var taken = 0
         for (index, piece) in pieces.enumerated() {
             taken += piece.width
             guard taken > width else { continue }
-            // The sign takes the place of the last that would fit.
+            // The ellipsis replaces the last piece that would fit.
             var kept = pieces[..<index]
             taken -= piece.width
             while taken > width - 1, let last = kept.popLast() { taken -= last.width }
@@ -102,13 +103,13 @@ public enum DisplayText {
         return pieces[...]
     }
 
-    /// How many columns a text takes.
+    /// The text's width in columns.
     public static func width(_ text: String, _ characters: Characters = .unicode) -> Int {
         if text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f }) { return text.utf8.count }
         return pieces(text, characters).reduce(0) { $0 + $1.width }
     }
 
-    /// Parts of at most so many columns, cut at spaces where there are some.
+    /// Splits into lines of at most `width` columns, at spaces if there are any.
     public static func wrapped(_ text: String, to width: Int) -> [String] {
         guard width > 8, self.width(text) > width else { return [text] }
         var lines: [String] = []

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The signs with which things are shown.
+/// The glyphs of `torpor top`.
 public struct Glyphs: Hashable, Sendable {
     let active: String
     let inactive: String
@@ -8,9 +8,9 @@ public struct Glyphs: Hashable, Sendable {
     let suspended: String
     let gone: String
     let failed: String
-    /// Of a sparkline, from nothing to the most.
+    /// Steps of a sparkline, from zero to the maximum.
     let levels: [String]
-    /// Of a lane, by state.
+    /// A state in a lane of the timeline.
     let laneActive: String
     let laneInactive: String
     let laneBackground: String
@@ -26,7 +26,7 @@ public struct Glyphs: Hashable, Sendable {
     let moving: String
     let down: String
 
-    /// Where the terminal shows Unicode.
+    /// For terminals with Unicode.
     public static let unicode = Glyphs(
         active: "●",
         inactive: "◐",
@@ -51,7 +51,7 @@ public struct Glyphs: Hashable, Sendable {
         down: "▼"
     )
 
-    /// Everywhere else.
+    /// For all other terminals.
     public static let ascii = Glyphs(
         active: "A",
         inactive: "I",
@@ -76,7 +76,7 @@ public struct Glyphs: Hashable, Sendable {
         down: "v"
     )
 
-    /// Of a state.
+    /// The glyph of a state.
     public func sign(_ state: ShownState) -> String {
         switch state {
         case .active: active
@@ -88,7 +88,7 @@ public struct Glyphs: Hashable, Sendable {
         }
     }
 
-    /// Of a state in a lane of the timeline; nil is what is not known.
+    /// The glyph of a state in a lane of the timeline; nil: unknown.
     func lane(_ state: ShownState?) -> String {
         switch state {
         case .active: laneActive
@@ -101,8 +101,8 @@ public struct Glyphs: Hashable, Sendable {
         }
     }
 
-    /// A sparkline of so many columns, the newest at the right end: the most of what falls into one column. What is not
-    /// known is a space.
+    /// A sparkline of `columns` columns, the newest at the right. Each column shows the maximum of its values;
+    /// unknown values are spaces.
     func sparkline(_ values: [Double?], columns: Int, top: Double) -> String {
         guard columns > 0 else { return "" }
         var text = ""

@@ -2,22 +2,22 @@
 
 import TorporAPI
 
-/// An app came into another state, or failed.
+/// An app changed its state, or failed.
 struct StateChange: Hashable, Sendable {
     var sequence: Int64
     /// Microseconds since 1970.
     var at: Int64
-    /// The state before, where the event says it.
+    /// The state before, if the event has it.
     var from: ShownState?
-    /// The state after it; nil for a failure, which is a point in time.
+    /// The new state; nil for a failure, which is a point in time.
     var to: ShownState?
 
-    /// Endings that somebody wanted.
+    /// Reasons for an exit that are no failures.
     private static let wanted: Set = [
         "exit-success", "stopped", "shutdown", "evicted", "exits-on-suspend", "replaced", "force-quit",
     ]
 
-    /// That of an event; nil where it is none.
+    /// Nil unless the event is a change of state or a failure.
     init?(_ event: EventRecord) {
         switch event.kind {
         case "state":
@@ -35,19 +35,18 @@ struct StateChange: Hashable, Sendable {
 
 /// One column of a lane.
 struct LaneCell: Hashable, Sendable {
-    /// The state in which the app was for the most of its time; nil: not known.
+    /// The state the app was in for most of the column's time; nil: unknown.
     var state: ShownState?
-    /// It failed in it.
+    /// The app failed during this column's time.
     var isFailure = false
 }
 
-/// The states of an app over time.
 enum Lanes {
-    /// The columns from one time to another.
+    /// Divides a time span into columns.
     ///
     /// - Parameters:
-    ///   - current: the state now, for an app of which no change is known.
-    ///   - now: nothing is known of what comes after.
+    ///   - current: the state now, used if no change of the app is known.
+    ///   - now: columns after it are unknown.
     static func cells(
         _ changes: [StateChange],
         current: ShownState,
@@ -62,7 +61,7 @@ enum Lanes {
         cells.reserveCapacity(columns)
         var index = 0
         let first = changes.first { $0.to != nil }
-        // Before the first change that is known; a change with no word about before is a first launch, mostly.
+        // The state before the first known change; a change without one is usually a first launch.
         var state: ShownState? = first.map { $0.from } ?? current
         for column in 0..<columns {
             let from = start + (end - start) * Int64(column) / Int64(columns)
@@ -83,7 +82,7 @@ enum Lanes {
             }
             passes(to)
             cell.state = times.max { ($0.value, $1.key) < ($1.value, $0.key) }.flatMap { $0.value > 0 ? $0.key : nil }
-            // What is newest is shown, however short it is.
+            // Show the newest state, however short it has lasted.
             if cell.state == nil, from <= now, now <= to, now >= knownSince { cell.state = state }
             cells.append(cell)
         }

@@ -9,10 +9,10 @@ public enum ShownState: Int, CaseIterable, Hashable, Sendable, Comparable {
     case background
     case suspended
     case notRunning
-    /// Not running, and nobody tries any more.
+    /// Not running, and no restart follows.
     case failed
 
-    /// That of a state's name; nil for one that a later version has.
+    /// The state of that name; nil for a name that only later versions have.
     public init?(_ name: String) {
         switch name {
         case "active": self = .active
@@ -24,12 +24,12 @@ public enum ShownState: Int, CaseIterable, Hashable, Sendable, Comparable {
         }
     }
 
-    /// That of an app.
+    /// The state of an app, or `failed`.
     public init(_ app: AppSummary) {
         self = app.failed ? .failed : ShownState(app.state) ?? .notRunning
     }
 
-    /// Its name for people.
+    /// The name shown to people.
     public var name: String {
         switch self {
         case .active: "active"
@@ -41,7 +41,7 @@ public enum ShownState: Int, CaseIterable, Hashable, Sendable, Comparable {
         }
     }
 
-    /// Its colour.
+    /// The state's colour.
     public var ink: Color {
         switch self {
         case .active: .active
@@ -53,6 +53,6 @@ public enum ShownState: Int, CaseIterable, Hashable, Sendable, Comparable {
         }
     }
 
-    /// In order of use.
+    /// Orders states from most to least active, `failed` last.
     public static func < (one: ShownState, other: ShownState) -> Bool { one.rawValue < other.rawValue }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a piece of text means; a screen chooses the colour for it.
+/// The meaning of a piece of text; the screen chooses the colour for it.
 public enum Color: UInt8, CaseIterable, Hashable, Sendable {
     case plain
-    /// Of less importance.
+    /// Less important.
     case dim
     case active
     case inactive
@@ -11,9 +11,9 @@ public enum Color: UInt8, CaseIterable, Hashable, Sendable {
     case suspended
     /// Not running.
     case gone
-    /// Failed, an ending that nobody asked for, an error.
+    /// Failed, an unrequested exit, an error.
     case failed
-    /// Something to be aware of; under way.
+    /// A warning, or something in progress.
     case warning
     /// All is well.
     case good
@@ -21,25 +21,25 @@ public enum Color: UInt8, CaseIterable, Hashable, Sendable {
     case accent
 }
 
-/// How a cell looks.
+/// The look of a cell.
 public struct Style: Hashable, Sendable {
-    /// Where a cell stands, which gives it its ground.
+    /// Where a cell is, which determines its background.
     public enum Background: UInt8, CaseIterable, Hashable, Sendable {
         case plain
-        /// The title.
+        /// The title bar.
         case bar
         /// The selected row.
         case selected
     }
 
-    /// Its colour.
+    /// The foreground colour.
     public var ink: Color
-    /// Its ground.
+    /// The background.
     public var ground: Background
-    /// Bold.
+    /// Whether the text is bold.
     public var isBold: Bool
 
-    /// Makes one.
+    /// Creates a style.
     public init(_ ink: Color = .plain, bold: Bool = false, on ground: Background = .plain) {
         self.ink = ink
         self.ground = ground
@@ -47,28 +47,28 @@ public struct Style: Hashable, Sendable {
     }
 }
 
-/// One place of the screen.
+/// One cell of the screen.
 public struct Cell: Hashable, Sendable {
-    /// A character with what combines with it; empty in the second column of a wide one.
+    /// A character with its combining characters; empty in the second column of a wide one.
     public var text: String = " "
-    /// How it looks.
+    /// The cell's look.
     public var style = Style()
-    /// It and the next cell are one wide character.
+    /// Whether this cell and the next one show one wide character.
     public var isWide = false
 }
 
-/// A picture of the screen: rows of cells, so that it can be looked at without a terminal.
+/// The screen's content as rows of cells, so that tests can inspect it without a terminal.
 public struct StyledGrid: Hashable, Sendable {
-    /// How wide it is.
+    /// The width in columns.
     public let columns: Int
-    /// How high it is.
+    /// The height in rows.
     public let rows: Int
-    /// What text may have in it.
+    /// The characters that text may contain.
     public let characters: DisplayText.Characters
     /// All cells, row by row.
     public private(set) var cells: [Cell]
 
-    /// An empty one.
+    /// Creates an empty grid.
     public init(columns: Int, rows: Int, characters: DisplayText.Characters = .unicode) {
         self.columns = max(1, columns)
         self.rows = max(1, rows)
@@ -79,10 +79,10 @@ public struct StyledGrid: Hashable, Sendable {
     /// The cells of a row.
     public func row(_ index: Int) -> ArraySlice<Cell> { cells[index * columns..<(index + 1) * columns] }
 
-    /// Writes text from a place on; what is outside of the picture is left out.
+    /// Writes text from a position on, clipped to the grid.
     ///
-    /// - Parameter width: it is cut to that, with a sign that it was.
-    /// - Returns: how many columns it took.
+    /// - Parameter width: longer text is cut to this many columns and ends with an ellipsis.
+    /// - Returns: the columns used.
     @discardableResult
     public mutating func put(
         _ text: String,
@@ -102,14 +102,14 @@ public struct StyledGrid: Hashable, Sendable {
         return place - column
     }
 
-    /// Writes text so that it ends before a place.
+    /// Writes text so that it ends before column `end`.
     public mutating func put(_ text: String, row: Int, endingAt end: Int, width: Int, _ style: Style = Style()) {
         let pieces = DisplayText.fitted(DisplayText.pieces(text, characters), to: width, characters)
         let taken = pieces.reduce(0) { $0 + $1.width }
         put(text, row: row, column: max(0, end - taken), width: width, style)
     }
 
-    /// Gives cells of a row a ground, without changing what is in them.
+    /// Sets the background of cells in a row, and leaves their text as it is.
     public mutating func ground(_ ground: Style.Background, row: Int, _ range: Range<Int>? = nil) {
         guard (0..<rows).contains(row) else { return }
         for column in (range ?? 0..<columns).clamped(to: 0..<columns) {
@@ -118,7 +118,7 @@ public struct StyledGrid: Hashable, Sendable {
     }
 
     private mutating func set(_ piece: DisplayText.Piece, at index: Int, _ style: Style) {
-        // Half a wide character is none.
+        // Blank the other half of a wide character that is overwritten in part.
         if cells[index].text.isEmpty, index % columns > 0 { cells[index - 1] = Cell() }
         let last = index + piece.width - 1
         if cells[last].isWide, (last + 1) % columns > 0 { cells[last + 1] = Cell() }
@@ -126,13 +126,13 @@ public struct StyledGrid: Hashable, Sendable {
         if piece.width == 2 { cells[last] = Cell(text: "", style: style) }
     }
 
-    /// A row as plain text, without the spaces at its end.
+    /// A row as plain text, without trailing spaces.
     public func text(ofRow index: Int) -> String {
         var text = row(index).map(\.text).joined()
         while text.hasSuffix(" ") { text.removeLast() }
         return text
     }
 
-    /// All of it as plain text.
+    /// The whole grid as plain text.
     public var text: String { (0..<rows).map { text(ofRow: $0) }.joined(separator: "\n") + "\n" }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The keys, as help and `torpor top --help` tell them.
+/// The keys, for the help page and `torpor top --help`.
 public enum TopHelp {
     /// Keys and what they do.
     public static let keys: [(keys: String, what: String)] = [
@@ -21,12 +21,12 @@ public enum TopHelp {
         ("?", "this help"),
     ]
 
-    /// The keys in one text, for `--help`.
+    /// All keys in one paragraph, for `--help`.
     public static var text: String {
         keys.map { "\($0.keys): \($0.what)." }.joined(separator: " ")
     }
 
-    /// The page.
+    /// The lines of the help page.
     static var lines: [String] {
         keys.map { key in
             "  " + key.keys + String(repeating: " ", count: max(1, 10 - DisplayText.width(key.keys))) + key.what

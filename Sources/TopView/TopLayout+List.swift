@@ -6,14 +6,14 @@ import TorporAPI
 enum ListColumn: CaseIterable, Hashable {
     case name, state, pid, memory, processor, spark, holds, uptime, restarts, last
 
-    /// In the order in which they are taken in: what is behind the first that does not fit may fit all the same.
+    /// By priority: columns are added in this order while they fit. A column that does not fit is skipped.
     static let byWorth: [ListColumn] = [
         .name, .state, .memory, .processor, .uptime, .last, .spark, .restarts, .pid, .holds,
     ]
 
     var isRight: Bool { [.pid, .memory, .processor, .uptime, .restarts].contains(self) }
 
-    /// The narrowest that it may be.
+    /// The minimum width.
     var least: Int {
         switch self {
         case .name: 12
@@ -44,7 +44,6 @@ enum ListColumn: CaseIterable, Hashable {
         }
     }
 
-    /// Whether the list is sorted by it.
     func sorts(_ order: TopModel.Order) -> Bool {
         switch self {
         case .name: order == .name
@@ -56,10 +55,10 @@ enum ListColumn: CaseIterable, Hashable {
         }
     }
 
-    /// The columns that fit, from left to right, and how wide each is.
+    /// The columns that fit, from left to right, with their widths.
     static func chosen(_ model: TopModel, columns: Int) -> [(column: ListColumn, width: Int)] {
         var widths: [ListColumn: Int] = [:]
-        // The first one holds the mark.
+        // The screen's first column holds the mark.
         var left = columns - 1
         for column in byWorth where column.least + 1 <= left || column == .name {
             if column == .holds, !model.apps.contains(where: { !$0.holds.isEmpty }) { continue }
@@ -74,7 +73,7 @@ enum ListColumn: CaseIterable, Hashable {
         }
         let names = model.visible.map { DisplayText.width($0.name, model.characters) }.max() ?? 0
         let states = model.visible.compactMap { $0.transition }.map { $0.utf8.count + 4 }.max() ?? 0
-        // They would come and go with each change of state: room for them is kept where there is enough.
+        // Reserve room for transitions if there is enough: else the columns would move with each change of state.
         widen(.name, to: min(names, columns >= 100 ? 32 : 16))
         widen(.state, to: columns >= 140 ? 23 : min(states, columns >= 110 ? 23 : columns >= 70 ? 20 : 15))
         widen(.last, to: 34)
@@ -107,7 +106,7 @@ extension TopLayout {
         more()
     }
 
-    /// Says how many are below, in the last row's last place.
+    /// Shows the number of apps below at the end of the last row.
     private mutating func more() {
         let below = model.visible.count - model.first - regions.body.count
         guard below > 0 else { return }
@@ -191,14 +190,14 @@ extension TopLayout {
 
     private func sparkInk(_ app: AppSummary, _ state: ShownState) -> Color { app.pid == nil ? .dim : state.ink }
 
-    /// Of the processor time, or of the memory, in the last minute.
+    /// CPU use or memory in the last minute.
     func spark(_ app: AppSummary, columns: Int, memory: Bool? = nil) -> String {
         guard let measured = model.measurements[app.name] else { return "" }
         let isMemory = memory ?? model.sparksMemory
         let values = measured.values(model.now, slot: max(1, model.delay)) {
             isMemory ? $0.memoryBytes.map(Double.init) : $0.processorPercent
         }
-        // A tenth of a processor is not shown as if it were much.
+        // Scale to at least 10 % of a CPU, so that little use looks little.
         let most = values.compactMap { $0 }.max() ?? 0
         return model.glyphs.sparkline(values, columns: columns, top: isMemory ? most : max(10, most))
     }
@@ -222,7 +221,7 @@ extension TopLayout {
     }
 }
 
-/// Events in words.
+/// Renders events as sentences.
 enum TopText {
     static func sentence(_ event: EventRecord) -> String {
         guard let reason = event.reason, !event.text.contains(reason) else { return event.text }

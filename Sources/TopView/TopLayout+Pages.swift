@@ -3,7 +3,7 @@
 import TorporAPI
 
 extension TopModel {
-    /// Everything about one app, and how it was in the last minute.
+    /// The lines of an app's details page.
     var detailPage: [String] { details }
 
     /// The app whose page is shown.
@@ -20,7 +20,7 @@ extension TopLayout {
         }
     }
 
-    /// The title of a page, in the place where the list has its heads.
+    /// Writes the title of a page in the row of the list's heads.
     private mutating func title(_ what: String, _ app: AppSummary?) {
         let row = regions.head
         var place = 1
@@ -67,13 +67,13 @@ extension TopLayout {
         }
         for (row, line) in zip(regions.body, model.detailPage.dropFirst(model.scroll)) {
             put(line: line, row: row, Style(line.hasSuffix(":") && !line.hasPrefix(" ") ? .accent : .plain))
-            // The names of facts step back.
+            // Dim the names of facts.
             if model.shift == 0, let name = Self.name(ofFact: line) { put(line: name, row: row, Style(.dim)) }
         }
         snapshot()
     }
 
-    /// `     memory:` of `     memory: 1.6 MiB`; nil for what is no such line.
+    /// `     memory:` of `     memory: 1.6 MiB`; nil for other lines.
     private static func name(ofFact line: String) -> String? {
         guard line.hasPrefix("  "), let colon = line.firstIndex(of: ":") else { return nil }
         let name = line[...colon]
@@ -134,7 +134,7 @@ extension TopLayout {
         grid.put(shifted(line), row: row, column: 0, style)
     }
 
-    /// Without the columns at the left that are scrolled away.
+    /// The text without the columns that are scrolled away at the left.
     private func shifted(_ text: String) -> String {
         guard model.shift > 0 else { return text }
         var left = model.shift

@@ -3,14 +3,14 @@
 import TorporAPI
 
 extension TopLayout {
-    /// A lane an app: which state it was in, the newest at the right.
+    /// One lane per app with its states over time, newest at the right.
     mutating func timeline() {
         let names = model.visible.map { DisplayText.width($0.name, model.characters) }.max() ?? 0
         let width = max(8, min(names, grid.columns / 4))
         let start = 1 + width + 3
         let columns = grid.columns - start - 1
         guard columns >= 8 else { return list() }
-        // Whole columns, so that what is past does not flicker.
+        // Align columns to whole multiples of their length: else the past would flicker.
         let length = max(1, model.span * 1_000_000 / Int64(columns))
         let end = (model.now / length + 1) * length
         let begin = end - length * Int64(columns)
@@ -43,7 +43,7 @@ extension TopLayout {
         if rows.count < regions.body.count { legend(row: regions.body.upperBound - 1) }
     }
 
-    /// Labels at about every sixteenth column, the newest at the right.
+    /// Writes labels at about every sixteenth column, newest at the right.
     private mutating func axis(_ start: Int, _ columns: Int, _ seconds: Double) {
         let row = regions.head
         grid.put(Self.length(model.span), row: row, column: 1, width: max(1, start - 3), Style(.accent, bold: true))
@@ -68,7 +68,7 @@ extension TopLayout {
         }
     }
 
-    /// A length that people count in, at least so long.
+    /// The shortest customary interval of at least `seconds`.
     private static func step(for seconds: Double) -> Double {
         let steps: [Double] = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 14_400, 21_600]
         return steps.first { $0 >= seconds } ?? 43_200

@@ -2,17 +2,17 @@
 
 import TorporAPI
 
-/// Turns what is known into a picture of the screen.
+/// Lays out the model as a grid.
 public struct TopLayout {
-    /// Which rows are for what.
+    /// The rows of the screen's parts.
     struct Regions: Hashable, Sendable {
-        /// Machine and supervisor.
+        /// The machine and the supervisor.
         var header: Range<Int>
         /// The heads of columns, or the title of a page.
         var head: Int
         /// Apps, or lines of a page.
         var body: Range<Int>
-        /// The status line, and keys where there is room.
+        /// The status line, and keys if there is room.
         var footer: Range<Int>
 
         init(_ size: TopModel.Size, _ mode: TopModel.Mode) {
@@ -30,7 +30,7 @@ public struct TopLayout {
     let model: TopModel
     var grid: StyledGrid
     let regions: Regions
-    /// What was read is old: the supervisor does not answer.
+    /// The data are old, since the supervisor does not answer.
     let isStale: Bool
 
     private init(_ model: TopModel) {
@@ -40,7 +40,7 @@ public struct TopLayout {
         if case .lost = model.link { isStale = true } else { isStale = false }
     }
 
-    /// The picture.
+    /// The complete screen.
     public static func frame(_ model: TopModel) -> StyledGrid {
         var layout = TopLayout(model)
         layout.header()
@@ -55,7 +55,7 @@ public struct TopLayout {
 
     // MARK: Pieces in a row
 
-    /// A piece of a row, which is there as a whole or not at all.
+    /// A piece of a row, shown whole or not at all.
     struct Part {
         var text: String
         var style: Style
@@ -66,7 +66,7 @@ public struct TopLayout {
         }
     }
 
-    /// Writes groups of parts one after the other, as many as fit. Returns where it ended.
+    /// Writes as many groups of parts side by side as fit. Returns the column behind the last.
     @discardableResult
     mutating func put(_ groups: [[Part]], row: Int, column: Int = 0, gap: Int = 2) -> Int {
         var place = column
@@ -196,7 +196,7 @@ public struct TopLayout {
             if lines.count < 2, regions.footer.count > 1 { hints(row: last) }
             let row = lines.count < 2 ? regions.footer.lowerBound : last - 1
             for (index, line) in lines.prefix(2).enumerated() {
-                // What does not fit into two lines says so at its end.
+                // If the text needs more than two lines, the second ends with an ellipsis.
                 let text = index == 1 && lines.count > 2 ? lines[1...].joined(separator: " ") : line
                 grid.put(text, row: row + index, column: 0, Style(sentence.ink, bold: sentence.isBold))
             }
@@ -205,7 +205,7 @@ public struct TopLayout {
         hints(row: last)
     }
 
-    /// What the status line says now.
+    /// The current text of the status line.
     private var sentence: (text: String, ink: Color, isBold: Bool)? {
         switch model.prompt {
         case .kill(let names):
@@ -232,7 +232,7 @@ public struct TopLayout {
         if !model.filter.isEmpty, model.mode == .list || model.mode == .timeline {
             return ("only apps with “\(model.filter)”: Esc shows all", .accent, false)
         }
-        // Its column has no room for a sentence.
+        // The list's column is too narrow for the event's sentence.
         if model.mode == .list, let name = model.selected, let event = model.lastEvents[name] {
             return ("\(name): \(event.text)", .dim, false)
         }

@@ -8,18 +8,18 @@ public enum TopKey: Hashable, Sendable {
     case up, down, left, right, pageUp, pageDown, home, end, enter, escape, backspace
 }
 
-/// What a key asks of others.
+/// An action that a key requests from the session.
 public enum TopRequest: Hashable, Sendable {
-    /// End.
+    /// End the session.
     case quit
-    /// Send this.
+    /// Send this verb.
     case verb(VerbRequest)
-    /// Ask for older events, from that time on, in microseconds since 1970.
+    /// Load older events, from that time on, in microseconds since 1970.
     case history(since: Int64)
 }
 
 extension TopModel {
-    /// A key was pressed.
+    /// Handles a key.
     @discardableResult
     public mutating func press(_ key: TopKey) -> TopRequest? {
         defer { settle() }
@@ -84,13 +84,13 @@ extension TopModel {
         return nil
     }
 
-    /// What the timeline shows and nobody has asked for yet.
+    /// A request for the part of the timeline that is not loaded yet.
     private var wantedHistory: TopRequest? {
         let since = now - span * 1_000_000
         return mode == .timeline && since < knownSince ? .history(since: since) : nil
     }
 
-    /// Ten minutes; or the end of that, where all have it.
+    /// A hold of ten minutes; if all targets have one already, its end.
     private var hold: VerbRequest {
         var request = VerbRequest(verb: .hold, apps: targets)
         let held = Set(apps.filter { $0.holds.contains { $0.contains("torpor top") } }.map(\.name))
@@ -121,7 +121,7 @@ extension TopModel {
             let index = max(0, min(visible.count - 1, (selectedIndex ?? 0) + step))
             selected = visible[index].name
         case .details, .help: scroll = max(0, scroll + step)
-        // These stand at their end.
+        // The log and the events scroll from their end.
         case .log, .events: scroll = max(0, scroll - step)
         }
     }
@@ -129,7 +129,7 @@ extension TopModel {
     private mutating func open(_ new: Mode) {
         if new == .help, mode != .help { modeBefore = mode }
         if new == .details || new == .log, selected == nil { return say("no app is selected", .error) }
-        // From one page of an app to another it stays that app's.
+        // Switching between an app's pages keeps the app.
         if !(mode == .details || mode == .log || mode == .events || mode == .help) { subject = selected }
         if new == .details, mode != .details { details = [] }
         if new == .log, mode != .log { (logLines, logTrouble) = ([], nil) }

@@ -2,7 +2,7 @@
 
 public import TorporAPI
 
-/// What is measured of an app over time.
+/// An app's CPU use and memory over time.
 public struct Measurements: Hashable, Sendable {
     struct Sample: Hashable, Sendable {
         var at: Int64
@@ -10,7 +10,7 @@ public struct Measurements: Hashable, Sendable {
         var memoryBytes: Int64?
     }
 
-    /// Of the last minute, the newest last.
+    /// Samples of the last minute, newest last.
     private(set) var samples: [Sample] = []
     private var incarnation: Int64?
     private var processorSeconds: Double?
@@ -25,8 +25,8 @@ public struct Measurements: Hashable, Sendable {
         var isMeasured = true
         if let spent = app.cpuSeconds, let before = processorSeconds, app.incarnation == incarnation, now > measuredAt {
             let passed = now - measuredAt
-            // The supervisor measures once a second, whoever asks: the same value again is the same measurement, unless
-            // it stays.
+            // The supervisor measures at most once a second: an unchanged value is the same measurement, unless it
+            // stays unchanged for 2.5 seconds.
             isMeasured = spent != before ? passed >= 200_000 : passed >= 2_500_000 || app.state == "suspended"
             percent = isMeasured ? max(0, (spent - before) / (Double(passed) / 1e6) * 100) : processorPercent
         }
@@ -35,7 +35,7 @@ public struct Measurements: Hashable, Sendable {
         samples.removeAll { now - $0.at > 61_000_000 || $0.at > now }
     }
 
-    /// The last minute in slots of that many seconds, the newest last.
+    /// The last minute in slots of `seconds` seconds, newest last.
     func values(_ now: Int64, slot seconds: Double, _ value: (Sample) -> Double?) -> [Double?] {
         let length = Int64(max(1, min(60, seconds)) * 1_000_000)
         var values = [Double?](repeating: nil, count: max(1, Int(60_000_000 / length)))
@@ -49,15 +49,15 @@ public struct Measurements: Hashable, Sendable {
 }
 
 extension TopModel {
-    /// So many events are kept for the page of events, and changes of state of one app for the timeline.
+    /// The most events kept for the page of events, and the most changes of state kept per app for the timeline.
     static let mostEvents = 4000
 
-    /// So many lines of a log are kept.
+    /// The most lines kept of a log.
     static let mostLines = 2000
 
-    /// All apps, as the supervisor says.
+    /// Replaces the list of apps.
     ///
-    /// - Parameter asked: when it was asked, in microseconds since 1970.
+    /// - Parameter asked: when the list was requested, in microseconds since 1970.
     public mutating func take(list: [AppSummary], asked: Int64) {
         apps = list.sorted { $0.name < $1.name }
         listedAt = asked
@@ -69,7 +69,7 @@ extension TopModel {
         arrange()
     }
 
-    /// Which torpord answers. Says so when it is another one than before.
+    /// Sets the supervisor, and reports it if a new one has taken over.
     public mutating func take(supervisor info: SupervisorInfo) {
         if let before = supervisor, !before.isSameInstance(as: info) {
             say("torpord \(info.version) has taken over as process \(info.pid): no app was touched")
@@ -80,7 +80,7 @@ extension TopModel {
         link = .up
     }
 
-    /// The supervisor does not answer; why, in a sentence.
+    /// Marks the supervisor as lost, for the reason in `problem`.
     public mutating func lose(_ problem: String) {
         if case .lost(_, let since) = link {
             link = .lost(problem, since: since)
@@ -89,7 +89,7 @@ extension TopModel {
         }
     }
 
-    /// What happened since, in order. Changes of state that the list cannot know of yet show at once.
+    /// Adds new events, in order. Changes of state that are newer than the list show at once.
     public mutating func take(events news: [EventRecord]) {
         var isChanged = false
         for event in news where event.sequence > sequence || event.sequence == 0 {
@@ -115,21 +115,21 @@ extension TopModel {
             }
         }
         if events.count > Self.mostEvents { events.removeFirst(events.count - Self.mostEvents) }
-        // Whoever looks at older ones goes on looking at them.
+        // If the user has scrolled to older events, keep those on the screen.
         if mode == .events, scroll > 0 { scroll += onlySubject ? 0 : news.count }
         if isChanged || order == .lastEvent { arrange() } else { settle() }
     }
 
     private mutating func remember(_ event: EventRecord) {
         guard let name = event.app else { return }
-        // What it was told and sent comes with what it is for.
+        // Messages and signals are left out: the event that they belong to says more.
         if !["message", "signal", "transition"].contains(event.kind) { lastEvents[name] = event }
         guard let change = StateChange(event) else { return }
         changes[name, default: []].append(change)
         if changes[name, default: []].count > Self.mostEvents { changes[name]?.removeFirst(Self.mostEvents / 4) }
     }
 
-    /// Older events, for the timeline: all there are from a time on.
+    /// Adds older events for the timeline: all that exist since a time.
     public mutating func take(history: [EventRecord], since: Int64) {
         var byApp: [String: [StateChange]] = [:]
         for event in history {
@@ -146,10 +146,10 @@ extension TopModel {
         knownSince = min(knownSince, since)
     }
 
-    /// From when on the first events were asked for.
+    /// Records from when on events were requested at the start, in microseconds since 1970.
     public mutating func know(since: Int64) { knownSince = min(knownSince, since) }
 
-    /// Lines that an app wrote; `isFirst`: those before are of another app.
+    /// Adds lines of an app's log; `isFirst`: replaces the lines before them.
     public mutating func take(log lines: [LogLine], isFirst: Bool) {
         if isFirst { (logLines, scroll) = ([], 0) }
         logLines += lines

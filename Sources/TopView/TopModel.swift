@@ -3,13 +3,13 @@
 public import TorporAPI
 import Varlink
 
-/// What `torpor top` knows and shows: apps, what happened, what is selected. It asks nobody and draws nothing; what it is
-/// told and which keys are pressed come from outside, with the time.
+/// The state of `torpor top`: apps, events, the selection. It does no input or output: replies, keys and the time
+/// come from outside.
 public struct TopModel: Sendable {
     /// What fills the screen.
     public enum Mode: Hashable, Sendable { case list, timeline, details, log, events, help }
 
-    /// By what the apps are sorted.
+    /// The sort key of the list.
     public enum Order: String, CaseIterable, Hashable, Sendable {
         case name
         case state
@@ -18,42 +18,42 @@ public struct TopModel: Sendable {
         case lastEvent = "last event"
     }
 
-    /// What is being asked of the person.
+    /// A question to the user.
     public enum Prompt: Hashable, Sendable {
-        /// The filter is being typed; what it was before.
+        /// The user is typing the filter; `before` is the previous one.
         case filter(before: String)
-        /// Whether these are to be forced to quit.
+        /// Whether to force these apps to quit.
         case kill([String])
     }
 
-    /// How it stands with the supervisor.
+    /// The state of the connection to the supervisor.
     public enum Link: Hashable, Sendable {
         case connecting
         case up
-        /// It is gone since that time, in microseconds since 1970; why, in a sentence.
+        /// Lost since that time, in microseconds since 1970, with the reason as a sentence.
         case lost(String, since: Int64)
     }
 
     /// A sentence in the status line.
     public struct Message: Hashable, Sendable {
-        /// What sort.
+        /// The kind of message.
         public enum Kind: Hashable, Sendable { case done, busy, error }
-        /// What sort.
+        /// The kind of message.
         public var kind: Kind
         /// The sentence.
         public var text: String
-        /// Microseconds since 1970.
+        /// When it was said, in microseconds since 1970.
         public var at: Int64
     }
 
     /// The size of the screen.
     public struct Size: Hashable, Sendable {
-        /// How wide.
+        /// The width in columns.
         public var columns: Int
-        /// How high.
+        /// The height in rows.
         public var rows: Int
 
-        /// Makes one.
+        /// Creates a size.
         public init(columns: Int, rows: Int) {
             self.columns = columns
             self.rows = rows
@@ -66,46 +66,46 @@ public struct TopModel: Sendable {
     public var delay = 1.0
     /// The size of the screen.
     public var size = Size(columns: 80, rows: 24) { didSet { settle() } }
-    /// What text may have in it.
+    /// The characters that text may contain.
     public var characters = DisplayText.Characters.unicode
-    /// The signs with which things are shown.
+    /// The glyphs to draw with.
     public var glyphs = Glyphs.unicode
     /// Whether the terminal shows pictures.
     public var drawsPictures = false
-    /// Microseconds since 1970.
+    /// The current time, in microseconds since 1970.
     public var now: Int64 = 0
 
     // MARK: What it is told
 
-    /// Which torpord answers.
+    /// The connected supervisor.
     public internal(set) var supervisor: SupervisorInfo?
     /// All apps, sorted by name.
     public internal(set) var apps: [AppSummary] = []
     /// The machine's memory.
     public var memory: MemoryStatus?
-    /// How it stands with the supervisor.
+    /// The state of the connection to the supervisor.
     public internal(set) var link = Link.connecting
-    /// Whether the caller may change anything; nil as long as that is not known.
+    /// Whether this user may change apps; nil until it is known.
     public var mayChange: Bool?
-    /// What was measured of each app.
+    /// CPU use and memory of each app over time.
     public internal(set) var measurements: [String: Measurements] = [:]
-    /// What happened, the newest last.
+    /// Recent events, newest last.
     public internal(set) var events: [EventRecord] = []
-    /// What happened last to each app.
+    /// The last event of each app.
     public internal(set) var lastEvents: [String: EventRecord] = [:]
-    /// The changes of state of each app, the newest last.
+    /// The changes of state of each app, newest last.
     var changes: [String: [StateChange]] = [:]
     /// From when on all changes of state are known, in microseconds since 1970.
     public internal(set) var knownSince: Int64 = .max
     /// The number of the newest event.
     public internal(set) var sequence: Int64 = 0
-    /// When the list was asked for that `apps` is, in microseconds since 1970.
+    /// When the list in `apps` was requested, in microseconds since 1970.
     var listedAt: Int64 = 0
-    /// The page about one app, a line each.
+    /// The lines of the page about one app.
     public var details: [String] = []
-    /// What that app showed last.
+    /// The last snapshot of that app.
     public var snapshot: TopSnapshot?
-    /// The last lines that an app wrote, the newest last.
+    /// The last lines of an app's log, newest last.
     public internal(set) var logLines: [LogLine] = []
     /// Why there is no log to show.
     public var logTrouble: String?
@@ -114,33 +114,33 @@ public struct TopModel: Sendable {
 
     /// What fills the screen.
     public internal(set) var mode = Mode.list
-    /// What did before help.
+    /// The mode that help returns to.
     var modeBefore = Mode.list
     /// The app whose page is shown.
     public internal(set) var subject: String?
-    /// By what the apps are sorted.
+    /// The sort key of the list.
     public internal(set) var order = Order.name
-    /// Only apps with this in their name or state.
+    /// Show only apps with this text in their name or state.
     public internal(set) var filter = ""
-    /// Those that fit the filter, in order.
+    /// The apps that match the filter, sorted.
     public internal(set) var visible: [AppSummary] = []
-    /// The app on which keys act.
+    /// The app that keys act on if none is marked.
     public internal(set) var selected: String?
-    /// Those that are marked: keys act on them then.
+    /// The marked apps: if there are any, keys act on them.
     public internal(set) var marked: Set<String> = []
-    /// The first app on the screen.
+    /// Index of the first app on the screen.
     public internal(set) var first = 0
-    /// How far a page is scrolled: from its beginning, of the log and the events from their end.
+    /// Lines scrolled: from the start of a page; in the log and the events from the end.
     public internal(set) var scroll = 0
-    /// How many columns of a page are left out at its left.
+    /// Columns of a page scrolled away at the left.
     public internal(set) var shift = 0
     /// The timeline's length, an index of ``spans``.
     var zoom = 2
-    /// Sparklines show memory, and not processor time.
+    /// Whether sparklines show memory instead of CPU use.
     public internal(set) var sparksMemory = false
-    /// Only the events of the selected app.
+    /// Whether to show only the selected app's events.
     public internal(set) var onlySubject = false
-    /// What is being asked.
+    /// The current question to the user.
     public internal(set) var prompt: Prompt?
     /// The sentence in the status line.
     public internal(set) var message: Message?
@@ -148,7 +148,7 @@ public struct TopModel: Sendable {
     /// The timeline's lengths in seconds.
     static let spans: [Int64] = [60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600]
 
-    /// One that knows nothing yet.
+    /// Creates an empty model.
     public init() {}
 
     /// The timeline's length in seconds.
@@ -156,28 +156,29 @@ public struct TopModel: Sendable {
 
     // MARK: Sentences
 
-    /// How long a sentence stays: errors longer, since they say what to do.
+    /// How long a message stays, in microseconds: errors longer, since they say what to do.
     private static let stays: [Message.Kind: Int64] = [.done: 6_000_000, .busy: 60_000_000, .error: 15_000_000]
 
-    /// Puts a sentence into the status line.
+    /// Shows a message in the status line.
     public mutating func say(_ text: String, _ kind: Message.Kind = .done) {
         message = Message(kind: kind, text: text, at: now)
     }
 
-    /// What was said of an app's state is not so any more.
+    /// Removes the message about an app's state if it is older than `time`.
     mutating func forgetMessage(of app: String, at time: Int64) {
         guard let said = message, said.kind == .done, said.at < time, said.text.hasPrefix("\(app): ") else { return }
         message = nil
     }
 
-    /// The sentence that is to be seen now; nil when it has been there for long enough.
+    /// The message to show now; nil once its time is over.
     public var currentMessage: Message? {
         message.flatMap { now - $0.at < Self.stays[$0.kind, default: 0] ? $0 : nil }
     }
 
     // MARK: The arrangement
 
-    /// Chooses and sorts anew. Scenes without a process are among what a filter finds alone. The selected app stays selected; where it is gone, its neighbour is.
+    /// Filters and sorts the apps. Scenes without a process appear only with a filter. If the selected app is gone,
+    /// its neighbour becomes selected.
     mutating func arrange() {
         let place = selectedIndex
         let wanted = filter.lowercased()
@@ -204,10 +205,10 @@ public struct TopModel: Sendable {
         visible = visible.map { (key($0), $0) }.sorted { $0.0 != $1.0 ? $0.0 < $1.0 : $0.1.name < $1.1.name }.map(\.1)
     }
 
-    /// Where the selected app is among those that are visible.
+    /// The index of the selected app in `visible`.
     public var selectedIndex: Int? { selected.flatMap { name in visible.firstIndex { $0.name == name } } }
 
-    /// Those on which a key acts: the marked ones, else the one whose page it is, or that is selected.
+    /// The apps that a key acts on: the marked ones, else the page's app or the selected one.
     public var targets: [String] {
         if mode == .list || mode == .timeline {
             if !marked.isEmpty { return apps.map(\.name).filter(marked.contains) }
@@ -216,7 +217,7 @@ public struct TopModel: Sendable {
         return (subject ?? selected).map { [$0] } ?? []
     }
 
-    /// Has the selected app on the screen, and the page not beyond its end.
+    /// Scrolls the selected app onto the screen, and keeps the page from scrolling beyond its end.
     mutating func settle() {
         let rows = max(1, TopLayout.Regions(size, mode).body.count)
         if let index = selectedIndex {
@@ -227,7 +228,7 @@ public struct TopModel: Sendable {
         scroll = max(0, min(scroll, pageCount - rows))
     }
 
-    /// How many lines the page has.
+    /// The number of lines of the page.
     var pageCount: Int {
         switch mode {
         case .list, .timeline: 0
@@ -238,7 +239,7 @@ public struct TopModel: Sendable {
         }
     }
 
-    /// The events of the page.
+    /// The events that the page shows.
     var shownEvents: [EventRecord] {
         guard onlySubject, let name = subject else { return events }
         return events.filter { $0.app == name }

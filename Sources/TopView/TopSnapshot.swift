@@ -3,29 +3,29 @@
 public import TorporAPI
 import WireText
 
-/// What an app showed when it was in the background last, beside what is known of it.
+/// The snapshot that an app saved when it last went to the background, shown beside its details.
 public struct TopSnapshot: Hashable, Sendable {
-    /// What a terminal can be given.
+    /// What a terminal can show.
     public enum Content: Hashable, Sendable {
         /// The first lines of a text.
         case text([String])
         /// A PNG, and its size in pixels.
         case picture([UInt8], width: Int, height: Int)
-        /// What no terminal shows, or too much.
+        /// A kind that terminals cannot show, or too large.
         case other
     }
 
     /// The app's name.
     public var app: String
-    /// What it is.
+    /// The snapshot's description.
     public var info: SnapshotInfo
-    /// What there is to show.
+    /// The displayable content.
     public var content: Content
 
-    /// The most bytes of a picture that a terminal is given.
+    /// The largest picture sent to a terminal, in bytes.
     public static let mostBytes = 1 << 20
 
-    /// Makes one from a snapshot and its bytes.
+    /// Decodes a snapshot's bytes.
     public init(app: String, _ info: SnapshotInfo, _ data: [UInt8]) {
         (self.app, self.info) = (app, info)
         switch info.kind {
@@ -42,7 +42,7 @@ public struct TopSnapshot: Hashable, Sendable {
         }
     }
 
-    /// The size that a PNG says it has (its first chunk, IHDR).
+    /// The pixel size in the PNG's header (its first chunk, IHDR).
     private static func size(ofPNG data: [UInt8]) -> (width: Int, height: Int)? {
         guard data.count >= 24, data.starts(with: [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]) else { return nil }
         func number(_ at: Int) -> Int { data[at..<at + 4].reduce(0) { $0 << 8 | Int($1) } }
@@ -53,23 +53,23 @@ public struct TopSnapshot: Hashable, Sendable {
 
 /// Cells of the screen that a picture fills.
 public struct PicturePlace: Hashable, Sendable {
-    /// Its first row and column, from 0.
+    /// The first row, from 0.
     public var row: Int
-    /// Its first column.
+    /// The first column, from 0.
     public var column: Int
-    /// How many rows it has.
+    /// The height in rows.
     public var rows: Int
-    /// How many columns it has.
+    /// The width in columns.
     public var columns: Int
 }
 
 extension TopModel {
-    /// Where its page has the picture, in a terminal that shows some; nil where there is none, or no room.
+    /// Where the details page shows the picture; nil if the terminal shows none, there is none, or no room for it.
     public var picturePlace: PicturePlace? {
         guard drawsPictures, mode == .details, let snapshot, snapshot.app == subject,
             case .picture(_, let width, let height) = snapshot.content, let box = TopLayout.snapshotBox(self)
         else { return nil }
-        // A cell is about twice as high as it is wide.
+        // A cell is about twice as high as wide.
         let rows = min(box.rows, max(1, box.columns * height / (2 * width)))
         let columns = min(box.columns, max(1, 2 * rows * width / height))
         return PicturePlace(row: box.row, column: box.column, rows: rows, columns: columns)
@@ -77,7 +77,7 @@ extension TopModel {
 }
 
 extension TopLayout {
-    /// Where a page has room for what the app showed, below its title.
+    /// The page's room for the snapshot, below its title.
     static func snapshotBox(_ model: TopModel) -> PicturePlace? {
         let body = Regions(model.size, .details).body
         guard model.size.columns >= 110, body.count >= 6 else { return nil }
@@ -89,7 +89,7 @@ extension TopLayout {
         )
     }
 
-    /// At the right of the page what the app showed last.
+    /// Shows the app's last snapshot at the right of the page.
     mutating func snapshot() {
         guard let snapshot = model.snapshot, snapshot.app == model.subject, let box = Self.snapshotBox(model) else {
             return

@@ -2,24 +2,24 @@
 
 public import Varlink
 
-/// What torpord says to torpor-transfer: one object each, ended by a NUL, as Varlink frames its messages.
+/// A message from torpord to torpor-transfer: a JSON object that ends with a NUL, like messages of Varlink.
 public enum TransferCommand: Hashable, Sendable {
-    /// The first of each torpord: it is answered by `here`, then by all that was not acknowledged.
+    /// The first message of each torpord; answered with `here`, then with all unacknowledged reports.
     case hello
-    /// Begin one; one that is known by this number already goes on as it is.
+    /// Start a transfer; a known one continues unchanged.
     case start(TransferOrder)
-    /// What `head` or `source` said of it is durable: bytes may be written or sent.
+    /// What `head` or `source` reported is durable: bytes may be written or sent.
     case go(id: Int64)
-    /// End it, keep its part, forget it.
+    /// End the transfer, keep its part, forget it.
     case stop(id: Int64)
-    /// End it, remove its part, forget it.
+    /// End the transfer, remove its part, forget it.
     case discard(id: Int64)
-    /// Its end is durable: forget it. The part of one that is done is gone already.
+    /// The end is durable: forget the transfer. The part of a successful one no longer exists.
     case acknowledge(id: Int64)
-    /// How fast all of this process together may be, in bytes a second; nil for no limit.
+    /// Limit all transfers of the process together, in bytes per second; nil for no limit.
     case rate(Int64?)
 
-    /// Reads one.
+    /// Decodes a command.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         let kind = try fields.string("command")
@@ -35,7 +35,7 @@ public enum TransferCommand: Hashable, Sendable {
         }
     }
 
-    /// Its object.
+    /// The encoded command.
     public var json: JSON {
         switch self {
         case .hello: ["command": "hello"]
@@ -51,54 +51,54 @@ public enum TransferCommand: Hashable, Sendable {
 
 /// All that torpor-transfer needs to know of a transfer.
 public struct TransferOrder: Hashable, Sendable {
-    /// Its number, which no other transfer of any app has.
+    /// Unique among the transfers of all apps.
     public var id: Int64
-    /// Whether a file is fetched or sent.
+    /// Download or upload.
     public var direction: TransferDirection
     /// http or https, at most 8 KiB, without user information.
     public var url: String
-    /// Which of the folders that the process was started with (`--root`, from 0) the file is below.
+    /// The root folder of the file, as an index of the process's `--root` options, from 0.
     public var root: Int
-    /// The file's name below that folder, with `/` between folders, none of them `.` or `..`.
+    /// The file's path below that folder, without `.` and `..`.
     public var file: String
     /// `GET`, `PUT` or `POST`.
     public var method: String
     /// Header fields in their order.
     public var headers: [TransferHeader] = []
-    /// SHA-256 that a download must have, 64 lower-case hexadecimal digits.
+    /// The expected SHA-256 of a download, 64 lower-case hexadecimal digits.
     public var sha256: String?
-    /// What the server said of the file whose part is there: without it a download begins from 0.
+    /// The validator of the file whose part exists: without it, a download starts at 0.
     public var validator: TransferValidator?
-    /// What the server said of the file that is there already: only another one is downloaded. A download ends without one
-    /// (status 304) where the server still has that.
+    /// The version of the file that exists already: the download is skipped (status 304) if the server still has the
+    /// same.
     public var unless: String?
-    /// What a file was that is sent once more: if it is another now, the transfer fails.
+    /// The file's size and time at an earlier attempt of an upload: if they differ now, the transfer fails.
     public var source: TransferSource?
-    /// The server may have taken the file in an earlier try whose end nobody knows, and is not to get it twice: unless that is
-    /// known after all, the transfer has failed.
+    /// An earlier attempt of unknown result may have uploaded the file, which must not be sent twice: unless its end
+    /// was recorded, the transfer fails.
     public var isDoubtful = false
-    /// Where a server may redirect to (``WebPattern``); empty for anywhere.
+    /// Patterns that redirects must match (``WebPattern``); empty for any target.
     public var allow: [String] = []
-    /// The most bytes that a download may have.
+    /// The most bytes of a download.
     public var sizeLimit: Int64?
-    /// Seconds that each request may take; nil for as long as bytes come.
+    /// Seconds that each request may take; nil for no limit while bytes arrive.
     public var timeLimit: Int64?
-    /// Bytes that the destination's filesystem keeps free; below it a download ends with `space`.
+    /// Bytes to keep free on the destination's filesystem; below it, a download ends with `space`.
     public var minimumFree: Int64 = 0
-    /// Lower effort than others' (DSCP LE of RFC 8622).
+    /// Send packets with lower priority (DSCP LE, RFC 8622).
     public var isDiscretionary = false
-    /// For a server that asks who it is (401), used once.
+    /// Sent once, after a 401.
     public var credentials: TransferCredentials?
-    /// By which servers of http are reached; nil for directly.
+    /// The proxy for http; nil for none.
     public var proxy: TransferProxy?
-    /// By which servers of https are reached; nil for directly.
+    /// The proxy for https; nil for none.
     public var secureProxy: TransferProxy?
-    /// Servers that are reached without one, as `no_proxy` has them.
+    /// Hosts that are reached without a proxy, in the syntax of `no_proxy`.
     public var noProxy: String?
-    /// An authority's file that counts for this one beside the system's.
+    /// A file with a certificate authority to trust besides the system's.
     public var authority: String?
 
-    /// Makes one from what every one has.
+    /// Creates an order.
     public init(id: Int64, direction: TransferDirection, url: String, root: Int, file: String, method: String) {
         self.id = id
         self.direction = direction
@@ -108,7 +108,7 @@ public struct TransferOrder: Hashable, Sendable {
         self.method = method
     }
 
-    /// Reads it from its object.
+    /// Decodes an order.
     public init(json: JSON) throws(FieldError) { try self.init(fields: Fields(json)) }
 
     init(fields: Fields) throws(FieldError) {
@@ -144,7 +144,7 @@ public struct TransferOrder: Hashable, Sendable {
         authority = try fields.optionalString("authority")
     }
 
-    /// Its object.
+    /// The encoded order.
     public var json: JSON {
         [
             "id": .int(id), "direction": .string(direction.rawValue), "url": .string(url), "root": .int(Int64(root)),
@@ -159,52 +159,53 @@ public struct TransferOrder: Hashable, Sendable {
     }
 }
 
-/// Which way a file goes.
+/// The direction of a transfer.
 public enum TransferDirection: String, Hashable, Sendable {
     case download, upload
 }
 
 /// A header field of a request.
 public struct TransferHeader: Hashable, Sendable {
-    /// A token of RFC 9110.
+    /// A token (RFC 9110, 5.6.2).
     public var name: String
     /// Without CR, LF and NUL.
     public var value: String
 
-    /// Makes one.
+    /// Creates a field.
     public init(name: String, value: String) {
         self.name = name
         self.value = value
     }
 
-    /// Reads it from its object.
+    /// Decodes a field.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         self.init(name: try fields.string("name"), value: try fields.string("value"))
     }
 
-    /// Its object.
+    /// The encoded field.
     public var json: JSON { ["name": .string(name), "value": .string(value)] }
 }
 
-/// By what a server knows a file again, as it said in the answer whose body the part is.
+/// What identifies the version of a file on the server, from the response that the part came with.
 public struct TransferValidator: Hashable, Sendable {
-    /// For If-Range: a strong ETag, or a Last-Modified that is at least 60 s older than the answer's Date; nil where there
-    /// is neither, so that a download that was cut begins from 0.
+    /// For If-Range: a strong ETag, or a Last-Modified that is at least 60 s older than the response's Date; nil if
+    /// there is neither: then an interrupted download starts at 0.
     public var condition: String?
-    /// The whole file's length in bytes, where the server said it.
+    /// Bytes of the whole file, if the server sent its length.
     public var total: Int64?
-    /// For If-None-Match or If-Modified-Since: an ETag, also a weak one, or else the Last-Modified; nil where there is neither.
+    /// For If-None-Match or If-Modified-Since: an ETag, weak or strong, else the Last-Modified; nil if there is
+    /// neither.
     public var version: String?
 
-    /// Makes one.
+    /// Creates a validator.
     public init(condition: String?, total: Int64?, version: String? = nil) {
         self.condition = condition
         self.total = total
         self.version = version
     }
 
-    /// Reads it from its object.
+    /// Decodes a validator.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         self.init(
@@ -214,52 +215,52 @@ public struct TransferValidator: Hashable, Sendable {
         )
     }
 
-    /// Its object.
+    /// The encoded validator.
     public var json: JSON {
         ["condition": .optional(condition), "total": .optional(total), "version": .optional(version)]
     }
 }
 
-/// What a file that is sent was when it was opened first.
+/// The identity of an upload's file when it was first opened.
 public struct TransferSource: Hashable, Sendable {
-    /// Bytes.
+    /// In bytes.
     public var size: Int64
-    /// Last change of what is in it, nanoseconds since 1970.
+    /// The time of the last modification, in nanoseconds since 1970.
     public var modified: Int64
 
-    /// Makes one.
+    /// Creates a source.
     public init(size: Int64, modified: Int64) {
         self.size = size
         self.modified = modified
     }
 
-    /// Reads it from its object.
+    /// Decodes a source.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         self.init(size: try fields.int("size"), modified: try fields.int("modified"))
     }
 
-    /// Its object.
+    /// The encoded source.
     public var json: JSON { ["size": .int(size), "modified": .int(modified)] }
 }
 
-/// What is answered to a server that asks who it is: a name and a password, or a whole Authorization field.
+/// Credentials for a server or a proxy: user and password, or a whole Authorization field.
 public struct TransferCredentials: Hashable, Sendable {
-    /// Who.
+    /// The user's name.
     public var user: String?
-    /// Their password.
+    /// The password.
     public var password: String?
-    /// The value of an Authorization field, in place of both.
+    /// The value of an Authorization field, instead of user and password.
     public var header: String?
 
-    /// Makes one.
+    /// Creates credentials.
     public init(user: String? = nil, password: String? = nil, header: String? = nil) {
         self.user = user
         self.password = password
         self.header = header
     }
 
-    /// Reads it from its object.
+    /// Decodes credentials.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         self.init(
@@ -269,7 +270,7 @@ public struct TransferCredentials: Hashable, Sendable {
         )
     }
 
-    /// Its object.
+    /// The encoded credentials.
     public var json: JSON {
         ["user": .optional(user), "password": .optional(password), "header": .optional(header)]
     }

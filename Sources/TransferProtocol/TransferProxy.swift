@@ -2,20 +2,20 @@
 
 import Varlink
 
-/// A proxy, and what it is told when it asks who that is.
+/// A proxy with its credentials.
 public struct TransferProxy: Hashable, Sendable {
-    /// As the variables have it (curl(1)): with or without a scheme, perhaps with a login.
+    /// As in the environment variables (curl(1)): with or without a scheme, perhaps with a login.
     public var url: String
-    /// For 407, used once.
+    /// Sent once, after a 407.
     public var credentials: TransferCredentials?
 
-    /// Makes one.
+    /// Creates a proxy.
     public init(url: String, credentials: TransferCredentials? = nil) {
         self.url = url
         self.credentials = credentials
     }
 
-    /// Its name or address; nil where the URL has a login of its own, or is none.
+    /// The proxy's host; nil if the URL contains a login or is invalid.
     public var host: String? { WebAddress(url.utf8.contains(UInt8(ascii: "/")) ? url : "http://" + url)?.host }
 
     init(json: JSON) throws(FieldError) {

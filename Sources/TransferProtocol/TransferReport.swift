@@ -2,22 +2,22 @@
 
 public import Varlink
 
-/// What torpor-transfer says to torpord. It runs as the app's user: nothing that it says is believed of another app's.
+/// A message from torpor-transfer to torpord. The sender runs as the app's user, so it is trusted for this app only.
 public enum TransferReport: Hashable, Sendable {
-    /// The answer to `hello`: the transfers that it has, running, waiting for `go`, or ended and not acknowledged. All but
-    /// progress is said again after it.
+    /// The reply to `hello`: all transfers it knows, running, waiting for `go`, or ended and not acknowledged. Their
+    /// reports, except progress, are repeated after it.
     case here(ids: [Int64], version: Int64 = TransferProtocol.version)
-    /// A server's answer to a download that begins, or begins anew: its body is written once `go` came. What was in the
-    /// part goes then, unless `offset` is its length.
+    /// A response to a download that starts or restarts: its body is written after `go`. Unless `offset` is the
+    /// part's length, the part is then truncated.
     case head(id: Int64, validator: TransferValidator, offset: Int64)
-    /// The file of an upload was opened: it is sent once `go` came.
+    /// An upload's file was opened: it is sent after `go`.
     case source(id: Int64, TransferSource)
-    /// How far it is; at most once a second for each.
+    /// Progress, at most once a second for each transfer.
     case progress(id: Int64, bytes: Int64, total: Int64?)
-    /// It is over; said again to each torpord until one acknowledges it.
+    /// The transfer has ended; repeated to each torpord until one acknowledges it.
     case ended(id: Int64, TransferEnd)
 
-    /// Reads one.
+    /// Decodes a report.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         let kind = try fields.string("report")
@@ -50,7 +50,7 @@ public enum TransferReport: Hashable, Sendable {
         }
     }
 
-    /// Its object.
+    /// The encoded report.
     public var json: JSON {
         switch self {
         case .here(let ids, let version):
@@ -65,29 +65,29 @@ public enum TransferReport: Hashable, Sendable {
     }
 }
 
-/// What torpord and torpor-transfer agree upon.
+/// The protocol between torpord and torpor-transfer.
 public enum TransferProtocol {
-    /// Another one is another language: a torpord that finds such a process has it replaced.
+    /// Changes with each incompatible change: torpord replaces a process of another version.
     public static let version: Int64 = 2
 }
 
 /// How a transfer ended in torpor-transfer.
 public struct TransferEnd: Hashable, Sendable {
-    /// What torpord makes of it.
+    /// What torpord does next.
     public enum Outcome: String, Hashable, Sendable {
-        /// The file is where it belongs, durably.
+        /// Success: the file is durably in its place.
         case done
-        /// It is not tried again.
+        /// Final failure, no retry.
         case failed
-        /// It is tried again later: the connection, or a server that is not ready.
+        /// Retry later: the connection failed, or the server is not ready.
         case retry
-        /// There is no room for it now.
+        /// The disk is full: retry when there is space.
         case space
-        /// The server asks who it is, and what it was told did not do.
+        /// The server demands a login, and the credentials were missing or rejected.
         case login
     }
 
-    /// What torpord makes of it.
+    /// What torpord does next.
     public var outcome: Outcome
     /// A word for programs, such as `http-status`, `certificate`, `redirects`, `scheme`, `digest`, `length`, `too-large`,
     /// `destination`, `file-changed`, `source`, `encoding`, `connection`, `timeout`, `stalled`, `resolve`,
@@ -95,34 +95,34 @@ public struct TransferEnd: Hashable, Sendable {
     public var reason: String?
     /// A sentence for people; nil when done.
     public var message: String?
-    /// The last answer's status.
+    /// The status of the last response.
     public var status: Int64?
-    /// Bytes of the file that are there, or were sent.
+    /// Bytes of the file that have arrived or were sent.
     public var bytes: Int64
-    /// Whether bytes came that were not there before: the delay before the next try begins anew.
+    /// Whether this attempt moved bytes: then the backoff starts over.
     public var hasGained: Bool
     /// SHA-256 of the whole file of a download that is done, 64 lower-case hexadecimal digits.
     public var sha256: String?
-    /// Seconds after which the server wants to be asked again.
+    /// The server's Retry-After in seconds.
     public var retryAfter: Int64?
-    /// What the server wants a login for.
+    /// The realm of the login that the server demands.
     public var realm: String?
-    /// How it wants it: `basic`, `digest`, or another word of its own.
+    /// The scheme of that login: `basic`, `digest`, or another word of the server.
     public var scheme: String?
 
-    /// Whether there was no way to the server, as far as can be told: there may be one when the machine's network is otherwise.
+    /// Whether the server seems unreachable from here: worth a retry when the machine's network changes.
     public var isWithoutWay: Bool {
         outcome == .retry && !hasGained && ["resolve", "timeout", "unreachable"].contains(reason)
     }
 
-    /// Makes one from what every one has.
+    /// Creates an end.
     public init(_ outcome: Outcome, bytes: Int64, hasGained: Bool = false) {
         self.outcome = outcome
         self.bytes = bytes
         self.hasGained = hasGained
     }
 
-    /// Reads it from its object.
+    /// Decodes an end.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         guard let outcome = Outcome(rawValue: try fields.string("outcome")) else {
@@ -142,7 +142,7 @@ public struct TransferEnd: Hashable, Sendable {
         scheme = try fields.optionalString("scheme")
     }
 
-    /// Its object.
+    /// The encoded end.
     public var json: JSON {
         [
             "outcome": .string(outcome.rawValue), "bytes": .int(bytes), "gained": .bool(hasGained),

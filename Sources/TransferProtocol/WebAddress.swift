@@ -2,18 +2,18 @@
 
 import WireText
 
-/// The parts of a URL of http or https, by which servers are told from each other.
+/// The parts of an http or https URL.
 public struct WebAddress: Hashable, Sendable {
-    /// Whether it is https.
+    /// Whether the scheme is https.
     public var isSecure: Bool
-    /// In lower case; an address of IPv6 in its brackets.
+    /// In lower case; an IPv6 address in brackets.
     public var host: String
-    /// That of the scheme where the URL has none.
+    /// The scheme's default if the URL has none.
     public var port: UInt16
     /// The path with the query, beginning with `/`.
     public var path: String
 
-    /// The parts of a URL; nil where it is none of http or https, or has a user in it.
+    /// Parses a URL; nil if it is neither http nor https, or contains a user.
     public init?(_ url: String) {
         guard let colon = url.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         switch Self.lowercased(url.utf8[..<colon]) {
@@ -55,10 +55,10 @@ public struct WebAddress: Hashable, Sendable {
         path = (target.first == UInt8(ascii: "/") ? "" : "/") + String(wire: target)
     }
 
-    /// Host and port, by which requests to one server are counted.
+    /// Host and port.
     public var server: String { "\(host):\(port)" }
 
-    /// The server for people: the port only where it is not the scheme's own.
+    /// The host, with the port if it is not the scheme's default.
     public var named: String { port == (isSecure ? 443 : 80) ? host : server }
 
     private static func isOfName(_ byte: UInt8) -> Bool {

@@ -2,18 +2,18 @@
 
 import WireText
 
-/// Places on the network, as an entry of `allow` has them: `https://*.example.org/releases/*`.
+/// A pattern for URLs, from the setting `allow`: `https://*.example.org/releases/*`.
 public struct WebPattern: Sendable, Hashable {
-    /// As it is written.
+    /// The pattern as written.
     public let text: String
     private let isSecure: Bool
     private let host: String
-    /// Any name below `host`, and not `host` itself.
+    /// Matches any name below `host`, but not `host` itself.
     private let isBelow: Bool
     private let port: UInt16
     private let path: String
 
-    /// Reads one; nil where it is none.
+    /// Parses a pattern; nil if it is invalid.
     public init?(_ text: String) {
         self.text = text
         let mark = "://*."
@@ -26,11 +26,11 @@ public struct WebPattern: Sendable, Hashable {
         isSecure = address.isSecure
         host = address.host
         port = address.port
-        // Without a path the whole server is meant.
+        // Without a path, the pattern means the whole server.
         path = plain.utf8.count { $0 == UInt8(ascii: "/") } == 2 ? "/*" : address.path
     }
 
-    /// Whether it is one of those that are meant. A path that goes up matches no pattern but that of a whole server.
+    /// Whether a URL matches. A path with `..` matches only the pattern of a whole server.
     public func matches(_ address: WebAddress) -> Bool {
         guard isSecure == address.isSecure, port == address.port else { return false }
         let isHost =

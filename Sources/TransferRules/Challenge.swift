@@ -2,20 +2,21 @@
 
 import WireText
 
-/// One way in which a server lets itself be told who asks (RFC 9110, 11.6.1).
+/// An authentication challenge of a server (RFC 9110, 11.6.1).
 public struct Challenge: Hashable, Sendable {
     /// In lower case: `basic`, `digest`, `bearer`.
     public var scheme: String
-    /// What it is for, at most 256 bytes.
+    /// The protected realm, at most 256 bytes.
     public var realm: String?
 
-    /// Makes one.
+    /// Creates a challenge.
     public init(scheme: String, realm: String? = nil) {
         self.scheme = scheme
         self.realm = realm
     }
 
-    /// All of a field, at most 16. Schemes and parameters are both parted by commas: a word that `=` follows is a parameter.
+    /// Parses a whole field, at most 16 challenges. Commas separate both schemes and parameters: a word before `=` is
+    /// a parameter.
     static func all(in text: String) -> [Challenge] {
         var found: [Challenge] = []
         var rest = Substring(text).utf8
@@ -23,7 +24,7 @@ public struct Challenge: Hashable, Sendable {
             rest = rest.drop { $0 == 0x20 || $0 == 0x09 || $0 == UInt8(ascii: ",") }
             let word = rest.prefix(while: Bytes.isOfToken)
             guard !word.isEmpty else {
-                // Not of the grammar: on with what comes after the next comma.
+                // Invalid: skip to the next comma.
                 rest = rest.drop { $0 != UInt8(ascii: ",") }
                 continue
             }

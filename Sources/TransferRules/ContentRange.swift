@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a Content-Range field says (RFC 9110, 14.4), of bytes.
+/// A Content-Range field in bytes (RFC 9110, 14.4).
 public enum ContentRange: Hashable, Sendable {
-    /// `bytes 500-999/1234`: the first and last byte of this body, and the length of the whole where it is known.
+    /// `bytes 500-999/1234`: the first and last byte of this body, and the length of the whole file if known.
     case part(first: Int64, last: Int64, total: Int64?)
-    /// `bytes */1234`: what was asked for is beyond the end.
+    /// `bytes */1234`: the requested range is beyond the end.
     case unsatisfied(total: Int64)
 
-    /// Nil where it is none, or contradicts itself.
+    /// Nil if the text is invalid or contradicts itself.
     public init?(_ text: String) {
         let bytes = Substring(text).utf8
         guard bytes.count <= 128 else { return nil }

@@ -2,7 +2,7 @@
 
 import WireText
 
-/// A time as HTTP has it (RFC 9110, 5.6.7): the form of today, and the two that a recipient must take too.
+/// An HTTP date (RFC 9110, 5.6.7): the current format, and the two obsolete ones that recipients must accept.
 public enum HTTPDate {
     private static let months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 
@@ -17,7 +17,7 @@ public enum HTTPDate {
         if parts.count == 4, parts[3] == "gmt" {
             let date = parts[1].split(separator: "-").map(String.init)
             guard date.count == 3, date[2].utf8.count == 2, let short = number(date[2]) else { return nil }
-            // 50 years in the future or more means the past: near enough with a fixed border.
+            // RFC 9110 maps years 50 or more in the future to the past; a fixed limit is near enough.
             return seconds(day: date[0], month: date[1], year: "\(short + (short < 70 ? 2000 : 1900))", time: parts[2])
         }
         if parts.count == 5 { return seconds(day: parts[2], month: parts[1], year: parts[4], time: parts[3]) }
@@ -34,7 +34,7 @@ public enum HTTPDate {
         return days(year, Int64(month) + 1, day) * 86_400 + hour * 3600 + minute * 60 + second
     }
 
-    /// Days since 1970-01-01 of a date of the Gregorian calendar, by eras of 400 years that begin in March.
+    /// Days since 1970-01-01 in the Gregorian calendar, computed in eras of 400 years that begin in March.
     private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         let shifted = month <= 2 ? year - 1 : year
         let era = (shifted >= 0 ? shifted : shifted - 399) / 400
@@ -51,13 +51,13 @@ public enum HTTPDate {
     }
 }
 
-/// Text of protocols, by bytes.
+/// Parses protocol text by bytes.
 enum Bytes {
     static func lowercased(_ text: some StringProtocol) -> String {
         String(wire: text.utf8.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 })
     }
 
-    /// Without spaces and tabs at both ends.
+    /// The text without spaces and tabs at both ends.
     static func trimmed(_ text: Substring.UTF8View) -> Substring.UTF8View {
         var rest = text
         while rest.first == 0x20 || rest.first == 0x09 { rest.removeFirst() }
@@ -76,7 +76,7 @@ enum Bytes {
         return result
     }
 
-    /// Whether a byte may be in a token of RFC 9110, 5.6.2.
+    /// Whether a byte may be in a token (RFC 9110, 5.6.2).
     static func isOfToken(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true

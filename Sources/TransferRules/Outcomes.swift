@@ -3,11 +3,10 @@
 public import TransferProtocol
 
 extension TransferEnd {
-    /// The end by a status that is no success and no redirection that is followed: what is worth another try, what wants a
-    /// login, and what is final.
+    /// The end for an error status: worth a retry, a demand for a login, or final.
     ///
     /// - Parameters:
-    ///   - bytes: of the file that are there, or were sent.
+    ///   - bytes: bytes of the file that have arrived or were sent.
     ///   - now: seconds since 1970.
     public static func of(_ head: ResponseHead, bytes: Int64, now: Int64) -> TransferEnd {
         var end: TransferEnd
@@ -29,13 +28,13 @@ extension TransferEnd {
         return end
     }
 
-    /// The end by an error of libcurl (libcurl-errors(3)).
+    /// The end for an error of libcurl (libcurl-errors(3)).
     ///
     /// - Parameters:
     ///   - code: the number of a CURLcode.
-    ///   - text: what libcurl says of it.
-    ///   - errno: of the connection that could not be made; 0 for none.
-    ///   - hasConnected: whether a request was sent: a timeout is of what follows then.
+    ///   - text: libcurl's error message.
+    ///   - errno: the errno of a failed connection; 0 for none.
+    ///   - hasConnected: whether the request was sent, so that a timeout concerns the response.
     public static func of(curl code: Int, _ text: String, errno: Int, hasConnected: Bool, bytes: Int64) -> TransferEnd {
         let (outcome, reason): (Outcome, String) =
             switch code {
@@ -44,7 +43,7 @@ extension TransferEnd {
             case 5, 6: (.retry, "resolve")
             case 51, 58, 59, 60, 66, 77, 82, 83, 90, 91: (.failed, "certificate")
             case 61: (.failed, "encoding")
-            // ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH, EADDRNOTAVAIL: the machine has no way there.
+            // ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH, EADDRNOTAVAIL: the machine has no route there.
             case 7 where [99, 100, 101, 112, 113].contains(errno): (.retry, "unreachable")
             case 28: (.retry, hasConnected ? "stalled" : "timeout")
             default: (.retry, "connection")

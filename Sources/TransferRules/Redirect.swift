@@ -2,28 +2,28 @@
 
 public import TransferProtocol
 
-/// What a redirection makes of a request.
+/// The request that follows a redirect.
 public struct Redirect: Hashable, Sendable {
-    /// More than this is a loop.
+    /// The most redirects; more count as a loop.
     public static let most = 10
 
-    /// Where to.
+    /// The new target.
     public var address: WebAddress
-    /// The method of the next request.
+    /// The new method.
     public var method: String
-    /// Whether the file is sent again: not after 303, which names a page about what became of it.
+    /// Whether the file is sent again: not after 303, which leads to a page about the result.
     public var sendsFile: Bool
 
-    /// Whether a status is one that leads somewhere else.
+    /// Whether a status is a redirect.
     public static func isRedirect(_ status: Int) -> Bool { [301, 302, 303, 307, 308].contains(status) }
 
-    /// The next request. 301 and 302 keep the method, as RFC 9110 has it (15.4.2): what browsers make of POST would lose a
-    /// file without a word.
+    /// The next request. 301 and 302 keep the method, which RFC 9110 allows (15.4.2 and 15.4.3): browsers turn POST
+    /// into GET, which would silently lose the file.
     ///
     /// - Parameters:
-    ///   - count: how many were followed before.
-    ///   - target: the absolute URL that it leads to.
-    ///   - allow: where it may lead to; empty for anywhere.
+    ///   - count: redirects followed before.
+    ///   - target: the absolute URL of the redirect.
+    ///   - allow: patterns that the target must match; empty for any target.
     public static func follow(
         _ status: Int,
         from address: WebAddress,
@@ -62,15 +62,15 @@ public struct Redirect: Hashable, Sendable {
 }
 
 extension WebAddress {
-    /// Whether what is secret for one server may be told to the other: scheme, host and port are the same.
+    /// Whether credentials for one server may be sent to the other: scheme, host and port are equal.
     public func isSameServer(as other: WebAddress) -> Bool {
         isSecure == other.isSecure && host == other.host && port == other.port
     }
 }
 
 extension TransferHeader {
-    /// Those that a request to `address` may have, of those that were meant for `origin`: not Authorization and Cookie where
-    /// that is another server.
+    /// The header fields for a request to `address`. If that is another server than `origin`, Authorization and
+    /// Cookie are dropped.
     public static func fields(
         _ headers: [TransferHeader],
         for address: WebAddress,

@@ -2,19 +2,19 @@
 
 import WireText
 
-/// What a transfer needs of the head of a server's answer, taken line by line. The next status line begins anew.
+/// The parts of a response's head that transfers need, parsed line by line. A new status line starts over.
 public struct ResponseHead: Hashable, Sendable {
-    /// The longest value that is remembered, in bytes; a longer one counts as none.
+    /// The longest value kept, in bytes; the field of a longer one counts as absent.
     public static let longestValue = 8 << 10
-    /// The most bytes that the heads of one request may have together.
+    /// The most bytes that all heads of one request may have together.
     public static let most = 256 << 10
 
     /// 0 before the first line.
     public private(set) var status = 0
-    /// Whether the empty line came that ends the head of a final answer. libcurl reports success for a connection that is
-    /// closed before, and then the head, and the file, are not what the server meant.
+    /// Whether the empty line that ends a final response's head has arrived. libcurl reports success for a connection
+    /// that closes before it, although head and body are then incomplete.
     public private(set) var isComplete = false
-    /// Bytes of all lines, of earlier heads too.
+    /// Bytes of all lines, including earlier heads.
     public private(set) var size = 0
     private var values: [String: String] = [:]
     private static let known: Set = [
@@ -22,15 +22,15 @@ public struct ResponseHead: Hashable, Sendable {
         "proxy-authenticate",
         "retry-after", "transfer-encoding", "www-authenticate",
     ]
-    /// Fields of which two are a contradiction unless they are the same; of the others the values are joined.
+    /// Fields that must not have two different values; values of other repeated fields are joined.
     private static let single: Set = [
         "content-length", "content-range", "date", "etag", "last-modified", "location", "retry-after",
     ]
 
-    /// The head of which nothing came yet.
+    /// Creates an empty head.
     public init() {}
 
-    /// Takes one line, with or without its end.
+    /// Parses one line, with or without its line break.
     public mutating func take(_ line: some Collection<UInt8>) {
         size += line.count
         let text = Substring(String(wire: line.prefix { $0 != 0x0d && $0 != 0x0a })).utf8
@@ -43,7 +43,7 @@ public struct ResponseHead: Hashable, Sendable {
             if digits.count == 3, let number = Bytes.count(digits), number >= 100 { status = Int(number) }
             return
         }
-        // What comes after the empty line are trailers.
+        // Later lines are trailers.
         if isComplete { return }
         if text.isEmpty {
             isComplete = status >= 200
@@ -60,31 +60,31 @@ public struct ResponseHead: Hashable, Sendable {
             return
         }
         if Self.single.contains(name) {
-            // Neither is to be believed.
+            // Different values: trust neither.
             if old != new { values[name] = "" }
         } else if old.utf8.count + new.utf8.count < Self.longestValue {
             values[name] = old + ", " + new
         }
     }
 
-    /// The value of a field; nil for fields that no transfer needs.
+    /// The value of a field; nil for fields that transfers do not need.
     public subscript(_ name: String) -> String? { values[name] }
 
-    /// The body's length, where the server said it and does not send it in chunks.
+    /// The body's length, if the server sent it and the body is not chunked.
     public var length: Int64? {
         guard values["transfer-encoding"] == nil, let text = values["content-length"] else { return nil }
         return Bytes.count(text.utf8)
     }
 
-    /// What the body is packed with: nil for nothing.
+    /// The body's content encoding; nil for none.
     public var encoding: String? {
         guard let text = values["content-encoding"] else { return nil }
         let coded = Bytes.lowercased(text).split(whereSeparator: { $0 == "," || $0 == " " }).filter { $0 != "identity" }
         return coded.isEmpty ? nil : coded.joined(separator: ", ")
     }
 
-    /// For If-Range: a strong ETag, or a Last-Modified that is at least 60 s older than the answer's Date (RFC 9110, 8.8.2.2);
-    /// nil where there is neither.
+    /// For If-Range: a strong ETag, or a Last-Modified that is at least 60 s older than the response's Date (RFC
+    /// 9110, 8.8.2.2); nil if there is neither.
     public var condition: String? {
         if let tag = values["etag"], Self.isStrong(tag) { return tag }
         guard let text = values["last-modified"], let date = values["date"], let modified = HTTPDate.seconds(text),
@@ -93,13 +93,14 @@ public struct ResponseHead: Hashable, Sendable {
         return text
     }
 
-    /// For If-None-Match or If-Modified-Since: an ETag, also a weak one, or else the Last-Modified; nil where there is neither.
+    /// For If-None-Match or If-Modified-Since: an ETag, weak or strong, else the Last-Modified; nil if there is
+    /// neither.
     public var version: String? {
         if let tag = values["etag"], Self.isTag(tag) { return tag }
         return values["last-modified"].flatMap { HTTPDate.seconds($0) == nil ? nil : $0 }
     }
 
-    /// Whether what ``version`` gave is an ETag.
+    /// Whether a ``version`` is an ETag.
     public static func isTag(_ version: String) -> Bool {
         version.utf8.starts(with: "W/".utf8) ? isStrong(String(version.dropFirst(2))) : isStrong(version)
     }
@@ -113,9 +114,9 @@ public struct ResponseHead: Hashable, Sendable {
         return bytes.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 != 0x22 && $0 != 0x7f }
     }
 
-    /// Seconds after which the server wants to be asked again, at most an hour.
+    /// Seconds after which the server wants the retry, at most an hour.
     ///
-    /// - Parameter now: seconds since 1970, for a server that names a time and not its own.
+    /// - Parameter now: seconds since 1970; used if the server sends a time but no Date.
     public func retryAfter(now: Int64) -> Int64? {
         guard let text = values["retry-after"] else { return nil }
         if let seconds = Bytes.count(text.utf8) { return min(seconds, 3600) }
@@ -124,7 +125,7 @@ public struct ResponseHead: Hashable, Sendable {
         return min(max(0, time - sent), 3600)
     }
 
-    /// What it wants a login for, by which ways: those of WWW-Authenticate, or for 407 of Proxy-Authenticate.
+    /// The login schemes that the server offers: from WWW-Authenticate, or for 407 from Proxy-Authenticate.
     public var challenges: [Challenge] {
         Challenge.all(in: values[status == 407 ? "proxy-authenticate" : "www-authenticate"] ?? "")
     }

@@ -2,24 +2,24 @@
 
 public import TransferProtocol
 
-/// What is done with the body of an answer to a download.
+/// What to do with the body of a download's response.
 public enum BodyUse: Hashable, Sendable {
-    /// It is written behind what is in the part.
+    /// Append it to the part.
     case append(total: Int64?)
-    /// The part is emptied, and this body written.
+    /// Truncate the part and write the body.
     case restart(total: Int64?)
-    /// Nothing is missing: the part is the whole.
+    /// The part is already the whole file.
     case complete
-    /// The answer is no use: the same request is made once more, for the whole.
+    /// The response is unusable: request the whole file instead.
     case askForAll
-    /// None of a success.
+    /// The status is no success.
     case status
 
-    /// What RFC 9110 allows to be done.
+    /// Decides by RFC 9110.
     ///
     /// - Parameters:
-    ///   - offset: bytes in the part, from which on the rest was asked for; 0 for the whole.
-    ///   - validator: what is known of the file whose part that is.
+    ///   - offset: the part's bytes, from which on the rest was requested; 0 for the whole file.
+    ///   - validator: the validator of the part's file.
     public static func of(_ head: ResponseHead, offset: Int64, validator: TransferValidator?) -> BodyUse {
         switch head.status {
         case 200, 203: return .restart(total: head.length)
@@ -29,7 +29,7 @@ public enum BodyUse: Hashable, Sendable {
             else { return offset > 0 ? .askForAll : .status }
             if offset == 0 { return total == last + 1 ? .restart(total: total) : .status }
             if let total, let known = validator?.total, total != known { return .askForAll }
-            // It kept to If-Range, or so it says: another tag is another file.
+            // The server ignored If-Range: another ETag means another file.
             if let tag = head["etag"], let condition = validator?.condition, ResponseHead.isStrong(condition),
                 tag != condition
             {

@@ -3,11 +3,11 @@
 public import TransferProtocol
 import WireText
 
-/// Why a transfer is not begun: what an app asks for is judged before anything is done of it.
+/// Why a requested transfer is refused before it starts.
 public struct TransferRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     /// A word for programs: `url`, `scheme`, `method`, `headers`, `file`, `sha256`.
     public let reason: String
-    /// A sentence for people, which has no value of a header in it.
+    /// A sentence for people, without values of headers.
     public let description: String
 
     init(_ reason: String, _ description: String) {
@@ -15,21 +15,21 @@ public struct TransferRefusal: Error, Hashable, Sendable, CustomStringConvertibl
         self.description = description
     }
 
-    /// Bytes that a URL may have.
+    /// The longest URL, in bytes.
     public static let longestURL = 8 << 10
-    /// Header fields that a request may have.
+    /// The most header fields of a request.
     public static let mostHeaders = 32
-    /// Bytes that names and values of header fields may have together.
+    /// The most bytes that names and values of header fields may have together.
     public static let mostHeaderBytes = 16 << 10
-    /// Bytes that a file's name may have, as the kernel has it for paths.
+    /// The longest name of a file in bytes: PATH_MAX without its NUL.
     public static let longestFile = 4095
 
-    /// The fields that belong to the transfer itself.
+    /// Header fields that the transfer itself sets.
     public static let reserved: Set = [
         "accept-encoding", "content-length", "host", "if-range", "range", "transfer-encoding",
     ]
 
-    /// Judges a URL and gives its parts.
+    /// Checks a URL and returns its parts.
     public static func address(_ url: String) throws(TransferRefusal) -> WebAddress {
         guard url.utf8.count <= longestURL else {
             throw TransferRefusal("url", "the URL has more than \(longestURL) bytes")
@@ -49,7 +49,7 @@ public struct TransferRefusal: Error, Hashable, Sendable, CustomStringConvertibl
         throw TransferRefusal("url", "the URL has no valid host or port")
     }
 
-    /// Judges header fields.
+    /// Checks header fields.
     public static func check(headers: [TransferHeader]) throws(TransferRefusal) {
         guard headers.count <= mostHeaders else {
             throw TransferRefusal("headers", "there are more than \(mostHeaders) header fields")
@@ -71,7 +71,7 @@ public struct TransferRefusal: Error, Hashable, Sendable, CustomStringConvertibl
         }
     }
 
-    /// Judges a method.
+    /// Checks a method.
     public static func check(method: String, of direction: TransferDirection) throws(TransferRefusal) {
         switch direction {
         case .download where method == "GET", .upload where method == "PUT" || method == "POST": return
@@ -80,7 +80,7 @@ public struct TransferRefusal: Error, Hashable, Sendable, CustomStringConvertibl
         }
     }
 
-    /// Judges a file's name below one of the app's folders.
+    /// Checks the name of a file below one of the app's folders.
     public static func check(file: String) throws(TransferRefusal) {
         let names = file.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         let isValid = names.allSatisfy { name in
@@ -91,7 +91,7 @@ public struct TransferRefusal: Error, Hashable, Sendable, CustomStringConvertibl
         }
     }
 
-    /// Judges a SHA-256.
+    /// Checks a SHA-256.
     public static func check(sha256: String) throws(TransferRefusal) {
         let isDigest =
             sha256.utf8.count == 64
@@ -101,7 +101,7 @@ public struct TransferRefusal: Error, Hashable, Sendable, CustomStringConvertibl
         }
     }
 
-    /// Judges all that an order says.
+    /// Checks a whole order, and returns the parts of its URL.
     @discardableResult
     public static func check(_ order: TransferOrder) throws(TransferRefusal) -> WebAddress {
         let address = try address(order.url)

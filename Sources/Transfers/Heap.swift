@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A binary heap, the least first.
+/// A binary min-heap.
 struct Heap<Element: Comparable & Sendable>: Sendable {
     private var elements: [Element] = []
 
-    /// How many there are.
     var count: Int { elements.count }
 
-    /// The least.
     var first: Element? { elements.first }
 
     mutating func insert(_ element: Element) {

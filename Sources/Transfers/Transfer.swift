@@ -3,35 +3,35 @@
 public import TransferProtocol
 public import Varlink
 
-/// A transfer of an app that is not over, as it is kept. Times are microseconds since 1970.
+/// An unfinished transfer of an app, as it is persisted. Times are microseconds since 1970.
 public struct Transfer: Hashable, Sendable {
     /// Why a transfer does not run now. The raw values are those of the interface.
     public enum Cause: String, Hashable, Sendable, CaseIterable {
         case retry, network, power, memory, load, space, window, metered, login
-        /// A subscription that was looked at.
+        /// A subscription between two fetches.
         case interval
     }
 
-    /// What it has to wait for.
+    /// What a transfer has to wait for before it runs.
     public enum Kind: Hashable, Sendable {
-        /// Nothing but its turn.
+        /// Only for a free slot.
         case prompt
-        /// A good moment.
+        /// For good conditions: power, network, load.
         case discretionary
-        /// The same, and an app that may be woken.
+        /// For good conditions, and for an app that may be woken.
         case feed
     }
 
-    /// Where it stands.
+    /// The state in the queue.
     public enum State: Hashable, Sendable {
-        /// It runs as soon as there is a place for it.
+        /// It runs as soon as a slot is free.
         case queued
         /// torpor-transfer has it.
         case running
-        /// It is queued again at that time; of a login, when that was answered.
+        /// It is queued again at `until`; for a login, when credentials are given.
         case waiting(Cause, until: Int64?)
 
-        /// As the interface has it.
+        /// The state's name in the interface.
         public var word: String {
             switch self {
             case .queued: "queued"
@@ -41,53 +41,53 @@ public struct Transfer: Hashable, Sendable {
         }
     }
 
-    /// What torpor-transfer is told, with what the server and the file said last.
+    /// The order for torpor-transfer, with the latest validator and source.
     public var order: TransferOrder
-    /// Whose it is.
+    /// The app that it belongs to.
     public var app: String
-    /// What belongs together.
+    /// The session that groups it with other transfers.
     public var session: String
-    /// Whether the end of the session brings the app back.
+    /// Whether the end of the session wakes or launches the app.
     public var events = true
-    /// Whether a POST is tried again.
+    /// Whether to retry a failed POST.
     public var retriesPost = false
-    /// The greater comes first.
+    /// Transfers of higher priority run first.
     public var priority: Int64 = 0
-    /// When the app asked for it.
+    /// When the app requested it.
     public var createdAt: Int64
-    /// When it fails, over or not; nil for never.
+    /// When it expires and fails; nil for never.
     public var expiresAt: Int64?
-    /// So that it is begun once however often it is asked for; 0 for none.
+    /// The request's token for idempotent retries; 0 for none.
     public var token: UInt64 = 0
-    /// Where it stands; one that runs is kept as queued.
+    /// The state; a running transfer is persisted as queued.
     public var state = State.queued
-    /// A try whose end is not known may have sent it.
+    /// Whether an attempt of unknown result may have uploaded the file.
     public var mayBeSent = false
-    /// How often it was begun.
+    /// The number of attempts.
     public var attempts: Int64 = 0
-    /// Tries since bytes came that failed.
+    /// Failed attempts since bytes last arrived.
     public var failures: Int64 = 0
-    /// Bytes that are there, or were sent.
+    /// Bytes that have arrived or were sent.
     public var bytes: Int64 = 0
-    /// The last answer's status.
+    /// The status of the last response.
     public var status: Int64?
-    /// What went wrong last, a word.
+    /// The last failure as a word for programs.
     public var reason: String?
-    /// What went wrong last, a sentence.
+    /// The last failure as a sentence.
     public var error: String?
-    /// What a server wants a login for.
+    /// The realm of the login that a server demands.
     public var realm: String?
-    /// How it wants it.
+    /// The scheme of that login.
     public var scheme: String?
-    /// Of a subscription, which is a transfer without end.
+    /// Set for a subscription, which is a transfer without end.
     public var feed: TransferFeed?
-    /// Bytes a second at last, while it runs; not kept.
+    /// The current rate in bytes per second; not persisted.
     public var rate: Int64?
 
-    /// Its number.
+    /// The transfer's number.
     public var id: Int64 { order.id }
 
-    /// A new one.
+    /// Creates a queued transfer.
     public init(order: TransferOrder, app: String, session: String, createdAt: Int64) {
         self.order = order
         self.app = app
@@ -95,7 +95,7 @@ public struct Transfer: Hashable, Sendable {
         self.createdAt = createdAt
     }
 
-    /// Reads one that was kept; one that ran then is queued.
+    /// Decodes a persisted transfer; one that was running is queued.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         order = try TransferOrder(json: fields["order"] ?? .null)
@@ -122,7 +122,7 @@ public struct Transfer: Hashable, Sendable {
         state = .waiting(cause, until: try fields.optionalInt("until"))
     }
 
-    /// What is kept of it: all but credentials and proxies, which are nobody's but torpor-transfer's.
+    /// The persisted form. Credentials and proxies are left out: only torpor-transfer gets them.
     public var json: JSON {
         var kept = order
         (kept.credentials, kept.proxy, kept.secureProxy) = (nil, nil, nil)
@@ -143,41 +143,41 @@ public struct Transfer: Hashable, Sendable {
         return .object(object)
     }
 
-    /// Whether what came of it is there when it goes on another time.
+    /// Whether an interrupted download can be resumed.
     public var canGoOnLater: Bool { order.direction == .download && order.validator?.condition != nil && feed == nil }
 
-    /// Bytes of the whole, where they are known.
+    /// Bytes of the whole file, if known.
     public var total: Int64? { order.direction == .upload ? order.source?.size : order.validator?.total }
 
-    /// What it has to wait for.
+    /// What it has to wait for before it runs.
     public var kind: Kind { feed != nil ? .feed : order.isDiscretionary ? .discretionary : .prompt }
 
-    /// The server that it is from or to, by which those that run are counted.
+    /// Host and port, for the limit of transfers per server.
     public var server: String { WebAddress(order.url)?.server ?? "" }
 }
 
-/// How a transfer ended for good.
+/// The final result of a transfer.
 public struct TransferResult: Hashable, Sendable {
-    /// The ``reason`` of one that a person cancelled.
+    /// The ``reason`` of a transfer that a user cancelled.
     public static let cancelled = "cancelled"
 
-    /// Why it failed, a word; nil for one that is done.
+    /// The failure as a word for programs; nil on success.
     public var reason: String?
-    /// Why it failed, a sentence; nil for one that is done.
+    /// The failure as a sentence; nil on success.
     public var error: String?
     /// Bytes of the file.
     public var bytes: Int64
-    /// The last answer's status.
+    /// The status of the last response.
     public var status: Int64?
-    /// Of a download that is done.
+    /// Of a successful download.
     public var sha256: String?
 
-    /// One that is done.
+    /// A success.
     public init(bytes: Int64, status: Int64?, sha256: String?) {
         (self.bytes, self.status, self.sha256) = (bytes, status, sha256)
     }
 
-    /// One that failed.
+    /// A failure.
     public init(of transfer: Transfer, reason: String, error: String) {
         (self.reason, self.error) = (reason, error)
         (bytes, status) = (transfer.bytes, transfer.status)

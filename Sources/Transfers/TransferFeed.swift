@@ -3,38 +3,38 @@
 public import Schedules
 public import Varlink
 
-/// What a subscription makes of a transfer: it never ends, and is begun again and again, the less often the less new there is.
+/// A subscription: a transfer without end that is repeated, less often the less new content there is.
 public struct TransferFeed: Hashable, Sendable {
     /// Its name among the app's subscriptions.
     public let name: String
-    /// It is looked at no more often.
+    /// The shortest interval between two fetches.
     public var every: Duration
-    /// What was there last: an ETag or a Last-Modified; nil where the server said neither.
+    /// The last version: an ETag or a Last-Modified; nil if the server sent neither.
     public var version: String?
-    /// SHA-256 of what was there last; nil before anything was.
+    /// The SHA-256 of the last content; nil before the first.
     public var sha256: String?
     private var learned: FetchState.FetchHistory
     private var lastWall: Int64?
 
-    /// One that nobody has looked at.
+    /// Creates a subscription that was never fetched.
     public init(name: String, every: Duration) {
         (self.name, self.every) = (name, every)
         learned = FetchState.FetchHistory(interval: every)
     }
 
-    /// How often in a row it could not be looked at.
+    /// Consecutive failed fetches.
     public var failures: Int { learned.failures }
 
     private func state(_ now: ClockPair) -> FetchState {
         FetchState(minimum: every, learned, lastWall: lastWall, now: now)
     }
 
-    /// When it is to be looked at, microseconds since 1970; nil for at once.
+    /// When the next fetch is due, in microseconds since 1970; nil for at once.
     public func due(now: ClockPair) -> Int64? {
         lastWall.map { _ in now.wall(atRunning: state(now).due) }
     }
 
-    /// It was looked at.
+    /// Records the result of a fetch.
     public mutating func looked(_ result: FetchResult, now: ClockPair) {
         var state = state(now)
         state.begin(now: now)
@@ -43,7 +43,7 @@ public struct TransferFeed: Hashable, Sendable {
         lastWall = now.wall
     }
 
-    /// Reads one that was kept.
+    /// Decodes a persisted subscription.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         self.init(name: try fields.string("name"), every: .microseconds(try fields.int("every")))
@@ -55,7 +55,7 @@ public struct TransferFeed: Hashable, Sendable {
         for result in FetchResult.allCases { learned.counts[result] = try fields.optionalInt(result.rawValue) }
     }
 
-    /// What is kept of it. Durations are microseconds.
+    /// The persisted form. Durations are in microseconds.
     public var json: JSON {
         var object: JSONObject = [
             "name": .string(name), "every": .int(Self.microseconds(every)), "version": .optional(version),

@@ -2,22 +2,22 @@
 
 import TransferProtocol
 
-/// The transfers of all apps that are not over: which run next, and when others are tried again. A value without I/O and
+/// The unfinished transfers of all apps: which run next, and when the others are retried. A value without I/O and
 /// without a clock; times are microseconds since 1970.
 ///
-/// What one event costs does not grow with how many wait: those that may run stand in lanes, one for each app, server and
-/// manner, the first first.
+/// The cost of an event does not grow with the number of waiting transfers: runnable ones are queued in lanes, one
+/// for each app, server and kind, each in order of priority.
 public struct TransferQueue: Sendable {
-    /// How many may run at a time.
+    /// The most transfers that may run at a time.
     public struct Limits: Hashable, Sendable {
-        /// Of all apps.
+        /// Of all apps together.
         public var connections: Int
         /// Of one app.
         public var perApp: Int
         /// Of one server.
         public var perServer: Int
 
-        /// Makes them.
+        /// Creates limits.
         public init(connections: Int, perApp: Int, perServer: Int) {
             (self.connections, self.perApp, self.perServer) = (connections, perApp, perServer)
         }
@@ -32,7 +32,7 @@ public struct TransferQueue: Sendable {
     private struct Place: Comparable {
         let priority: Int64
         let id: Int64
-        /// A transfer that leaves the lane and comes back has another one.
+        /// Changes each time the transfer enters a lane, which makes earlier places of it invalid.
         let stamp: UInt64
 
         static func < (one: Place, other: Place) -> Bool {
@@ -51,7 +51,7 @@ public struct TransferQueue: Sendable {
     private var ofApp: [String: Set<Int64>] = [:]
     private var feedsOfApp: [String: Set<Int64>] = [:]
     private var sessions: [String: [String: Int]] = [:]
-    /// The sessions of which one wanted events.
+    /// Per app, the sessions whose end wakes or launches it.
     private var heard: [String: Set<String>] = [:]
     private var lanes: [String: [Lane: Heap<Place>]] = [:]
     private var stamps: [Int64: UInt64] = [:]
@@ -61,62 +61,63 @@ public struct TransferQueue: Sendable {
     private var runningOfApp: [String: Int] = [:]
     private var runningOfServer: [String: Int] = [:]
     private var runningIDs: Set<Int64> = []
-    /// When each app's turn was last.
+    /// When each app last had its turn, by a counter.
     private var turns: [String: UInt64] = [:]
 
-    /// An empty one.
+    /// Creates an empty queue.
     public init() {}
 
-    /// How many there are.
+    /// The number of transfers.
     public var count: Int { transfers.count }
-    /// How many run.
+    /// The number of running transfers.
     public var runningCount: Int { runningIDs.count }
-    /// Those that run, in the order in which they were asked for.
+    /// The running transfers, in order of their requests.
     public var running: [Transfer] { runningIDs.sorted().compactMap { transfers[$0] } }
 
-    /// The one of that number.
+    /// The transfer of that number.
     public subscript(id: Int64) -> Transfer? { transfers[id] }
 
-    /// Those of an app, in the order in which they were asked for.
+    /// An app's transfers, in order of their requests.
     public func transfers(of app: String) -> [Transfer] {
         (ofApp[app] ?? []).sorted().compactMap { transfers[$0] }
     }
 
-    /// The numbers of those of an app.
+    /// The numbers of an app's transfers.
     public func ids(of app: String) -> Set<Int64> { ofApp[app] ?? [] }
 
-    /// The numbers of an app's subscriptions, in the order in which they came.
+    /// The numbers of an app's subscriptions, oldest first.
     public func feeds(of app: String) -> [Int64] { (feedsOfApp[app] ?? []).sorted() }
 
-    /// How many an app has asked for: all but its subscriptions.
+    /// The number of an app's transfers, without its subscriptions.
     public func countAsked(of app: String) -> Int { count(of: app) - (feedsOfApp[app]?.count ?? 0) }
 
-    /// How many an app has.
+    /// The number of an app's transfers.
     public func count(of app: String) -> Int { ofApp[app]?.count ?? 0 }
 
-    /// Those of an app that run.
+    /// The numbers of an app's running transfers.
     public func running(of app: String) -> [Int64] { runningIDs.filter { transfers[$0]?.app == app }.sorted() }
 
-    /// Those that wait for something, in the order in which they were asked for.
+    /// Transfers that wait for a cause, in order of their requests.
     public func waiting(for cause: Transfer.Cause) -> [Transfer] {
         (waiting[cause] ?? []).sorted().compactMap { transfers[$0] }
     }
 
-    /// Whether one waits for something.
+    /// Whether a transfer waits for a cause.
     public func isWaiting(for cause: Transfer.Cause) -> Bool { !(waiting[cause]?.isEmpty ?? true) }
 
-    /// The apps that have some, in the order of their names.
+    /// The apps with transfers, sorted by name.
     public var apps: [String] { ofApp.keys.sorted() }
 
-    /// How many of a session of an app are not over.
+    /// The number of unfinished transfers in a session of an app.
     public func count(of session: String, _ app: String) -> Int { sessions[app]?[session] ?? 0 }
 
-    /// Whether the end of a session brings the app back: one of those that belong to it, or did, wants that.
+    /// Whether the end of a session wakes or launches the app: a current or former transfer of the session asked for
+    /// that.
     public func wantsEvents(of session: String, _ app: String) -> Bool { heard[app]?.contains(session) ?? false }
 
     // MARK: Changes
 
-    /// Takes one in.
+    /// Adds a transfer.
     public mutating func add(_ transfer: Transfer) {
         transfers[transfer.id] = transfer
         ofApp[transfer.app, default: []].insert(transfer.id)
@@ -127,7 +128,7 @@ public struct TransferQueue: Sendable {
         place(transfer)
     }
 
-    /// Changes what is known of one, and not where it stands.
+    /// Changes a transfer's data, but not its state.
     public mutating func update(_ id: Int64, _ change: (inout Transfer) -> Void) {
         guard var transfer = transfers[id] else { return }
         let state = transfer.state
@@ -136,7 +137,7 @@ public struct TransferQueue: Sendable {
         transfers[id] = transfer
     }
 
-    /// Puts one into another state.
+    /// Moves a transfer to another state.
     public mutating func set(_ id: Int64, _ state: Transfer.State) {
         guard var transfer = transfers[id] else { return }
         leave(transfer)
@@ -146,7 +147,7 @@ public struct TransferQueue: Sendable {
         place(transfer)
     }
 
-    /// It is over.
+    /// Removes a transfer.
     @discardableResult
     public mutating func remove(_ id: Int64) -> Transfer? {
         guard let transfer = transfers.removeValue(forKey: id) else { return nil }
@@ -168,7 +169,7 @@ public struct TransferQueue: Sendable {
     }
 
     private mutating func leave(_ transfer: Transfer) {
-        // What stands in a lane finds out that its place is not its own any more.
+        // A place left behind in a lane becomes invalid, since its stamp no longer matches.
         stamps[transfer.id] = nil
         if case .waiting(let cause, _) = transfer.state { waiting[cause]?.remove(transfer.id) }
         guard runningIDs.remove(transfer.id) != nil else { return }
@@ -197,7 +198,7 @@ public struct TransferQueue: Sendable {
             waiting[cause, default: []].insert(transfer.id)
             if let until { alarms.insert(Alarm(at: until, id: transfer.id)) }
         }
-        // Of times at which one does not wait any more, or that went.
+        // Many alarms belong to transfers that were removed or no longer wait.
         if alarms.count > 4 * transfers.count + 64 { forgetOldAlarms() }
     }
 
@@ -218,14 +219,14 @@ public struct TransferQueue: Sendable {
 
     // MARK: What is next
 
-    /// The next one that is to run; nil where none is. Whoever asks sets it running.
+    /// The next transfer to run; nil if there is none. The caller sets it running.
     ///
-    /// Apps in the foreground come first, then one app after the other; of an app, those with a higher priority, then those
-    /// that were asked for first.
+    /// Apps in the foreground come first, then apps take turns. Within an app, higher priority comes first, then the
+    /// earlier request.
     ///
     /// - Parameters:
-    ///   - isInForeground: whether an app is.
-    ///   - mayRun: whether a transfer of an app and of that kind may run now.
+    ///   - isInForeground: whether the app is in the foreground.
+    ///   - mayRun: whether a transfer of that app and kind may run now.
     public mutating func next(
         _ limits: Limits,
         isInForeground: (String) -> Bool,
@@ -264,17 +265,16 @@ public struct TransferQueue: Sendable {
         return best?.id
     }
 
-    /// How many alarms are kept, those included that mean nothing any more.
+    /// The number of alarms, obsolete ones included.
     var alarmCount: Int { alarms.count }
 
-    /// When something is due next; nil for never.
+    /// When the next transfer is due; nil for never.
     public var nextAlarm: Int64? { alarms.first?.at }
 
-    /// What is due: transfers that are queued again from now on, and those that took longer than they may, which whoever
-    /// asks ends.
+    /// Queues the transfers whose wait is over, and returns them with the expired ones, which the caller must end.
     public mutating func due(at now: Int64) -> (queued: [Int64], expired: [Int64]) {
         var queued: [Int64] = []
-        // One may have several alarms, of times at which it waited.
+        // A transfer may have several alarms, of earlier waits.
         var expired: Set<Int64> = []
         while let alarm = alarms.first, alarm.at <= now {
             _ = alarms.popFirst()
@@ -290,19 +290,19 @@ public struct TransferQueue: Sendable {
     }
 }
 
-/// How long after a try that failed the next one comes.
+/// The delay between a failed attempt and the next one.
 public enum RetryDelay {
-    /// The longest, seconds; also what a server may ask for.
+    /// The longest delay of the backoff, in seconds.
     public static let longest: Int64 = 600
-    /// The longest that a server may ask for, seconds.
+    /// The longest delay that a server may ask for, in seconds.
     public static let longestAsked: Int64 = 3600
 
     /// Microseconds: 1, 2, 4 … 600 s, ±10 %, and at least what the server asks for.
     ///
     /// - Parameters:
-    ///   - failures: how many tries since bytes came have failed, this one included.
-    ///   - asked: seconds that the server asks for.
-    ///   - chance: 0 to 1, anew each time.
+    ///   - failures: failed attempts since bytes last arrived, this one included.
+    ///   - asked: the server's Retry-After in seconds.
+    ///   - chance: a random number from 0 to 1.
     public static func microseconds(failures: Int64, asked: Int64?, chance: Double) -> Int64 {
         let seconds = failures > 10 ? longest : min(longest, Int64(1) << max(0, failures - 1))
         let delay = Int64(Double(seconds) * 1_000_000 * (0.9 + 0.2 * min(1, max(0, chance))))

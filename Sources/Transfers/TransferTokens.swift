@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which transfer a request became, so that it becomes one however often it is asked: the answer may be lost with a torpord,
-/// and the transfer be over before the request comes again.
+/// Maps request tokens to transfers, so that a retried request starts no second transfer: torpord may have died
+/// before it replied, and the transfer may be over when the retry comes.
 public struct TransferTokens: Sendable {
     private struct Key: Hashable {
         let app: String
         let token: UInt64
     }
 
-    /// So many are known; a request is repeated within seconds.
+    /// The most tokens remembered; requests are retried within seconds.
     public static let most = 16_384
 
     private var ids: [Key: Int64] = [:]
-    /// In the order in which they came; what went before its time is skipped.
+    /// Oldest first. Keys that were removed early are skipped.
     private var order: [Key] = []
     private var first = 0
 
-    /// None.
+    /// Creates an empty map.
     public init() {}
 
-    /// How many are known.
+    /// The number of tokens.
     public var count: Int { ids.count }
 
-    /// What a request of an app became; nil where it is new.
+    /// The transfer for a token of an app; nil for a new token.
     public subscript(token: UInt64, app: String) -> Int64? { ids[Key(app: app, token: token)] }
 
-    /// Remembers one; 0 is no token.
+    /// Records a token; 0 means that the request has none.
     public mutating func note(_ token: UInt64, of app: String, is id: Int64) {
         guard token != 0 else { return }
         let key = Key(app: app, token: token)
@@ -40,14 +40,14 @@ public struct TransferTokens: Sendable {
         }
     }
 
-    /// It became none after all.
+    /// Removes a token whose transfer was not started after all.
     public mutating func giveBack(_ token: UInt64, of app: String) {
         let key = Key(app: app, token: token)
         guard ids.removeValue(forKey: key) != nil else { return }
         order[first...].lastIndex(of: key).map { _ = order.remove(at: $0) }
     }
 
-    /// The app is gone for good.
+    /// Removes an app's tokens.
     public mutating func forget(_ app: String) {
         order = order[first...].filter { $0.app != app }
         first = 0

@@ -2,31 +2,31 @@
 
 public import Varlink
 
-/// The apps as they were listed last, and what another list changes of it.
+/// The last list of apps; computes what a new list changes.
 public struct AppTable: Sendable {
     private var apps: [String: JSON] = [:]
     private var order: [String] = []
 
-    /// An empty one.
+    /// Creates an empty table.
     public init() {}
 
     /// All apps in their order.
     public var all: [JSON] { order.compactMap { apps[$0] } }
 
-    /// What became different.
+    /// The difference between two lists.
     public struct Change: Hashable, Sendable {
-        /// Apps that are new or not as before.
+        /// Apps that are new or changed.
         public var changed: [JSON] = []
-        /// Names of apps that are gone.
+        /// Names of removed apps.
         public var removed: [String] = []
 
-        /// Whether nothing did.
+        /// Whether nothing changed.
         public var isEmpty: Bool { changed.isEmpty && removed.isEmpty }
-        /// It as an object.
+        /// The encoded difference.
         public var json: JSON { ["changed": .array(changed), "removed": .strings(removed)] }
     }
 
-    /// Takes a list. An app that only has been up for longer is as before.
+    /// Replaces the list. An app is unchanged if only its uptime differs.
     public mutating func take(_ list: [JSON]) -> Change {
         var change = Change()
         var names: [String] = []
@@ -46,7 +46,7 @@ public struct AppTable: Sendable {
 
     private static func isSame(_ one: JSON, _ other: JSON) -> Bool {
         guard var one = one.objectValue, var other = other.objectValue else { return one == other }
-        // A page knows from the first time when it was launched.
+        // The page derives the launch time from the first uptime.
         if (one["uptime_s"] == .null) == (other["uptime_s"] == .null) {
             (one["uptime_s"], other["uptime_s"]) = (nil, nil)
         }

@@ -2,25 +2,25 @@
 
 public import Varlink
 
-/// The last events, so that a browser that was away a moment gets what it missed.
+/// The last events, for browsers that reconnect after a short interruption.
 public struct EventRing: Sendable {
     private var entries: [(sequence: Int64, event: JSON)] = []
     private let capacity: Int
-    /// Everything behind this number is here.
+    /// All events after this number are in the ring.
     private var complete: Int64?
 
-    /// An empty one for so many.
+    /// Creates an empty ring for `capacity` events.
     public init(capacity: Int) { self.capacity = max(1, capacity) }
 
-    /// The number of the newest event; nil as long as none is known.
+    /// The number of the newest event; nil while none is known.
     public var newest: Int64? { entries.last?.sequence ?? complete }
 
-    /// Takes an event; false for one that is here already, or comes too late.
+    /// Adds an event; false if it is known or older than the newest.
     public mutating func take(_ sequence: Int64, _ event: JSON) -> Bool {
         if let newest, sequence <= newest { return false }
         if complete == nil { complete = sequence - 1 }
         entries.append((sequence, event))
-        // In big steps, since what is before has to move.
+        // Trim in large steps, since each trim moves the whole array.
         if entries.count > capacity + capacity / 4 {
             let left = entries.count - capacity
             complete = entries[left - 1].sequence
@@ -29,12 +29,12 @@ public struct EventRing: Sendable {
         return true
     }
 
-    /// Nothing came before this number that is not here.
+    /// Declares that the ring is complete from this number on.
     public mutating func begin(behind sequence: Int64) {
         if complete == nil { complete = sequence }
     }
 
-    /// The events behind a number; nil where some of these are not here.
+    /// The events after a number; nil if the ring has lost some of them.
     public func events(after sequence: Int64) -> [(sequence: Int64, event: JSON)]? {
         guard let complete, sequence >= complete else { return nil }
         return entries.filter { $0.sequence > sequence }

@@ -7,7 +7,7 @@ public enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
     /// The path of a Unix socket.
     case unix(path: String)
 
-    /// Reads `127.0.0.1:7878`, `[::1]:7878`, `7878` and `unix:/path`; nil for anything else.
+    /// Parses `127.0.0.1:7878`, `[::1]:7878`, `7878` and `unix:/path`; nil for anything else.
     public init?(_ text: String) {
         if text.hasPrefix("unix:") {
             let path = String(text.dropFirst(5))
@@ -31,7 +31,7 @@ public enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
         self = .tcp(host: host, port: port)
     }
 
-    /// Whether only this machine reaches it.
+    /// Whether only this machine can reach it.
     public var isLocal: Bool {
         switch self {
         case .unix: true
@@ -39,7 +39,7 @@ public enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// As it is written in a URL or on the command line.
+    /// The form used in URLs and on the command line.
     public var description: String {
         switch self {
         case .unix(let path): "unix:\(path)"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// SHA-256 (FIPS 180-4) and HMAC with it (RFC 2104): for what a cookie is made of and what assets are known by.
+/// SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104), for cookies and the ETags of assets.
 public enum SHA256 {
     private static let constants: [UInt32] = [
         0x428a_2f98, 0x7137_4491, 0xb5c0_fbcf, 0xe9b5_dba5, 0x3956_c25b, 0x59f1_11f1, 0x923f_82a4, 0xab1c_5ed5,
@@ -13,7 +13,7 @@ public enum SHA256 {
         0x748f_82ee, 0x78a5_636f, 0x84c8_7814, 0x8cc7_0208, 0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2,
     ]
 
-    /// The 32 bytes that stand for these.
+    /// The SHA-256 in 32 bytes.
     public static func hash(_ bytes: [UInt8]) -> [UInt8] {
         var state: [UInt32] = [
             0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19,
@@ -55,14 +55,14 @@ public enum SHA256 {
 
     private static func turn(_ word: UInt32, _ by: UInt32) -> UInt32 { word >> by | word << (32 - by) }
 
-    /// What only a holder of the key can make of a message: 32 bytes.
+    /// The HMAC-SHA-256 in 32 bytes.
     public static func authenticate(_ message: [UInt8], key: [UInt8]) -> [UInt8] {
         var key = key.count > 64 ? hash(key) : key
         key += [UInt8](repeating: 0, count: 64 - key.count)
         return hash(key.map { $0 ^ 0x5c } + hash(key.map { $0 ^ 0x36 } + message))
     }
 
-    /// Bytes as hexadecimal digits.
+    /// The bytes in hexadecimal.
     public static func hexadecimal(_ bytes: [UInt8]) -> String {
         let digits = Array("0123456789abcdef")
         return String(bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })

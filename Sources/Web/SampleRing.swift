@@ -2,24 +2,24 @@
 
 public import Varlink
 
-/// Memory and pressure at a moment.
+/// Memory and pressure at one time.
 public struct Sample: Sendable {
     /// Microseconds since 1970.
     public var at: Int64
-    /// Bytes that the machine has.
+    /// The machine's memory in bytes.
     public var total: UInt64
-    /// Bytes that could be had.
+    /// Available bytes.
     public var available: UInt64
-    /// Swap that is in use, in bytes.
+    /// Used swap in bytes.
     public var swapUsed: UInt64
-    /// Percent of 10 s in which some task waited for memory; nil where the kernel does not say.
+    /// Percent of the last 10 s in which some task waited for memory (PSI); nil if the kernel does not report it.
     public var some: Double?
     /// The same for all tasks at once.
     public var full: Double?
-    /// Bytes of each app that has any.
+    /// Bytes of each app that uses any.
     public var apps: [(name: String, bytes: Int64)]
 
-    /// Makes one from its parts.
+    /// Creates a sample.
     public init(
         at: Int64,
         total: UInt64,
@@ -35,17 +35,17 @@ public struct Sample: Sendable {
         self.swapUsed = swapUsed
         self.some = some
         self.full = full
-        // A thousand apps in each of 1,800 samples would be a lot: the rest is one.
+        // Bound the size of 1,800 samples: smaller apps are merged into one entry.
         let sorted = apps.sorted { ($0.bytes, $1.name) > ($1.bytes, $0.name) }
         self.apps = Array(sorted.prefix(Self.mostApps))
         let rest = sorted.dropFirst(Self.mostApps).reduce(0) { $0 + $1.bytes }
         if rest > 0 { self.apps.append(("", rest)) }
     }
 
-    /// So many apps a sample are told apart; the others together have no name.
+    /// The most apps listed in a sample; the others are summed up under an empty name.
     public static let mostApps = 16
 
-    /// It as an object.
+    /// The encoded sample.
     public var json: JSON {
         var members = JSONObject()
         for app in apps { members[app.name] = .int(app.bytes) }
@@ -57,15 +57,15 @@ public struct Sample: Sendable {
     }
 }
 
-/// The samples of the last hour, what was evicted meanwhile, and when nobody looked.
+/// The samples and evictions of the last hour, and the gaps without samples.
 public struct SampleRing: Sendable {
-    /// A time without samples, and why.
+    /// A time without samples, with the reason.
     public struct Gap: Hashable, Sendable {
-        /// The last sample before it, microseconds since 1970.
+        /// The last sample before it, in microseconds since 1970.
         public var from: Int64
-        /// The first one behind it; nil while it lasts.
+        /// The first sample after it; nil while it lasts.
         public var to: Int64?
-        /// A sentence.
+        /// The reason as a sentence.
         public var why: String
     }
 
@@ -76,27 +76,27 @@ public struct SampleRing: Sendable {
     private var gaps: [Gap] = []
     private var pending: String?
 
-    /// An empty one.
+    /// Creates an empty ring.
     ///
     /// - Parameters:
-    ///   - capacity: so many samples at most.
-    ///   - age: how old a sample may be, in microseconds.
+    ///   - capacity: the most samples kept.
+    ///   - age: how long a sample is kept, in microseconds.
     public init(capacity: Int, age: Int64) {
         self.capacity = max(1, capacity)
         self.age = age
     }
 
-    /// How many samples there are.
+    /// The number of samples.
     public var count: Int { samples.count }
 
-    /// From the last sample on there is none, for that reason.
+    /// Starts a gap after the last sample.
     public mutating func pause(_ why: String) {
         guard pending == nil, let last = samples.last else { return }
         pending = why
         gaps.append(Gap(from: last.at, to: nil, why: why))
     }
 
-    /// Takes a sample.
+    /// Adds a sample, and ends a gap.
     public mutating func take(_ sample: Sample) {
         if pending != nil {
             gaps[gaps.count - 1].to = sample.at
@@ -112,13 +112,13 @@ public struct SampleRing: Sendable {
         marks.removeAll { ($0["at"]?.intValue ?? 0) < oldest }
     }
 
-    /// Takes an event that is to be seen in the picture: an app was ended for want of memory.
+    /// Adds an eviction to show in the chart.
     public mutating func mark(_ event: JSON) {
         marks.append(event)
         if marks.count > 500 { marks.removeFirst(marks.count - 500) }
     }
 
-    /// Everything, for a page.
+    /// Everything, encoded for a page.
     public var json: JSON {
         [
             "samples": .array(samples.map(\.json)), "evictions": .array(marks),

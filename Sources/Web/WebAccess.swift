@@ -3,29 +3,29 @@
 import Bearer
 import WireText
 
-/// Who may come in: by a token, by the cookie that it was exchanged for, or, at a Unix socket without a token, everybody
-/// whom the socket's permissions let in.
+/// Authenticates requests: by the token, or by the cookie that a browser gets for it. On a Unix socket without a
+/// token, the socket's permissions decide.
 public struct WebAccess: Sendable {
-    /// How somebody came in, or that nobody did.
+    /// The result of a check.
     public enum Verdict: Hashable, Sendable {
-        /// A program with the token itself.
+        /// The token itself, from a program.
         case bearer
-        /// A browser.
+        /// The cookie of a browser.
         case cookie
-        /// By the socket's permissions.
+        /// No token is needed: the socket's permissions decide.
         case socket
-        /// Neither token nor cookie was shown.
+        /// Neither token nor cookie was sent.
         case missing
-        /// One that is not ours.
+        /// The token or cookie is wrong.
         case wrong
     }
 
-    /// The name of the cookie. Cookies know no ports: two dashboards of a machine have two names.
+    /// The cookie's name. Cookies ignore ports, so two dashboards on a machine need two names.
     public let cookieName: String
     private let token: [UInt8]?
     private let cookie: [UInt8]
 
-    /// Access with that token; without one everybody has it.
+    /// Requires that token; nil lets every client in.
     public init(token: [UInt8]?, address: ListenAddress) {
         self.token = token
         switch address {
@@ -35,18 +35,18 @@ public struct WebAccess: Sendable {
         cookie = token.map { Self.cookie(of: $0) } ?? []
     }
 
-    /// What a browser gets instead of the token: made of it, so that it survives a restart, but not it.
+    /// The browser's cookie: derived from the token, so that it survives a restart, but does not reveal it.
     static func cookie(of token: [UInt8]) -> [UInt8] {
         Array(SHA256.hexadecimal(SHA256.authenticate(Array("torpor-web cookie".utf8), key: token)).utf8)
     }
 
-    /// Whether a token is needed.
+    /// Whether a token is required.
     public var needsToken: Bool { token != nil }
 
-    /// Whether that is the token.
+    /// Whether that is the token, compared in constant time; true if none is required.
     public func isToken(_ given: [UInt8]) -> Bool { token.map { Bearer.isEqual(given, $0) } ?? true }
 
-    /// Looks at what a request shows.
+    /// Checks the headers of a request.
     public func judge(authorization: String?, cookie given: String?) -> Verdict {
         guard token != nil else { return .socket }
         if let authorization {
@@ -57,25 +57,25 @@ public struct WebAccess: Sendable {
         return Bearer.isEqual(Array(given.utf8), cookie) ? .cookie : .wrong
     }
 
-    /// The header `Set-Cookie` for somebody who has shown the token.
+    /// The value of the header `Set-Cookie` after a login.
     public var setCookie: String {
         "\(cookieName)=\(String(wire: cookie)); Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
     }
 }
 
-/// How many wrong tokens may be tried in a second.
+/// Limits the rejected tokens per second.
 public struct TryLimit: Sendable {
     private let most: Int
     private var second: Int64 = .min
     private var count = 0
 
-    /// So many a second.
+    /// - Parameter most: rejections per second.
     public init(most: Int) { self.most = most }
 
-    /// Whether one may be looked at in that second.
+    /// Whether another rejection is allowed in that second.
     public func allows(at second: Int64) -> Bool { second != self.second || count < most }
 
-    /// One was wrong.
+    /// Counts a rejection.
     public mutating func fail(at second: Int64) {
         if second != self.second { (self.second, count) = (second, 0) }
         count += 1

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What torpor-web is started with.
+/// The command line of torpor-web.
 public struct WebOptions: Hashable, Sendable {
-    /// The socket of torpord; nil for the one that is found.
+    /// torpord's socket; nil for the default one.
     public var socket: String?
     /// Where to listen.
     public var address = ListenAddress.tcp(host: "127.0.0.1", port: 7878)
-    /// The file whose first line is the token; nil for one of its own.
+    /// A file whose first line is the token; nil for torpor-web's own file.
     public var tokenFile: String?
-    /// Names by which a proxy is known.
+    /// Further host names, of a proxy.
     public var hosts: [String] = []
-    /// Nothing can be changed.
+    /// Whether changes are refused.
     public var isReadOnly = false
-    /// A folder whose files take the place of those in the program.
+    /// A folder whose files replace the built-in ones.
     public var assets: String?
-    /// The version is asked for.
+    /// `--version` was given.
     public var wantsVersion = false
-    /// The options are asked for.
+    /// `--help` was given.
     public var wantsHelp = false
 
-    /// What is wrong with the words that were given.
+    /// A mistake on the command line.
     public struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
-        /// A sentence.
+        /// A sentence that names the mistake.
         public let description: String
     }
 
-    /// What `--help` says.
+    /// The text of `--help`.
     public static let usage = """
         Usage: torpor-web [--socket PATH] [--listen ADDRESS] [--token-file FILE] [--host NAME]… [--read-only]
 
@@ -38,7 +38,7 @@ public struct WebOptions: Hashable, Sendable {
           --version          print the version
         """
 
-    /// Reads the words behind the program's name.
+    /// Parses the arguments after the program's name.
     public init(_ words: [String]) throws(Problem) {
         var words = words[...]
         while let word = words.popFirst() {

@@ -2,28 +2,28 @@
 
 public import TorporAPI
 
-/// What there is below the dashboard's address.
+/// The paths of the dashboard.
 public enum WebRoute: Hashable, Sendable {
-    /// A file of the page: its name.
+    /// A static file, by its name.
     case asset(String)
-    /// A token is exchanged for a cookie.
+    /// Exchanges a token for a cookie.
     case session
-    /// Whether anybody is there; needs no token.
+    /// Whether the server runs; needs no token.
     case health
-    /// For OpenMetrics.
+    /// Metrics in OpenMetrics format.
     case metrics
     case apps
     case app(String)
     case logs(String)
-    /// What an app showed last: a picture or a text, and no JSON.
+    /// The app's last snapshot: a picture or a text, not JSON.
     case snapshot(String)
-    /// The picture of an app.
+    /// An app's icon.
     case icon(String)
-    /// What an app is set to, and changes of that.
+    /// An app's settings; POST changes them.
     case settings(String)
-    /// The messages of an app that nobody handled; POST has them told again or drops them.
+    /// An app's unhandled messages; POST delivers them again or drops them.
     case unhandled(String)
-    /// What is transferred for an app, or for all (empty); POST cancels it.
+    /// The transfers of an app, or of all apps (empty name); POST cancels some.
     case transfers(String)
     case events
     case reports
@@ -34,7 +34,7 @@ public enum WebRoute: Hashable, Sendable {
     case describe
     case doctor
     case stream
-    /// Something is done to an app.
+    /// A verb to run on an app.
     case verb(String, Verb)
 
     private static let verbs: [String: Verb] = [
@@ -42,9 +42,9 @@ public enum WebRoute: Hashable, Sendable {
         "suspend": .suspend, "resume": .resume, "kill": .kill, "reset": .reset, "hold": .hold,
     ]
 
-    /// Reads a path; nil where there is nothing.
+    /// Parses a path; nil if there is no such route.
     public init?(path: String) {
-        // By bytes: a slash is one whatever combines with it.
+        // Split by bytes: a slash separates even if a combining character follows it.
         let parts = path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
         switch parts.count {
         case 0: self = .asset("index.html")
@@ -83,7 +83,7 @@ public enum WebRoute: Hashable, Sendable {
         "session": .session, "transfers": .transfers(""),
     ]
 
-    /// The methods that it takes.
+    /// The accepted methods.
     public var methods: [String] {
         switch self {
         case .asset, .health: ["GET", "HEAD"]
@@ -94,7 +94,7 @@ public enum WebRoute: Hashable, Sendable {
         }
     }
 
-    /// Whether a POST to it changes something of an app.
+    /// Whether a POST to it changes an app.
     public var changesApp: Bool {
         switch self {
         case .verb, .settings, .unhandled, .transfers: true

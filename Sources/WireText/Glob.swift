@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Patterns of names: `*`, `?` and `[a-z]`, as glob(7) has them.
+/// Glob patterns: `*`, `?` and `[a-z]` (glob(7)).
 public enum Glob {
-    /// Whether a name matches one part of a pattern.
+    /// Whether a name matches a pattern; `*` and `?` match `/` too.
     public static func matches(_ pattern: String, _ name: String) -> Bool {
         let pattern = Array(pattern.unicodeScalars)
         let name = Array(name.unicodeScalars)
         var p = 0
         var n = 0
-        // Where the last `*` stands, and how much of the name it covers: only the last one is ever tried again.
+        // The position of the last `*` and the end of what it covers: backtracking to the last `*` is enough.
         var star: (pattern: Int, name: Int)?
         while n < name.count {
             if p < pattern.count, pattern[p] == "*" {
@@ -29,7 +29,7 @@ public enum Glob {
         return pattern[p...].allSatisfy { $0 == "*" }
     }
 
-    /// The place after what matches one character, or nil.
+    /// Matches one character; returns the next index in the pattern, or nil.
     private static func step(_ pattern: [Unicode.Scalar], _ at: Int, _ scalar: Unicode.Scalar) -> Int? {
         if pattern[at] == "?" { return at + 1 }
         guard pattern[at] == "[", let end = pattern[(at + 1)...].dropFirst().firstIndex(of: "]") else {

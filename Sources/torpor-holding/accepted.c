@@ -17,8 +17,7 @@ static int diagnosis = -1; // a connection to the kernel that lists sockets
 
 void open_diagnosis(void) { diagnosis = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG); }
 
-// Whether a socket that the kernel lists is a connection to the listener that somebody has accepted: only those have an
-// inode.
+// Whether a socket in the kernel's reply is an accepted connection to the listener: only accepted ones have an inode.
 static int is_accepted(const struct nlmsghdr *message, const struct listener *listener)
 {
     if (listener->address.ss_family == AF_UNIX) {
@@ -31,7 +30,7 @@ static int is_accepted(const struct nlmsghdr *message, const struct listener *li
             if (part->rta_type != UNIX_DIAG_NAME || !found->udiag_ino)
                 continue;
             size_t size = RTA_PAYLOAD(part);
-            // One of the two may have the NUL at the end.
+            // Either name may end with a NUL.
             while (size > 1 && ((const char *)RTA_DATA(part))[size - 1] == 0)
                 size--;
             size_t wanted = length;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How many connections to a listening socket have been accepted, as the kernel lists sockets.
+// Counts accepted connections to a listening socket with sock_diag(7).
 
 #pragma once
 
@@ -10,18 +10,17 @@
 
 struct listener {
     int fd;
-    int64_t since; // when it was first seen with a connection that waits; 0: there is none
-    int waiting;   // how many waited at the last look; -1: it cannot be known
+    int64_t since; // when a waiting connection was first seen, in ms; 0: none waits
+    int waiting;   // connections waiting at the last check; -1: unknown
     struct sockaddr_storage address;
     socklen_t address_size;
 };
 
-// Connects to the kernel: before seccomp.
+// Opens the netlink socket. Call it before seccomp.
 void open_diagnosis(void);
 
-// A TCP listener's port, in network order; 0 for another.
+// A TCP listener's port in network order; 0 for other sockets.
 in_port_t port(const struct listener *listener);
 
-// How many connections to the listener, or to its port at another address, are accepted and still open; -1: it cannot be
-// known.
+// The number of accepted and still open connections to the listener, or to its port at another address; -1: unknown.
 int count_accepted(const struct listener *listener);

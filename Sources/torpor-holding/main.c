@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// torpor-holding AFTER FIRST ELAPSED: tells browsers that an app is on its way.
+// torpor-holding AFTER FIRST ELAPSED: tells browsers that an app is starting.
 //
-// It has from its start: 3, a socket whose end is its own end, and to which it writes a byte for each connection that it
-// answers; 4, the page, in which @SECONDS@ stands for how long the app
-// has been on its way; from 5 on the app's listening sockets. A connection that the app has not accepted for AFTER
-// milliseconds (those that wait from the start on, for FIRST) is accepted here, and gets the page, or, where that is not
-// what it wants, no more than that it is to come again. So an app that accepts connections has all of them, whether it has
-// said that it is ready or not; when it accepts its first one, this program ends.
+// It inherits descriptor 3, a socket: it writes a byte for each connection that it answers, and exits when the other
+// end is closed. Descriptor 4 is the page, in which @SECONDS@ stands for how long the app has been starting. The
+// app's listening sockets follow from 5 on. A connection that the app has not accepted within AFTER milliseconds
+// (FIRST for those already waiting at the start) is accepted here. It gets the page or, if it does not ask for HTML,
+// a request to retry. So an app that accepts connections gets all of them, whether it has reported that it is ready
+// or not: this program exits as soon as the app accepts its first one.
 //
-// It keeps no connection, knows no TLS, reads 8 KiB of a request in five seconds, and holds 64 connections. Once it has its
-// page it can open, write and call nothing: seccomp lets it accept, receive, send, wait, and count who waits.
+// It keeps no connection alive, does not speak TLS, reads at most 8 KiB of a request in five seconds, and serves at
+// most 64 connections. After it has read the page, seccomp lets it only accept, receive, send, wait, and count
+// connections.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -45,12 +46,12 @@ enum {
     MOST_LISTENERS = 64,
     MOST_CLIENTS = 64,
     HEAD_BYTES = 8192,
-    HEAD_TIME = 5000,   // ms for a request to come
-    SEND_TIME = 5000,   // ms for a page to go
+    HEAD_TIME = 5000,   // ms to receive a request
+    SEND_TIME = 5000,   // ms to send a page
     CLOSE_TIME = 1000,  // ms for the client to close
-    LOOK_AGAIN = 100,   // ms between two looks at a connection that waits
-    ACCEPT_TIME = 20000, // µs that accept may wait where the app was quicker
-    MOST_AT_ONCE = 8    // connections taken at one look: the app may begin to accept at any time
+    LOOK_AGAIN = 100,   // ms between two checks of a waiting connection
+    ACCEPT_TIME = 20000, // µs that accept may block if the app was faster
+    MOST_AT_ONCE = 8    // connections accepted per check: the app may begin to accept at any time
 };
 
 static const char marker[] = "@SECONDS@";
@@ -73,7 +74,7 @@ static struct client clients[MOST_CLIENTS];
 static char *page;
 static size_t page_bytes;
 static int64_t began;
-static int is_over; // nothing is accepted any more: what was is answered
+static int is_over; // accept no more: finish the open connections and exit
 
 static int64_t now(void)
 {
@@ -84,8 +85,8 @@ static int64_t now(void)
 
 static void alarmed(int number) { (void)number; }
 
-// How many connections wait to be accepted; -1: it cannot be known. Only accepting makes them fewer: one that the other
-// side has given up stays until then.
+// The number of connections waiting to be accepted; -1: unknown. Only accept makes it smaller: a connection that its
+// client has closed still counts.
 static int count_waiting(int fd)
 {
     struct tcp_info info = {0};
@@ -95,8 +96,8 @@ static int count_waiting(int fd)
     return (int)info.tcpi_unacked;
 }
 
-// accept(2) waits where the app has taken the connection meanwhile: O_NONBLOCK would be the app's too. The signal comes
-// again: the first may come before accept has begun to wait.
+// accept(2) blocks if the app was faster: O_NONBLOCK is not set, since it would affect the app's descriptor too. A
+// timer's signal ends the call. The timer repeats, since its first signal may come before accept blocks.
 static int accept_soon(int fd)
 {
     struct itimerval timer = {{.tv_usec = ACCEPT_TIME}, {.tv_usec = ACCEPT_TIME}}, none = {{0, 0}, {0, 0}};
@@ -130,7 +131,7 @@ static int header_has(const char *head, const char *name, const char *text)
     return 0;
 }
 
-// The answer to a request whose head is there; 0: there is no memory for it.
+// Makes the response to a complete request; 0: out of memory.
 static int make_answer(struct client *client)
 {
     int is_get = strncmp(client->head, "GET ", 4) == 0, is_head = strncmp(client->head, "HEAD ", 5) == 0;
@@ -178,10 +179,10 @@ static void go_on(struct client *client)
             return let_go(client);
         client->read += (size_t)count;
         client->head[client->read] = 0;
-        // A request has no NUL: whoever sends one has no answer.
+        // A NUL makes the request invalid: close without a response.
         if (strlen(client->head) != client->read)
             return let_go(client);
-        // One that is longer gets its answer too: what follows is thrown away.
+        // A request that is too long gets its response too: the rest is discarded.
         if (!strstr(client->head, "\r\n\r\n") && client->read < HEAD_BYTES - 1)
             return;
         if (!make_answer(client))
@@ -199,7 +200,7 @@ static void go_on(struct client *client)
         client->sent += (size_t)count;
         if (client->sent < client->length)
             return;
-        // What the client still sends must not have the kernel throw the answer away.
+        // Read until the client closes: closing with unread data would reset the connection and lose the response.
         shutdown(client->fd, SHUT_WR);
         client->stage = CLOSING;
         client->until = now() + CLOSE_TIME;
@@ -239,15 +240,15 @@ static void take(struct listener *listener)
     char news[MOST_AT_ONCE] = {0};
     if (taken > 0)
         send(CONTROL, news, (size_t)taken, MSG_NOSIGNAL | MSG_DONTWAIT);
-    // What was taken here has not been accepted by the app.
+    // These were accepted here, not by the app.
     if (listener->waiting >= 0)
         listener->waiting -= taken;
     if (!has_waiting(listener->fd))
         listener->since = 0;
 }
 
-// Whether the app has accepted connections that it still has: it is there, and busy. One that it accepts while nobody looks,
-// and closes, is not seen.
+// Whether the app has accepted connections that are still open: then it is running, just busy. A connection that it
+// accepts and closes between two checks is not seen.
 static int has_accepted(const struct listener *listener)
 {
     int own = 0;
@@ -257,18 +258,18 @@ static int has_accepted(const struct listener *listener)
     return count_accepted(listener) > own;
 }
 
-// Looks at who waits for the app: takes those who have waited long enough, and ends as soon as the app accepts.
+// Checks a listener: answers connections that have waited long enough, and ends everything once the app accepts.
 static void look_at(struct listener *listener, int64_t after)
 {
     struct pollfd look = {.fd = listener->fd, .events = POLLIN};
     int is_readable = poll(&look, 1, 0) > 0;
-    // The app has shut it: nobody comes here any more.
+    // The app has shut the socket down: no more connections will come.
     if (is_readable && (look.revents & (POLLHUP | POLLERR | POLLNVAL))) {
         listener->fd = -1;
         return;
     }
     int waiting = count_waiting(listener->fd);
-    // Nobody but the app can have accepted one.
+    // Only the app can have accepted a connection.
     if ((listener->since && !is_readable) || waiting < listener->waiting) {
         is_over = 1;
         return;
@@ -291,7 +292,7 @@ static void look_at(struct listener *listener, int64_t after)
 #define ARCHITECTURE AUDIT_ARCH_AARCH64
 #endif
 
-// What the loop needs, and nothing else.
+// Allows only the system calls that the loop needs.
 static int confine(void)
 {
     static const uint16_t allowed[] = {
@@ -357,7 +358,7 @@ int main(int count, char **words)
         listener->address_size = sizeof listener->address;
         getsockname(fd, (struct sockaddr *)&listener->address, &listener->address_size);
     }
-    // Without it an app that is busy is not told from one that is not there yet.
+    // Without it, a busy app looks like one that is not there yet.
     open_diagnosis();
     struct sigaction action = {.sa_handler = alarmed};
     sigaction(SIGALRM, &action, NULL);
@@ -384,7 +385,7 @@ int main(int count, char **words)
             if (listeners[i].fd < 0)
                 continue;
             are_open = 1;
-            // One that waits is looked at again after a while: it would be told of all the time.
+            // Poll a listener with a waiting connection by time: its descriptor would stay readable.
             if (listeners[i].since && next > time + LOOK_AGAIN)
                 next = time + LOOK_AGAIN;
             polls[used++] = (struct pollfd){.fd = listeners[i].since ? -1 : listeners[i].fd, .events = POLLIN};
@@ -404,7 +405,7 @@ int main(int count, char **words)
                 .fd = clients[i].fd, .events = clients[i].stage == SENDING ? POLLOUT : POLLIN};
         }
         poll(polls, (nfds_t)used, next > time ? (int)(next - time) : 0);
-        // torpord has closed its end, or is gone.
+        // torpord has closed its end, or has exited.
         if (polls[0].revents)
             is_over = 1;
         for (int i = 0; i < listener_count && !is_over; i++)

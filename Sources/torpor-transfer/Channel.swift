@@ -5,9 +5,9 @@ import TransferProtocol
 import Varlink
 import WireText
 
-/// The socket to torpord. Nothing is lost when nobody reads: all but progress is said again after the next `hello`.
+/// The socket to torpord. A lost message is no harm: all but progress is repeated after the next `hello`.
 final class Channel {
-    /// The longest command in bytes: a URL, 16 KiB of header fields, and what JSON makes of them.
+    /// The longest command in bytes: a URL, 16 KiB of header fields, and JSON's overhead.
     private static let longestCommand = 1 << 20
 
     let raw: Int32
@@ -16,10 +16,10 @@ final class Channel {
 
     init(_ raw: Int32) { self.raw = raw }
 
-    /// Whether something waits for room in the socket.
+    /// Whether unsent bytes wait for room in the socket.
     var wantsToWrite: Bool { !waiting.isEmpty }
 
-    /// What torpord said; nil once nobody will ever say anything more.
+    /// Reads commands; nil once the other end is closed.
     func read() throws(Errno) -> [TransferCommand]? {
         var commands: [TransferCommand] = []
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 8)
@@ -44,7 +44,7 @@ final class Channel {
         return commands
     }
 
-    /// Half a message of a torpord that died, with what its follower said, is none: that is no reason to end.
+    /// Nil for an invalid message, which is no reason to exit: a torpord that died may have sent only half of one.
     private static func command(_ bytes: ArraySlice<UInt8>) -> TransferCommand? {
         guard let json = try? JSON.parse(bytes) else {
             ThisProcess.complain("torpor-transfer: ignoring a message that is not JSON")
@@ -58,15 +58,14 @@ final class Channel {
         }
     }
 
-    /// Says something, at once or when there is room.
+    /// Queues a report and sends as much as the socket takes.
     func say(_ report: TransferReport) {
-        // Nobody misses an old number, and nobody reads when torpord is away.
+        // Drop progress while the socket is full: a later report replaces it.
         if case .progress = report, wantsToWrite { return }
         waiting += report.json.serialised() + [0]
         flush()
     }
 
-    /// Sends what the socket takes.
     func flush() {
         while !waiting.isEmpty {
             let sent = waiting.withUnsafeBytes { bytes in (try? Sockets.send(raw, bytes)) ?? nil }

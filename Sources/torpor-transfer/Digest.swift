@@ -3,11 +3,11 @@
 import CCurl
 import WireText
 
-/// SHA-256 of bytes that come piece by piece. Sendable, since it has one owner at a time: the loop or a job.
+/// An incremental SHA-256. Sendable, since it has one owner at a time: the loop or a job.
 final class Digest: @unchecked Sendable {
     private let context: OpaquePointer
 
-    /// Nil without memory.
+    /// Nil if out of memory.
     init?() {
         guard let context = ccurl_digest_new() else { return nil }
         self.context = context
@@ -15,12 +15,11 @@ final class Digest: @unchecked Sendable {
 
     deinit { ccurl_digest_free(context) }
 
-    /// Begins anew.
     func reset() { ccurl_digest_reset(context) }
 
     func update(_ bytes: UnsafeRawBufferPointer) { ccurl_digest_update(context, bytes.baseAddress, bytes.count) }
 
-    /// 64 lower-case hexadecimal digits; it has to be reset before it is used again.
+    /// 64 lower-case hexadecimal digits. Call ``reset()`` before using it again.
     func finish() -> String {
         let digits = Array("0123456789abcdef".utf8)
         let bytes = [UInt8](unsafeUninitializedCapacity: 32) { buffer, count in

@@ -4,20 +4,20 @@ import Linux
 import TransferProtocol
 import Varlink
 
-/// What came of a job.
+/// The result of a job.
 enum DiskResult: Sendable {
     case ended(TransferEnd)
-    /// A download may ask its server.
+    /// The download's request may be sent.
     case part(PartFile)
-    /// An upload may be sent.
+    /// The upload may be sent.
     case source(SourceFile)
-    /// The part is as long as it has to be.
+    /// The part is ready for the body.
     case begun
-    /// What nobody waits for.
+    /// For jobs whose result does not matter.
     case nothing
 }
 
-/// The work on files of one transfer, each a job beside the loop.
+/// The file operations of one transfer. Each blocks, so it runs as a job on another thread than the loop.
 struct DiskWork: Sendable {
     let places: Places
     let order: TransferOrder
@@ -30,7 +30,7 @@ struct DiskWork: Sendable {
         }
     }
 
-    /// Before anything is asked of a server.
+    /// Prepares the files before the first request.
     func prepare() -> DiskResult {
         result { () throws(DiskError) in
             let parts = try places.partsFolder()
@@ -49,7 +49,8 @@ struct DiskWork: Sendable {
             case .download:
                 let isThere = try? parts.status(Places.part(order.id))
                 if let earlier {
-                    // The end was written and the file was moved; or it was not, and is moved now.
+                    // An earlier process recorded the end. If the part still exists, that process died before the
+                    // rename: do it now.
                     return .ended(isThere == nil ? earlier : try move(try openPart(parts), parts, earlier))
                 }
                 try checkDestination()
@@ -58,7 +59,7 @@ struct DiskWork: Sendable {
         }
     }
 
-    /// The end that an earlier process wrote, and nobody acknowledged.
+    /// The end that an earlier process recorded and torpord has not acknowledged.
     private func writtenEnd(in parts: Folder) -> TransferEnd? {
         guard let descriptor = try? parts.openFile(Places.end(order.id)),
             let bytes = try? descriptor.withRaw({ raw throws(Errno) in try File.read(descriptor: raw, limit: 64 << 10) }
@@ -102,7 +103,7 @@ struct DiskWork: Sendable {
         }
     }
 
-    /// What would be in the way of the file at the end is found before the first byte.
+    /// Finds obstacles at the destination before the first byte is downloaded.
     private func checkDestination() throws(DiskError) {
         guard let (folder, name) = try places.folder(of: order, make: false, reason: "destination") else { return }
         let status: FileStatus?
@@ -116,7 +117,7 @@ struct DiskWork: Sendable {
         if status?.kind == .directory { throw DiskError(.failed, "destination", "\(order.file) is a folder") }
     }
 
-    /// Before the first byte is written: what was in the part is removed where the body begins anew, and there has to be room.
+    /// Prepares the part for the body: truncates it if the body begins at 0, and checks for free space.
     func begin(_ part: PartFile, at offset: Int64, total: Int64?) -> DiskResult {
         result { () throws(DiskError) in
             do throws(Errno) {
@@ -138,10 +139,10 @@ struct DiskWork: Sendable {
         }
     }
 
-    /// All bytes are there.
+    /// Verifies the digest of a complete download and moves it to its destination.
     ///
-    /// - Parameter wasResumed: whether some of them came in an earlier answer: if the digest is wrong, the whole is fetched
-    ///   once more.
+    /// - Parameter wasResumed: whether an earlier response sent a part of the file: then a wrong digest makes torpord
+    ///   fetch the whole file once more.
     func complete(_ part: PartFile, wasResumed: Bool, status: Int) -> DiskResult {
         result { () throws(DiskError) in
             var end = TransferEnd(.done, bytes: part.length)
@@ -167,12 +168,13 @@ struct DiskWork: Sendable {
         }
     }
 
-    /// The server has the file.
+    /// Records a finished upload.
     func sent(_ bytes: Int64, status: Int) -> DiskResult {
         result { () throws(DiskError) in
             var end = TransferEnd(.done, bytes: bytes)
             end.status = Int64(status)
-            // Without it POST would be repeated after a loss of this process. No room is no reason to send all once more.
+            // Without the record, the loss of this process would repeat a POST. A full disk must not fail a finished
+            // upload.
             _ = try? write(end, in: try places.partsFolder())
             return .ended(end)
         }
@@ -192,7 +194,7 @@ struct DiskWork: Sendable {
         }
     }
 
-    /// Gives the part its name, durably, and says so durably before.
+    /// Renames the part to its destination, durably, after recording the end durably.
     private func move(_ part: PartFile, _ parts: Folder, _ end: TransferEnd) throws(DiskError) -> TransferEnd {
         guard let (folder, name) = try places.folder(of: order, make: true, reason: "destination") else { return end }
         try write(end, in: parts)
@@ -200,7 +202,7 @@ struct DiskWork: Sendable {
             do throws(Errno) {
                 try parts.rename(Places.part(order.id), to: folder, name)
             } catch  where error == .improperLink {
-                // Another filesystem, or Landlock before version 2.
+                // EXDEV: another filesystem, or Landlock before version 2, which forbids renames between folders.
                 try copy(part, to: folder, name)
                 try parts.remove(Places.part(order.id))
             }
@@ -208,7 +210,7 @@ struct DiskWork: Sendable {
             try parts.synchronise()
             return end
         } catch {
-            // It is not done, so nobody may find that it is.
+            // The move failed: remove the record of the end.
             try? parts.remove(Places.end(order.id))
             throw DiskError(error, order.file, reason: "destination")
         }

@@ -2,7 +2,7 @@
 
 import Linux
 
-/// Work that may wait for a disk, each on a thread of its own, a few at a time.
+/// Runs blocking disk work, each job on a thread of its own, a few at a time.
 final class Jobs {
     private static let most = 4
 
@@ -11,7 +11,7 @@ final class Jobs {
         let then: (DiskResult) -> Void
     }
 
-    /// Readable when some are done.
+    /// Readable when jobs are done.
     let news: EventCounter
     private let done = Monitor<[(Int, DiskResult)]>([])
     private var queue: [Waiting] = []
@@ -20,16 +20,16 @@ final class Jobs {
 
     init() throws(Errno) { news = try EventCounter() }
 
-    /// Whether some wait for a thread that there was none for.
+    /// Whether jobs are queued because no thread could be started.
     var isShortOfThreads: Bool { running.isEmpty && !queue.isEmpty }
 
-    /// Does `work` beside the loop, and `then` on it.
+    /// Runs `work` on a thread, then `then` on the loop.
     func run(_ work: @escaping @Sendable () -> DiskResult, then: @escaping (DiskResult) -> Void) {
         queue.append(Waiting(work: work, then: then))
         start()
     }
 
-    /// Begins what waits, as far as it may.
+    /// Starts queued jobs up to the limit.
     func start() {
         while running.count < Self.most, let next = queue.first {
             number += 1
@@ -41,7 +41,7 @@ final class Jobs {
                     news.signal()
                 }
             } catch {
-                // Out of threads: when another one is over, or a second later.
+                // Out of threads: retried when another job ends, or at the next tick.
                 return
             }
             queue.removeFirst()
@@ -49,7 +49,7 @@ final class Jobs {
         }
     }
 
-    /// Tells what is done.
+    /// Calls `then` of the finished jobs.
     func drain() {
         news.drain()
         let results = done.withLock { list in

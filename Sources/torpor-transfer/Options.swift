@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the program is started with.
+/// The command line.
 struct Options: Sendable {
-    /// The folder of the parts.
+    /// The folder of partial files.
     var parts = ""
-    /// The folders below which files are, in the order in which they are counted.
+    /// The app's folders for files; a transfer names one by its index.
     var roots: [String] = []
-    /// Files to read besides, under Landlock.
+    /// More paths that Landlock lets the process read.
     var readable: [String] = []
-    /// Seconds without a byte after which a try ends.
+    /// Seconds without a byte after which an attempt ends.
     var stall = 60
-    /// Whether Landlock is left out, for tests.
+    /// Whether to run without Landlock, for tests.
     var isUnconfined = false
 
     static let usage = """
@@ -59,7 +59,7 @@ struct Options: Sendable {
         guard !parts.isEmpty, !roots.isEmpty else { throw Mistake(sentence: "--parts and --root are required") }
     }
 
-    /// What certificates, the resolver and OpenSSL read. `/lib` is for what the C library loads for names in nsswitch.conf.
+    /// Files for certificates, the resolver and OpenSSL. `/lib` holds the modules that nsswitch.conf makes libc load.
     static let systemFiles = [
         "/etc/ca-certificates", "/etc/crypto-policies", "/etc/gai.conf", "/etc/host.conf", "/etc/hosts",
         "/etc/ld.so.cache", "/etc/localtime", "/etc/nsswitch.conf", "/etc/pki", "/etc/protocols", "/etc/resolv.conf",

@@ -3,23 +3,23 @@
 import Linux
 import TransferProtocol
 
-/// The file of a download that is not whole yet, with the SHA-256 of what is in it. Sendable, since it has one owner at a
-/// time: the loop, or a job that the loop waits for. The digest has an owner of its own: it follows what is written, in a job
-/// (``digest(to:)``) beside the loop, and reads it from the page cache.
+/// The partial file of a download, and its SHA-256. Sendable, since it has one owner at a time: the loop, or a job
+/// that the loop waits for. The digest has its own owner: jobs on other threads (``digest(to:)``) read the
+/// written bytes from the page cache.
 final class PartFile: @unchecked Sendable {
     private let descriptor: Descriptor
     private let sum: Digest
-    /// Bytes in it.
+    /// In bytes.
     private(set) var length: Int64
-    /// Up to there the kernel was told to write it to the disk.
+    /// The offset up to which the kernel was asked to start writeback.
     private var begun: Int64 = 0
-    /// Bytes of which it is told at once.
+    /// Bytes per request for writeback.
     private static let stretch: Int64 = 16 << 20
-    /// Bytes that the digest is of, from the start.
+    /// The digest covers this many bytes from the start.
     private var digested: Int64 = 0
-    /// A job has the digest; the loop's.
+    /// Whether a job owns the digest. Only the loop reads and writes this.
     var isBeingDigested = false
-    /// Bytes for which a job is worth its while, and the most that one does.
+    /// The least bytes worth a job of the digest, and the most for one job.
     private static let leastDigested: Int64 = 4 << 20
     private static let mostDigested: Int64 = 64 << 20
 
@@ -29,13 +29,13 @@ final class PartFile: @unchecked Sendable {
         self.length = length
     }
 
-    /// Up to where a job should have the digest follow now; nil where there is one, or not much to do.
+    /// The offset up to which a job should update the digest now; nil if one is running or there is too little to do.
     var nextDigest: Int64? {
         guard !isBeingDigested, length - digested >= Self.leastDigested else { return nil }
         return min(length, digested + Self.mostDigested)
     }
 
-    /// Has the digest follow: for a job.
+    /// Updates the digest. Blocks: for a job.
     func digest(to end: Int64) throws(Errno) {
         guard digested < end else { return }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 8)
@@ -45,14 +45,14 @@ final class PartFile: @unchecked Sendable {
             let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
             let offset = UInt64(digested)
             let read = try descriptor.withRaw { raw throws(Errno) in try File.read(raw, at: offset, into: piece) }
-            // Somebody has shortened it.
+            // Another process has truncated the file.
             guard read > 0 else { throw .ioError }
             sum.update(UnsafeRawBufferPointer(rebasing: piece[..<read]))
             digested += Int64(read)
         }
     }
 
-    /// Empties it, or goes on at its end: for a job.
+    /// Truncates the file for offset 0, else seeks to its end. Blocks: for a job.
     func begin(at offset: Int64) throws(Errno) {
         if offset == 0 {
             try descriptor.withRaw { raw throws(Errno) in try File.truncate(raw, to: 0) }
@@ -68,35 +68,35 @@ final class PartFile: @unchecked Sendable {
         digested = 0
     }
 
-    /// Writes behind what is in it.
+    /// Appends to the file.
     func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) {
         let (written, failure) = descriptor.withRaw { raw in Descriptor.writeAll(raw, bytes) }
         length += Int64(written)
         if let failure { throw failure }
         guard length - begun >= Self.stretch else { return }
-        // The last bytes are not to wait for all that came before them.
+        // Start writeback early, so that the final fsync has little left to do.
         descriptor.withRaw { raw in File.beginWriting(raw, from: begun, count: length - begun) }
         begun = length
     }
 
-    /// Room on its filesystem, in bytes.
+    /// Free bytes on its filesystem.
     func free() throws(Errno) -> Int64 {
         try descriptor.withRaw { raw throws(Errno) in Int64(clamping: try FilesystemSpace(of: raw).free) }
     }
 
-    /// The SHA-256 of all of it: for a job.
+    /// The SHA-256 of the whole file. Blocks: for a job.
     func finish() throws(Errno) -> String {
         try digest(to: length)
         defer { restartDigest() }
         return sum.finish()
     }
 
-    /// Waits until all of it is on the disk: for a job.
+    /// Waits until the file is on the disk (fsync): for a job.
     func synchronise() throws(Errno) {
         try descriptor.withRaw { raw throws(Errno) in try File.synchronise(raw) }
     }
 
-    /// Copies all of it to another file: for a job.
+    /// Copies the whole file. Blocks: for a job.
     func copy(to target: Descriptor) throws(Errno) {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 8)
         defer { buffer.deallocate() }
@@ -112,10 +112,10 @@ final class PartFile: @unchecked Sendable {
     }
 }
 
-/// The file of an upload. Sendable as a part is.
+/// The file of an upload. Sendable for the same reason as ``PartFile``.
 final class SourceFile: @unchecked Sendable {
     private let descriptor: Descriptor
-    /// What it was when it was opened.
+    /// The file's size and time when it was opened.
     let source: TransferSource
 
     init(_ descriptor: Descriptor, _ source: TransferSource) {
@@ -123,12 +123,12 @@ final class SourceFile: @unchecked Sendable {
         self.source = source
     }
 
-    /// Reads from a place in it; 0 at its end.
+    /// Reads at an offset; 0 at the end of the file.
     func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
         try descriptor.withRaw { raw throws(Errno) in try File.read(raw, at: UInt64(offset), into: buffer) }
     }
 
-    /// Whether it is still what it was.
+    /// Whether size and time are still the same.
     var isUnchanged: Bool {
         guard let status = try? descriptor.withRaw({ raw throws(Errno) in try File.status(descriptor: raw) }) else {
             return false

@@ -4,7 +4,7 @@ import Linux
 import TransferProtocol
 import WireText
 
-/// Why work on files ended, as the end of a transfer.
+/// An error of file work, as the end of a transfer.
 struct DiskError: Error {
     let end: TransferEnd
 
@@ -15,10 +15,10 @@ struct DiskError: Error {
         self.end = end
     }
 
-    /// What an errno means for a transfer: no room is waited for, what the app has to change is final, and the rest is worth
-    /// another try.
+    /// Maps an errno to the end of a transfer: a full disk waits for space, errors that the app must fix are final,
+    /// all others are retried.
     ///
-    /// - Parameter reason: what the app got wrong, if it did: `destination` or `source`.
+    /// - Parameter reason: the reason if the app is at fault: `destination` or `source`.
     init(_ errno: Errno, _ what: String, reason: String) {
         switch errno {
         case .noSpace, Errno(rawValue: 122): self.init(.space, "space", "\(what): \(errno)")
@@ -31,12 +31,12 @@ struct DiskError: Error {
     }
 }
 
-/// The folders of an app, and the way to files in them. Everything here may wait for a disk: it is for jobs.
+/// An app's folders. All functions here may block on the disk: they are for jobs.
 struct Places: Sendable {
     let parts: String
     let roots: [String]
 
-    /// The folder of the parts.
+    /// Opens the folder of partial files.
     func partsFolder() throws(DiskError) -> Folder {
         do throws(Errno) {
             return try Folder(parts, followLinks: true, entersMounts: true)
@@ -45,14 +45,14 @@ struct Places: Sendable {
         }
     }
 
-    /// Where a part is.
+    /// The name of a partial file.
     static func part(_ id: Int64) -> FileName { FileName("\(id).part") }
-    /// Where the end of a transfer is that was not acknowledged yet.
+    /// The name of the record of an end that torpord has not acknowledged.
     static func end(_ id: Int64) -> FileName { FileName("\(id).done") }
 
-    /// The folder that a file is in, below its root, through no link; and its name there.
+    /// Opens a file's folder below its root, following no symlink, and gives the file's name in it.
     ///
-    /// - Parameter make: whether folders that are missing are made, durably; otherwise nil comes back for them.
+    /// - Parameter make: create missing folders, durably; otherwise the result is nil if one is missing.
     func folder(of order: TransferOrder, make: Bool, reason: String) throws(DiskError) -> (Folder, FileName)? {
         guard roots.indices.contains(order.root) else {
             throw DiskError(.failed, reason, "there is no folder \(order.root) for the file")
@@ -79,7 +79,7 @@ struct Places: Sendable {
         }
     }
 
-    /// Removes what is there of a transfer.
+    /// Removes a transfer's files.
     func remove(_ id: Int64, keepingPart: Bool) {
         guard let folder = try? partsFolder() else { return }
         try? folder.remove(Self.end(id))

@@ -7,9 +7,9 @@ import TransferProtocol
 import TransferRules
 import WireText
 
-/// One request of a transfer: a handle of libcurl, and what its callbacks do. It lives until libcurl let go of the handle.
+/// One HTTP request of a transfer: a libcurl handle and its callbacks. It must outlive libcurl's use of the handle.
 final class Request {
-    /// Bytes of an answer's body that are read and thrown away, so that its connection can be used again.
+    /// Bytes of an unwanted body that are read and discarded so that the connection can be reused.
     private static let mostThrownAway = 16 << 10
     private static let version = "torpor-transfer/\(TorporVersion.text)"
 
@@ -20,11 +20,11 @@ final class Request {
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     private(set) var head = ResponseHead()
     private(set) var verdict: Verdict?
-    /// Why a callback ended it.
+    /// Set if a callback aborted the request.
     private(set) var failure: TransferEnd?
     private var thrownAway = 0
 
-    /// Nil without memory.
+    /// Nil if out of memory.
     init?(_ transfer: Transfer, _ service: TransferService) {
         guard let handle = curl_easy_init() else { return nil }
         self.handle = handle
@@ -53,7 +53,7 @@ final class Request {
         set(CURLOPT_NOSIGNAL, 1)
         set(CURLOPT_SSL_VERIFYPEER, 1)
         set(CURLOPT_SSL_VERIFYHOST, 2)
-        // In place of the bundle: the folder with the system's authorities counts as before.
+        // CURLOPT_CAINFO replaces the system's bundle, so add the folder with the system's authorities.
         if let authority = order.authority, transfer.address.isSameServer(as: transfer.origin) {
             set(CURLOPT_CAINFO, authority)
             if File.exists("/etc/ssl/certs") { set(CURLOPT_CAPATH, "/etc/ssl/certs") }
@@ -95,7 +95,7 @@ final class Request {
     }
 
     private func setUpProxy() {
-        // Whatever the variables of this process say.
+        // Set both, so that libcurl ignores this process's environment variables.
         set(CURLOPT_PROXY, transfer.proxy?.url ?? "")
         set(CURLOPT_NOPROXY, transfer.order.noProxy ?? "")
         guard let login = transfer.proxyLogin, let credentials = transfer.proxy?.credentials,
@@ -129,29 +129,29 @@ final class Request {
         }
         set(CURLOPT_USERAGENT, Self.version)
         for field in fields {
-            // libcurl takes "Name:" for "leave it out", and "Name;" for one without a value.
+            // libcurl removes a header written "Name:", and sends an empty one for "Name;".
             let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
             headers = curl_slist_append(headers, line) ?? headers
         }
         ccurl_set_list(handle, CURLOPT_HTTPHEADER, headers)
     }
 
-    /// What libcurl says of its result.
+    /// The error message of the request, or else libcurl's text for the code.
     func text(_ code: Int) -> String {
         let own = String(terminatedWire: errorText)
         return own.isEmpty ? String(terminatedWire: curl_easy_strerror(CURLcode(UInt32(code)))) : own
     }
 
-    /// Whether a request was sent.
+    /// Whether the request was sent.
     var hasConnected: Bool { ccurl_get_offset(handle, CURLINFO_PRETRANSFER_TIME_T) > 0 }
 
-    /// Why no connection could be made (errno(3)); 0 where one was.
+    /// The errno of a failed connection; 0 if there was none.
     var connectionError: Int { ccurl_get_long(handle, CURLINFO_OS_ERRNO) }
 
-    /// Whether a proxy wanted to know who asks before it let an encrypted connection through.
+    /// Whether the proxy demanded authentication (407) before opening a tunnel.
     var wasRefusedByProxy: Bool { ccurl_get_long(handle, CURLINFO_HTTP_CONNECTCODE) == 407 }
 
-    /// Judges the answer, once: at the first byte of its body, or at its end.
+    /// Judges the response, once: at the first byte of its body, or at its end.
     func judge() -> Verdict {
         if let verdict { return verdict }
         let made = transfer.judge(head)
@@ -166,7 +166,7 @@ final class Request {
     }
 
     private func take(header line: UnsafeMutablePointer<CChar>, _ count: Int) -> Int {
-        // Trailers of a body in chunks are none of the head.
+        // After the verdict, header lines are trailers of a chunked body.
         guard verdict == nil else { return count }
         head.take(UnsafeRawBufferPointer(start: line, count: count))
         guard head.size <= ResponseHead.most else {

@@ -4,34 +4,34 @@ import Linux
 import TransferProtocol
 import TransferRules
 
-/// One try of one transfer.
+/// One attempt of a transfer.
 ///
-/// A download: preparing (the part) → asking (a server) → waiting (for `go`) → opening (the part, as long as the answer wants
-/// it) → moving (bytes) → finishing (digest, fsync, rename) → ended. An upload: preparing (its file) → waiting → moving →
-/// finishing → ended. Any of them may end early. `preparing`, `opening` and `finishing` are jobs beside the loop: what is told
-/// to a transfer meanwhile waits until its job is done.
+/// A download: preparing (the part) → asking (a server) → waiting (for `go`) → opening (the part at the body's
+/// offset) → moving (bytes) → finishing (digest, fsync, rename) → ended. An upload: preparing (its file) → waiting →
+/// moving → finishing → ended. Each stage may end early. `preparing`, `opening` and `finishing` are jobs on other
+/// threads: commands for the transfer wait until the job is done.
 final class Transfer {
     enum Stage: Hashable {
         case preparing, asking, waiting, opening, moving, finishing, ended
     }
 
-    /// What is to happen with one that is forgotten.
+    /// What happens to the part of a transfer that is forgotten.
     enum Removal: Hashable {
         case keepsPart, removesPart
     }
 
     let order: TransferOrder
     var stage = Stage.preparing
-    /// Why it ended; nil until then.
+    /// Nil until it has ended.
     var end: TransferEnd?
-    /// Set when it was told to stop while a job works for it.
+    /// Set if torpord stops the transfer while a job is running.
     var removal: Removal?
-    /// What was told to begin under its number meanwhile.
+    /// An order with the same number that arrived before this transfer was forgotten.
     var successor: TransferOrder?
 
-    /// The server that the order names: what is secret is for that alone.
+    /// The server in the order: only it gets the credentials and secret headers.
     let origin: WebAddress
-    /// The URL of the next request, and what it is.
+    /// The URL of the next request, and its parts.
     var url: String
     var address: WebAddress
     var method: String
@@ -42,26 +42,26 @@ final class Transfer {
 
     var part: PartFile?
     var source: SourceFile?
-    /// Bytes in the part when this try began.
+    /// Bytes in the part when this attempt began.
     var lengthBefore: Int64 = 0
-    /// From which byte on the next request wants it.
+    /// The next request asks for the file from this byte on.
     var offset: Int64 = 0
-    /// Where the body of the answer begins in the file.
+    /// The offset in the file at which the body begins.
     var bodyOffset: Int64 = 0
-    /// Bytes of the whole, where they are known.
+    /// Bytes of the whole file, if known.
     var total: Int64?
-    /// Bytes of the file that were given to the connection.
+    /// Bytes of the file that were passed to libcurl.
     var sent: Int64 = 0
-    /// What torpord has to make durable before `go`.
+    /// The report that torpord makes durable before it sends `go`.
     var pending: TransferReport?
-    /// Whether the whole body came and something is waited for: `go`, of one that has no bytes, or the digest.
+    /// Whether the whole body has arrived, but `go` (for an empty body) or the digest is still missing.
     var isBodyOver = false
     var request: Request?
-    /// What ended its request while a job worked for it.
+    /// The failure of its request during a job.
     var failure: TransferEnd?
-    /// Of the last answer; 0 before.
+    /// The status of the last response; 0 before.
     var status = 0
-    /// What was reported last.
+    /// The bytes in the last progress report.
     var reported: Int64 = -1
 
     init(_ order: TransferOrder, _ origin: WebAddress) {
@@ -75,26 +75,26 @@ final class Transfer {
 
     var id: Int64 { order.id }
 
-    /// By which the server of the next request is reached, unless it is one that is reached without.
+    /// The proxy for the next request's scheme; `noProxy` may still exempt its server.
     var proxy: TransferProxy? { address.isSecure ? order.secureProxy : order.proxy }
 
-    /// Whether a job works for it.
+    /// Whether a job is running for it.
     var isBusy: Bool { [.preparing, .opening, .finishing].contains(stage) }
 
-    /// Bytes of the file that are there, or were sent.
+    /// Bytes of the file that have arrived or were sent.
     var bytes: Int64 { order.direction == .download ? part?.length ?? 0 : sent }
 
-    /// Whether bytes came that were not there before.
+    /// Whether this attempt has moved bytes.
     var hasGained: Bool { order.direction == .download ? bytes > lengthBefore : sent > 0 }
 
-    /// Bytes of the whole, where they are known.
+    /// Bytes of the whole file, if known.
     var size: Int64? { order.direction == .download ? total : source?.source.size }
 }
 
-/// How a server is told who asks, once it wanted to know.
+/// How to authenticate to a server that has asked for it.
 struct Login {
-    /// Of libcurl: basic or digest; 0 where a whole field is given.
+    /// libcurl's constant for basic or digest; 0 if the credentials are a whole header field.
     var scheme: UInt
-    /// Whether a proxy wanted it.
+    /// Whether a proxy asked for it.
     var isForProxy: Bool
 }

@@ -5,7 +5,7 @@ import TransferProtocol
 import TransferRules
 
 extension TransferService {
-    /// Does what torpord says.
+    /// Executes a command of torpord.
     func handle(_ command: TransferCommand) {
         switch command {
         case .hello: greet()
@@ -35,7 +35,7 @@ extension TransferService {
             if transfer.removal != nil {
                 transfer.successor = order
             } else if let end = transfer.end {
-                // It was said already, and perhaps not heard.
+                // Repeat the report: torpord may have missed the first one.
                 channel.say(.ended(id: transfer.id, end))
             } else if let pending = transfer.pending {
                 channel.say(pending)
@@ -57,7 +57,7 @@ extension TransferService {
         }
     }
 
-    /// What the app's files allow is known.
+    /// Starts the first request, after the job of the app's files.
     private func begin(_ transfer: Transfer) {
         transfer.stage = .asking
         if let source = transfer.source {
@@ -68,7 +68,7 @@ extension TransferService {
         transfer.lengthBefore = length
         let validator = transfer.order.validator
         let isResumable = validator?.condition?.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f } ?? false
-        // A part that is longer than the file is of another one.
+        // A part that is longer than the file belongs to another file.
         transfer.offset = isResumable && length <= validator?.total ?? .max ? length : 0
         ask(transfer)
     }
@@ -96,10 +96,10 @@ extension TransferService {
         }
     }
 
-    /// All of the body came.
+    /// The whole body has arrived.
     func complete(_ transfer: Transfer) {
         guard let part = transfer.part else { return }
-        // Until the job that has the digest is done.
+        // The digest's job calls this again when it is done.
         guard !part.isBeingDigested else {
             transfer.isBodyOver = true
             return
@@ -117,13 +117,13 @@ extension TransferService {
         }
     }
 
-    /// Has the digest of a download follow what came of it.
+    /// Updates the digest with what has arrived, in a job.
     func digest(_ transfer: Transfer) {
         guard digesting < Self.mostDigesting, let part = transfer.part, let end = part.nextDigest else { return }
         part.isBeingDigested = true
         digesting += 1
         jobs.run {
-            // What cannot be read now cannot be read in the end: that says so.
+            // If the part cannot be read, the final digest fails too and reports the error.
             try? part.digest(to: end)
             return .nothing
         } then: { [unowned self] _ in
@@ -133,7 +133,7 @@ extension TransferService {
         }
     }
 
-    /// The server took the file.
+    /// The server has accepted the file.
     func taken(_ transfer: Transfer) {
         guard let source = transfer.source else { return }
         let (size, status) = (source.source.size, transfer.status)
@@ -144,7 +144,8 @@ extension TransferService {
         }
     }
 
-    /// Has a job done for a transfer; what ends it, or forgets it meanwhile, comes before `then`.
+    /// Runs a job for a transfer. If it ends the transfer, or the transfer is to be forgotten by then, `then` is not
+    /// called.
     private func run(
         _ transfer: Transfer,
         _ stage: Transfer.Stage,
@@ -156,7 +157,7 @@ extension TransferService {
         jobs.run {
             work(disk)
         } then: { [unowned self] result in
-            // Until it is forgotten it is ended, whatever came of it.
+            // `ended` also protects a transfer that is being forgotten, whatever the job's result.
             transfer.stage = .ended
             if let removal = transfer.removal {
                 forget(transfer, removal)
@@ -175,7 +176,7 @@ extension TransferService {
         }
     }
 
-    /// It is over: torpord hears of it until it has acknowledged that.
+    /// Ends a transfer. The end is reported to each torpord until one acknowledges it.
     func end(_ transfer: Transfer, _ end: TransferEnd) {
         drop(transfer)
         var end = end
@@ -201,7 +202,7 @@ extension TransferService {
             transfers[id] = nil
             switch end.outcome {
             case .done: break
-            // Nobody goes on with it.
+            // A failed transfer is never resumed.
             case .failed: keepsPart = false
             case .retry, .space, .login: return
             }
@@ -216,7 +217,7 @@ extension TransferService {
 
     private func remove(_ id: Int64, _ removal: Transfer.Removal) {
         guard let transfer = transfers[id] else {
-            // Of an earlier process: what it left is removed too.
+            // A transfer of an earlier process: remove its files too.
             if removal == .removesPart {
                 let places = places
                 jobs.run {
@@ -234,7 +235,7 @@ extension TransferService {
         if !transfer.isBusy { forget(transfer, transfer.removal ?? removal) }
     }
 
-    /// Forgets a transfer that no job works for. What comes under its number begins when its files are gone.
+    /// Forgets a transfer without a running job. A new order with its number starts once its files are gone.
     private func forget(_ transfer: Transfer, _ removal: Transfer.Removal) {
         let (id, places) = (transfer.id, places)
         transfer.stage = .finishing
@@ -253,7 +254,7 @@ extension TransferService {
         }
     }
 
-    /// Once a second: how far all are, and whether there is still room.
+    /// Runs once a second: reports progress, and ends transfers whose disk is full or whose file has changed.
     func tick() {
         if jobs.isShortOfThreads { jobs.start() }
         for transfer in transfers.values where transfer.stage == .moving && !transfer.isBodyOver {

@@ -5,9 +5,9 @@ import Linux
 import TransferProtocol
 import TransferRules
 
-/// The loop: one thread that waits for servers, for torpord and for its own jobs.
+/// The loop: one thread that waits for servers, torpord and its own jobs.
 final class TransferService {
-    /// The descriptor by which torpord speaks.
+    /// The descriptor of the socket to torpord.
     static let socket: Int32 = 3
 
     let options: Options
@@ -16,12 +16,12 @@ final class TransferService {
     let jobs: Jobs
     private let multi: UnsafeMutableRawPointer
     var transfers: [Int64: Transfer] = [:]
-    /// The transfer of each handle that libcurl has.
+    /// The requests that libcurl is working on, by handle.
     private var requests: [UnsafeMutableRawPointer: Request] = [:]
     private var pace: Pace?
-    /// Those that wait until bytes may be moved again.
+    /// Transfers paused by the rate limit.
     private var paced: Set<Int64> = []
-    /// Jobs that calculate digests: some threads are for what others wait for.
+    /// Running jobs for digests: limited, so that threads stay free for jobs that transfers wait for.
     var digesting = 0
     static let mostDigesting = 2
     private var nextTick = Clock.monotonic()
@@ -35,7 +35,7 @@ final class TransferService {
         ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, 16)
     }
 
-    /// Runs until the other end of the socket is closed for good.
+    /// Runs until torpord closes its end of the socket.
     func run() throws(Errno) {
         while true {
             let now = Clock.monotonic()
@@ -68,7 +68,7 @@ final class TransferService {
         }
     }
 
-    /// Milliseconds.
+    /// In milliseconds.
     private var longestWait: Int {
         if let pace, !paced.isEmpty { return pace.wait }
         return requests.isEmpty && !jobs.isShortOfThreads ? 600_000 : 1000
@@ -77,7 +77,7 @@ final class TransferService {
     private func resumePaced() {
         pace?.refill(now: Clock.monotonic())
         guard !paced.isEmpty, pace?.isOpen ?? true else { return }
-        // In another order each time, so that each has its turn.
+        // Shuffled for fairness.
         let waiting = paced.shuffled()
         paced = []
         for id in waiting {
@@ -85,7 +85,8 @@ final class TransferService {
         }
     }
 
-    /// In libcurl's callback: whether so many bytes of a transfer may be moved now; otherwise it is resumed later.
+    /// In libcurl's callback: whether the rate limit lets these bytes move now. If not, the transfer is resumed
+    /// later.
     func mayMove(_ bytes: Int, of transfer: Transfer) -> Bool {
         guard pace != nil else { return true }
         guard pace?.isOpen ?? true else {
@@ -98,7 +99,7 @@ final class TransferService {
 
     // MARK: Requests
 
-    /// Asks the server of a transfer.
+    /// Sends the transfer's next request.
     func ask(_ transfer: Transfer) {
         transfer.isBodyOver = false
         transfer.sent = 0
@@ -111,7 +112,7 @@ final class TransferService {
         curl_multi_add_handle(multi, request.handle)
     }
 
-    /// Lets go of a request.
+    /// Detaches the transfer from its request.
     func drop(_ transfer: Transfer) {
         guard let request = transfer.request else { return }
         transfer.request = nil
@@ -120,17 +121,17 @@ final class TransferService {
         paced.remove(transfer.id)
     }
 
-    /// All of them together may be as fast as that, in bytes a second; nil for no limit.
+    /// Limits all transfers together, in bytes per second; nil for no limit.
     func limit(_ rate: Int64?) { pace = rate.map { Pace($0, now: Clock.monotonic()) } }
 
-    /// In libcurl's callback: the server's answer has the file in it. Its body waits until torpord said `go`.
+    /// In libcurl's callback: the response contains the file. Its body waits until torpord sends `go`.
     func answered(_ transfer: Transfer, _ offset: Int64, _ validator: TransferValidator) {
         transfer.bodyOffset = offset
         transfer.total = validator.total
         wait(transfer, for: .head(id: transfer.id, validator: validator, offset: offset))
     }
 
-    /// Says what torpord makes durable, and waits for `go`.
+    /// Reports what torpord must make durable, and waits for `go`.
     func wait(_ transfer: Transfer, for report: TransferReport) {
         transfer.stage = .waiting
         transfer.pending = report
@@ -140,8 +141,8 @@ final class TransferService {
     private func done(_ handle: UnsafeMutableRawPointer, _ code: Int) {
         guard let request = requests[handle] else { return }
         let transfer = request.transfer
-        // A server that refuses may close the connection before all was read or sent. 401 and 407 may be what libcurl was
-        // about to answer.
+        // A server that refuses a request may close the connection before everything was sent or read. 401 and 407
+        // are excluded: libcurl may have been about to answer them.
         let status = request.head.status
         let isRefused = request.head.isComplete && status >= 400 && status != 401 && status != 407
         let verdict = request.failure == nil && (code == 0 || isRefused) ? request.judge() : request.verdict
@@ -188,7 +189,7 @@ final class TransferService {
         switch verdict {
         case .redirect(let next, let url):
             transfer.redirects += 1
-            // It may be reached by another proxy.
+            // The new scheme may use another proxy.
             if next.address.isSecure != transfer.address.isSecure { transfer.proxyLogin = nil }
             transfer.address = next.address
             transfer.url = url
@@ -207,7 +208,7 @@ final class TransferService {
             transfer.bodyOffset = transfer.offset
             complete(transfer)
         case .taken:
-            // What is left of an answer's body when the connection is lost says nothing of the file.
+            // The server has accepted the file, even if the connection broke within the response's body.
             taken(transfer)
         case .body(let offset, let validator):
             if code != 0 {
@@ -218,10 +219,10 @@ final class TransferService {
                     hasConnected: true,
                     bytes: transfer.bytes
                 )
-                // The job that opens the part is waited for.
+                // While the job that opens the part runs, the failure waits.
                 if transfer.isBusy { transfer.failure = failure } else { end(transfer, failure) }
             } else if transfer.stage == .asking {
-                // It has no bytes.
+                // The body is empty.
                 transfer.isBodyOver = true
                 answered(transfer, offset, validator)
             } else if transfer.stage == .moving {
@@ -230,10 +231,10 @@ final class TransferService {
         }
     }
 
-    /// Goes on with a body that was held back. Not in a callback of libcurl.
+    /// Resumes a paused body. Must not be called in a libcurl callback.
     func resume(_ transfer: Transfer) {
         guard let request = transfer.request else { return }
-        // What libcurl held back is written at once. If that fails, only this result says so.
+        // curl_easy_pause delivers held data at once. If that fails, only its result says so.
         let code = curl_easy_pause(request.handle, CURLPAUSE_CONT)
         if code != CURLE_OK { done(request.handle, Int(code.rawValue)) }
     }

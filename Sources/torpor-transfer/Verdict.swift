@@ -6,30 +6,31 @@ import TransferProtocol
 import TransferRules
 import WireText
 
-/// What is made of the head of an answer.
+/// What to do after the head of a response.
 enum Verdict {
-    /// The body is the file's; `offset` is where it begins.
+    /// The body is the file's, from byte `offset` on.
     case body(offset: Int64, validator: TransferValidator)
-    /// The part is the whole.
+    /// The part is already the whole file.
     case complete
-    /// The file was taken.
+    /// The server accepted the uploaded file.
     case taken
-    /// Another request: somewhere else, with a login, or for the whole.
+    /// Send another request: to another place, with a login, or for the whole file.
     case redirect(Redirect, url: String)
     case login(Login)
     case askForAll
-    /// No more requests.
+    /// Send no further request.
     case ended(TransferEnd)
 }
 
 extension Transfer {
-    /// Judges an answer. It is called for the one whose body comes, not for those that libcurl follows up itself
-    /// (100, and the first of digest).
+    /// Judges the final response, not those that libcurl handles itself (100, and the first 401 of digest
+    /// authentication).
     func judge(_ head: ResponseHead) -> Verdict {
         if Redirect.isRedirect(head.status), let location = head["location"], !location.isEmpty {
             return redirect(head.status, location)
         }
-        // Through a tunnel no proxy speaks, and without one nobody has anything to say of it.
+        // Only a proxy of plain http can send a 407 here: behind a tunnel or without a proxy, the status means
+        // nothing.
         let isOfProxy = head.status == 407 && !address.isSecure && proxy != nil
         if head.status == 401 || isOfProxy, let login = answer(to: head) { return .login(login) }
         if isOfProxy { return .ended(refusedByProxy) }
@@ -84,7 +85,7 @@ extension Transfer {
         return .body(offset: start, validator: validator)
     }
 
-    /// A proxy is the affair of whoever has configured it, not of the app.
+    /// A proxy's refusal is a retry: whoever configured the proxy must act, not the app.
     var refusedByProxy: TransferEnd {
         let name = proxy?.host ?? "a proxy"
         var end = DiskError(
@@ -126,7 +127,7 @@ extension Transfer {
         }
     }
 
-    /// The absolute URL of a Location field.
+    /// Resolves a Location field against the request's URL.
     private static func resolve(_ location: String, from base: String) -> String? {
         guard let handle = curl_url() else { return nil }
         defer { curl_url_cleanup(handle) }
@@ -140,7 +141,7 @@ extension Transfer {
         return String(terminatedWire: text)
     }
 
-    /// How what the server wants to know is answered; nil where it is not known, or was no use already.
+    /// The login for a 401 or 407; nil if there are no credentials for it or they were already rejected.
     private func answer(to head: ResponseHead) -> Login? {
         let isForProxy = head.status == 407
         guard (isForProxy ? proxyLogin : login) == nil,

@@ -7,11 +7,11 @@ import TorporAPI
 import Varlink
 import Web
 
-/// What is answered for a route that has to ask torpord; on a thread of a pool.
+/// Answers requests that need torpord, on a thread of a pool.
 struct Answers: Sendable {
     let hub: Hub
 
-    /// The parameters of a request.
+    /// The query parameters of a request.
     struct Query: Sendable {
         var lines: Int64?
         var since: Int64?
@@ -22,7 +22,7 @@ struct Answers: Sendable {
         var grep: String?
         var cursor: String?
         var kinds: Set<String>?
-        /// The formats that the client accepts.
+        /// The `Accept` header.
         var accepted: String?
 
         init(_ head: HTTPHead) throws(FieldError) {
@@ -46,7 +46,7 @@ struct Answers: Sendable {
         }
     }
 
-    /// The answer for what only reads.
+    /// The response to a read-only request.
     func answer(_ route: WebRoute, _ query: Query, _ link: Link) -> HTTPResponse {
         do throws(VarlinkClientError) {
             switch route {
@@ -85,7 +85,7 @@ struct Answers: Sendable {
         }
     }
 
-    /// What an app showed last, as what torpord knows it to be and as nothing else.
+    /// An app's last snapshot. Its type is the one torpord detected, and the browser must not guess another.
     private func snapshot(_ name: String, _ link: Link) throws(VarlinkClientError) -> HTTPResponse {
         let whole = try SnapshotPart.whole { offset throws(VarlinkClientError) in
             let reply = try link.call(.snapshot(app: name, offset: offset))
@@ -95,7 +95,7 @@ struct Answers: Sendable {
         return HTTPResponse(status: 200, headers: [("Content-Type", kind.mediaType)], body: .bytes(whole.data))
     }
 
-    /// The picture of an app. One of SVG runs nothing, also where somebody opens it by itself.
+    /// An app's icon. Scripts in an SVG do not run, even if it is opened by itself.
     private func icon(_ name: String, _ link: Link) throws(VarlinkClientError) -> HTTPResponse {
         let reply = try link.call(.icon(app: name))
         let icon = (try? AppIcon(json: reply)) ?? AppIcon(trouble: nil)
@@ -109,7 +109,7 @@ struct Answers: Sendable {
         return HTTPResponse(status: 200, headers: headers, body: .bytes(icon.data))
     }
 
-    /// Events as torpord gives them; `kinds` leaves others out.
+    /// Events from torpord; `kinds` filters them.
     func events(_ query: Query, _ link: Link) throws(VarlinkClientError) -> JSON {
         var request = EventsRequest()
         request.app = query.app
@@ -127,13 +127,13 @@ struct Answers: Sendable {
         ]
     }
 
-    /// The longest that a page waits for the end of what it asked for; the page sees each step meanwhile.
+    /// The longest that a page waits for a verb to finish; it sees each step through its stream.
     static let patience = Duration.seconds(20)
 
-    /// What a body may have.
+    /// The members that a body may have.
     private static let members = ["force", "background", "for_ms", "reason", "end", "wait"]
 
-    /// What the body of a POST asks of an app.
+    /// Parses the body of a POST for a verb.
     static func request(_ verb: Verb, _ name: String, _ body: JSON) throws(FieldError) -> VerbRequest {
         let members = Self.members.joined(separator: ", ")
         guard var object = body.objectValue else {
@@ -149,7 +149,7 @@ struct Answers: Sendable {
         return request
     }
 
-    /// What the body of a POST to the settings, the unhandled messages or the transfers of an app changes.
+    /// Parses the body of a POST that changes settings, unhandled messages or transfers.
     static func change(_ route: WebRoute, _ body: JSON) throws(FieldError) -> ManagerRequest {
         switch route {
         case .settings(let name): return .setSettings(try settings(name, body))
@@ -162,7 +162,7 @@ struct Answers: Sendable {
         }
     }
 
-    /// The members of a body that may have these.
+    /// The fields of a body that may have only these members.
     private static func only(_ names: [String], _ body: JSON) throws(FieldError) -> Fields {
         let list = names.joined(separator: " and ")
         guard let object = body.objectValue else {
@@ -174,7 +174,7 @@ struct Answers: Sendable {
         return Fields(object)
     }
 
-    /// Numbers, of which there must be one.
+    /// A list of numbers that must not be empty.
     private static func numbers(_ name: String, _ fields: Fields) throws(FieldError) -> [Int64] {
         let numbers = try fields.list(name) { json throws(FieldError) in
             guard let number = json.intValue else { throw FieldError(field: name, problem: "must have whole numbers") }
@@ -184,7 +184,7 @@ struct Answers: Sendable {
         return numbers
     }
 
-    /// What the body of a POST sets and unsets of an app.
+    /// Parses the body of a POST that sets and unsets settings.
     private static func settings(_ name: String, _ body: JSON) throws(FieldError) -> SetSettingsRequest {
         let fields = try only(["values", "unset"], body)
         var request = SetSettingsRequest(app: name)
@@ -198,7 +198,7 @@ struct Answers: Sendable {
         return request
     }
 
-    /// Changes something of an app.
+    /// Performs a change.
     func change(_ request: ManagerRequest, _ link: Link) -> HTTPResponse {
         hub.refresh(underWay: 1)
         defer { hub.refresh(underWay: -1) }
@@ -209,7 +209,7 @@ struct Answers: Sendable {
         }
     }
 
-    /// Does something to an app.
+    /// Runs a verb.
     func act(_ request: VerbRequest, _ link: Link) -> HTTPResponse {
         hub.refresh(underWay: 1)
         defer { hub.refresh(underWay: -1) }
@@ -227,12 +227,12 @@ struct Answers: Sendable {
 }
 
 extension HTTPResponse {
-    /// An answer that says what is wrong.
+    /// A response with an error message.
     init(_ status: UInt32, _ sentence: String, headers: [(name: String, value: String)] = []) {
         self.init(status: status, json: ["error": .string(sentence)], headers: headers)
     }
 
-    /// The answer for what torpord refuses, or for that there is none.
+    /// The response to an error of torpord, or to its absence.
     init(_ error: VarlinkClientError) {
         guard case .service(let name, let parameters) = error else {
             self.init(503, "torpord does not answer: \(error)", headers: [("Retry-After", "2")])

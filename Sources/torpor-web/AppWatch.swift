@@ -5,20 +5,20 @@ import TorporAPI
 import Varlink
 import Web
 
-/// A thread that lists the apps when something happened, and every two seconds while somebody looks; and takes samples
-/// until nobody has looked for ten minutes. After that it sleeps.
+/// A thread that lists the apps after events, and every two seconds while the dashboard is in use, and takes samples.
+/// It sleeps when the dashboard has not been used for ten minutes.
 enum AppWatch {
     private static let interval = Duration.seconds(2)
-    /// While something is done to an app.
+    /// The interval while a verb is in progress.
     private static let short = Duration.milliseconds(150)
-    /// No more often than that, whatever happens.
+    /// The shortest interval, however many events arrive.
     private static let shortest = Duration.milliseconds(80)
     private static let heartbeat = Duration.seconds(10)
 
-    /// What stands before `/proc`, as for torpord.
+    /// A prefix for `/proc`, as in torpord.
     private static let root = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
 
-    /// Errors: out of threads.
+    /// Throws if no thread can be started.
     static func start(socket: String, hub: Hub) throws(Errno) {
         try WorkerThread.start(named: "apps") {
             let link = Link(socket: socket)
@@ -61,7 +61,7 @@ enum AppWatch {
         }
     }
 
-    /// The machine's memory, and what of it the apps have.
+    /// The machine's memory, and each app's part of it.
     private static func sample(_ apps: [JSON]) -> Sample? {
         guard let memory = MachineMemory(root: root) else { return nil }
         let pressure = Pressure(on: .memory, root: root)

@@ -5,7 +5,7 @@ import HTTPServing
 import Linux
 import Web
 
-/// The files of the page: those in the program, or, for those who work on them, those of a folder.
+/// The page's files: built in, or from a folder for development.
 struct Assets: Sendable {
     private struct File: Sendable {
         let type: String
@@ -30,11 +30,11 @@ struct Assets: Sendable {
         self.files = files
     }
 
-    /// The answer for a file; nil where there is none of that name.
+    /// The response with a file; nil if there is none of that name.
     func answer(_ name: String, knownTag: String?) -> HTTPResponse? {
         guard let file = files[name] else { return nil }
         if let folder {
-            // The name is one of ours: it leads nowhere else.
+            // The name is a key of `files`, so it cannot lead out of the folder.
             guard let bytes = try? Linux.File.read(folder + "/" + name, limit: 4 << 20) else { return nil }
             let headers = [("Content-Type", file.type), ("Cache-Control", "no-store")]
             return HTTPResponse(status: 200, headers: headers, body: .bytes(bytes))

@@ -5,11 +5,11 @@ import TorporAPI
 import Varlink
 import Web
 
-/// A thread that follows torpord's events. When torpord is gone it says so, and goes on with the next one.
+/// A thread that follows torpord's events. It reports the loss of torpord and reconnects.
 enum EventWatch {
-    /// Errors: out of threads.
+    /// Throws if no thread can be started.
     ///
-    /// - Parameter refusal: why nobody may change anything, whatever torpord says.
+    /// - Parameter refusal: why no changes are allowed, whatever torpord permits; nil if they are.
     static func start(socket: String, hub: Hub, refusal: String?) throws(Errno) {
         try WorkerThread.start(named: "events") {
             var pause = Duration.zero
@@ -22,7 +22,7 @@ enum EventWatch {
         }
     }
 
-    /// Follows until it ends, and gives why, in a sentence.
+    /// Follows until the connection ends, and returns the reason as a sentence.
     private static func follow(_ socket: String, _ hub: Hub, _ general: String?, onConnect: () -> Void) -> String {
         do throws(VarlinkClientError) {
             let client = try VarlinkClient(path: socket, timeout: .seconds(5))
@@ -38,7 +38,7 @@ enum EventWatch {
             _ = try client.callMore(ManagerRequest.events(request).call) { reply in
                 hub.take(events: reply)
                 guard !isTold else {
-                    // Another configuration may give other rights.
+                    // A new configuration may change permissions.
                     let kinds = (reply["events"]?.arrayValue ?? []).compactMap { $0["kind"]?.stringValue }
                     guard kinds.contains("configuration"),
                         let client = try? VarlinkClient(path: socket, timeout: .seconds(5)),
@@ -60,7 +60,7 @@ enum EventWatch {
         }
     }
 
-    /// What torpord says of itself, and what we may do there.
+    /// torpord's description, and whether this process may change apps.
     private static func described(_ client: VarlinkClient, _ general: String?) throws(VarlinkClientError) -> JSON {
         let supervisor = try client.call(ManagerRequest.describe.call, timeoutMilliseconds: 10_000)
         let refusal = if let general { general } else { try refusal(client) }
@@ -71,8 +71,8 @@ enum EventWatch {
         return .object(object)
     }
 
-    /// Why our user may not change apps; nil when it may. Asked with a name that no app can have: who may is told that
-    /// there is no such app.
+    /// Why this process's user may not change apps; nil if it may. The request names an app that cannot exist: only a
+    /// user with permission gets the error that there is no such app.
     private static func refusal(_ client: VarlinkClient) throws(VarlinkClientError) -> String? {
         let question = VerbRequest(verb: .reset, apps: [" "])
         do throws(VarlinkClientError) {

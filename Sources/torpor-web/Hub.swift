@@ -6,7 +6,7 @@ import TorporAPI
 import Varlink
 import Web
 
-/// What pages that are open are told, and what one gets that opens: apps, events, samples, and whether torpord is there.
+/// Shares torpord's state with the open pages: apps, events, samples, and whether torpord is connected.
 final class Hub: Sendable {
     struct State {
         var apps = AppTable()
@@ -15,24 +15,24 @@ final class Hub: Sendable {
         var supervisor: JSON = ["connected": false, "message": "torpord was not reached yet"]
         var pages: [Int: HTTPStream] = [:]
         var nextPage = 1
-        /// When somebody looked last.
+        /// The time of the last request of a user.
         var lastLook = Clock.monotonic()
-        /// The apps are to be listed anew.
+        /// The apps must be listed again.
         var isStale = true
-        /// Things that are being done to apps: their steps are looked at often.
+        /// Verbs in progress: while there are any, apps are listed more often.
         var underWay = 0
         var hasEnded = false
     }
 
     let state = Monitor(State())
-    /// So many pages may be open at a time.
+    /// The most pages open at a time.
     static let mostPages = 64
-    /// So many bytes may wait for a page.
+    /// The most unsent bytes for a page.
     static let mostPending = 8 << 20
-    /// So long after somebody looked last it is sampled.
+    /// How long sampling continues after the last request.
     static let interest = Duration.seconds(600)
 
-    /// Somebody looks.
+    /// Records that a user looked at the dashboard, which keeps sampling going.
     func look() {
         let slept = state.withLock { state in
             let now = Clock.monotonic()
@@ -42,7 +42,7 @@ final class Hub: Sendable {
         if slept { state.wake() }
     }
 
-    /// The apps are to be listed soon.
+    /// Requests a new list of apps; `change` counts verbs in progress.
     func refresh(underWay change: Int = 0) {
         state.withLock { state in
             state.isStale = true
@@ -53,11 +53,11 @@ final class Hub: Sendable {
 
     // MARK: What comes from torpord
 
-    /// Takes a reply of Events.
+    /// Adds the events of a reply.
     func take(events reply: JSON) {
         let isNews = state.withLock { state in
             let sequence = reply["sequence"]?.intValue ?? 0
-            // Another log than before: numbers begin anew.
+            // The numbers have started over, so this is a new event log: forget the old events.
             if let newest = state.events.newest, sequence < newest { state.events = EventRing(capacity: 1000) }
             var isNews = false
             for event in reply["events"]?.arrayValue ?? [] {
@@ -73,7 +73,7 @@ final class Hub: Sendable {
         if isNews { refresh() }
     }
 
-    /// Whether an app was ended for want of memory: the step of the memory ladder, which says why.
+    /// Whether an app was ended for lack of memory: a step of the memory ladder, with its reason.
     private static func isEviction(_ event: JSON) -> Bool {
         guard event["app"]?.stringValue != nil, let reason = event["reason"]?.stringValue else { return false }
         let steps = ["evict", "end-background", "end-inactive", "end-active"]
@@ -84,7 +84,7 @@ final class Hub: Sendable {
         ["at": event["at"] ?? .null, "app": event["app"] ?? .null, "text": event["text"] ?? .null]
     }
 
-    /// Takes a list of all apps.
+    /// Replaces the list of apps, and sends the changes to the pages.
     func take(apps: [JSON]) {
         state.withLock { state in
             let change = state.apps.take(apps)
@@ -92,7 +92,7 @@ final class Hub: Sendable {
         }
     }
 
-    /// Takes a sample.
+    /// Adds a sample.
     func take(_ sample: Sample) {
         state.withLock { state in
             state.samples.take(sample)
@@ -100,7 +100,7 @@ final class Hub: Sendable {
         }
     }
 
-    /// What is known of torpord; what was known before is not told again.
+    /// Sets torpord's description, and sends it to the pages if it has changed.
     func take(supervisor: JSON) {
         state.withLock { state in
             guard supervisor != state.supervisor else { return }
@@ -111,8 +111,8 @@ final class Hub: Sendable {
 
     // MARK: Pages
 
-    /// Opens a page's stream: what it missed, if it says which event it had last, then everything as it is, then what
-    /// comes. `missed` are older events than those that are kept here. False: too many are open.
+    /// Starts a page's stream: the events it missed if it names its last one, then the whole state, then changes.
+    /// `missed` are events too old for the ring. False if too many pages are open.
     func open(_ stream: HTTPStream, number: Int, after last: Int64?, missed: [JSON]) -> Bool {
         state.withLock { state in
             guard state.pages.count < Self.mostPages, !state.hasEnded else { return false }
@@ -137,7 +137,7 @@ final class Hub: Sendable {
         }
     }
 
-    /// A number for a page that is to be opened.
+    /// A unique number for a page to open.
     func nextPage() -> Int {
         state.withLock { state in
             defer { state.nextPage += 1 }
@@ -145,13 +145,13 @@ final class Hub: Sendable {
         }
     }
 
-    /// A page is gone.
+    /// Removes a page.
     func close(_ number: Int) { state.withLock { $0.pages[number] = nil } }
 
-    /// Whether the events behind a number are here.
+    /// Whether all events after a number are in the ring.
     func knows(eventsAfter number: Int64) -> Bool { state.withLock { $0.events.events(after: number) != nil } }
 
-    /// Ends every page's stream.
+    /// Ends the streams of all pages.
     func end() {
         let pages = state.withLock { state in
             state.hasEnded = true
@@ -162,7 +162,7 @@ final class Hub: Sendable {
 }
 
 extension Hub.State {
-    /// Tells every page.
+    /// Sends to all pages.
     func tell(_ message: [UInt8]) {
         for page in pages.values { page.send(message) }
     }

@@ -6,7 +6,7 @@ import TorporAPI
 import Varlink
 
 extension HTTPResponse {
-    /// What `/metrics` answers, in the format that the client accepts.
+    /// The response for `/metrics`, in a format that the client accepts.
     init(metrics link: Link, accepting header: String?) {
         do throws(VarlinkClientError) {
             var replies: [JSON] = []

@@ -6,12 +6,12 @@ import Web
 
 /// The token that gives access to the dashboard.
 enum TokenStore {
-    /// Why there is none.
+    /// Why no token could be read or created.
     struct Problem: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// Reads the token of a file that somebody has written.
+    /// Reads the token from a file that the user wrote.
     static func read(_ path: String) throws(Problem) -> [UInt8] {
         let text: String
         do throws(Errno) {
@@ -29,7 +29,7 @@ enum TokenStore {
         return line
     }
 
-    /// The token that was made before, or a new one, which only this user can read.
+    /// Reads the token created at an earlier start, or creates one that only this user can read.
     static func own(_ path: String) throws(Problem) -> [UInt8] {
         if File.exists(path) {
             if let token = try? read(path) { return token }
@@ -48,7 +48,7 @@ enum TokenStore {
         return token
     }
 
-    /// Where the own token is: systemd's state directory, root's, else the user's.
+    /// The path of the created token: in systemd's state directory, root's, or else the user's.
     static var place: String {
         if let state = ThisProcess.environment("STATE_DIRECTORY"), !state.isEmpty { return state + "/token" }
         if Users.isRoot { return "/var/lib/torpor-web/token" }

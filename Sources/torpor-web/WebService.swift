@@ -9,7 +9,7 @@ import TorporAPI
 import Varlink
 import Web
 
-/// All that the dashboard's server answers.
+/// Handles all requests to the dashboard.
 final class WebService: HTTPService {
     let hub: Hub
     let readers: WorkPool
@@ -84,7 +84,7 @@ final class WebService: HTTPService {
 
     // MARK: Access
 
-    /// Why somebody may not come in; nil: may.
+    /// The response to a request without access; nil if it has access.
     private func refusal(_ head: HTTPHead) -> HTTPResponse? {
         let verdict = access.judge(
             authorization: head.header("Authorization"),
@@ -98,8 +98,8 @@ final class WebService: HTTPService {
         }
     }
 
-    /// Of wrong tokens only so many are told so in a second. A right one always counts: else anybody could lock everybody
-    /// out. So guesses are not slowed down, and the token must be one that nobody guesses (`Bearer.shortest`).
+    /// Limits replies to wrong tokens per second. The right token always works: else an attacker could lock all users
+    /// out. So guessing is not slowed down, and the token must be too long to guess (`Bearer.shortest`).
     private var refusalOfToken: HTTPResponse {
         let second = Clock.monotonic().components.seconds
         let isLimited = tries.withLock { tries in
@@ -113,10 +113,10 @@ final class WebService: HTTPService {
 
     private enum SignIn { case redirect, answer }
 
-    /// Somebody shows the token, to get a cookie for it.
+    /// Checks the token and sets the cookie.
     private func enter(_ token: String, _ manner: SignIn) -> HTTPResponse {
         guard access.isToken(Array(token.utf8)) else {
-            // A page without access says itself what to do.
+            // Without the cookie, the page at / asks for the token.
             if manner == .redirect { return HTTPResponse(status: 303, headers: [("Location", "/")], body: .bytes([])) }
             return refusalOfToken
         }
@@ -127,7 +127,7 @@ final class WebService: HTTPService {
         }
     }
 
-    /// Why something is not changed that somebody with access asks for; nil: it is.
+    /// Why a change requested with access is refused; nil if it is allowed.
     private func refusalOfPost(_ head: HTTPHead, _ route: WebRoute) -> HTTPResponse? {
         guard head.header("X-Torpor-Request") != nil else {
             return HTTPResponse(403, "a request that changes something needs the header X-Torpor-Request: 1")
@@ -160,7 +160,7 @@ final class WebService: HTTPService {
         case .verb(let app, _), .settings(let app), .unhandled(let app), .transfers(let app): name = app
         default: return .answer(enter(json["token"]?.stringValue ?? "", .answer).secured)
         }
-        // Exactly one app: no pattern.
+        // The name must be that of one app, not a pattern.
         if let problem = GatewayNames.problem(app: name) {
             return .answer(HTTPResponse(404, "there is no app of that name: \(problem)").secured)
         }
@@ -197,7 +197,7 @@ final class WebService: HTTPService {
         }
     }
 
-    /// A stream for a page. What it missed is fetched before, where it is not here any more.
+    /// Opens a page's stream. Missed events that are no longer in the ring are read from torpord first.
     private func stream(after last: Int64?, _ link: Link) -> HTTPResponse {
         var missed: [JSON] = []
         if let last, !hub.knows(eventsAfter: last) {
@@ -206,7 +206,7 @@ final class WebService: HTTPService {
             request.limit = 2000
             missed = (try? link.call(.events(request)))?["events"]?.arrayValue ?? []
         }
-        // A page begins with how it is now, not two seconds ago.
+        // Start with a fresh list: the hub's may be two seconds old.
         if let apps = (try? link.call(.list, within: .seconds(5)))?["apps"]?.arrayValue { hub.take(apps: apps) }
         let number = hub.nextPage()
         let stream = HTTPStream(limit: Hub.mostPending) { [hub] in hub.close(number) }
@@ -223,7 +223,7 @@ final class WebService: HTTPService {
     }
 }
 
-/// A request whose body is small, and decides nothing before it is whole.
+/// A request with a small body, which is handled once it is complete.
 private final class PostExchange: HTTPExchange {
     static let limit = 16 << 10
     private var body: [UInt8] = []
@@ -249,10 +249,10 @@ extension HTTPResponse {
         )
     }
 
-    /// With what every answer says to a browser: nothing from elsewhere, nothing inline, no frame around it.
+    /// Adds the security headers: no external content, nothing inline, no framing.
     fileprivate var secured: HTTPResponse {
         var response = self
-        // What has one of its own knows better what is in it.
+        // A response's own policy is more specific: keep it.
         if !headers.contains(where: { $0.name == "Content-Security-Policy" }) {
             let policy =
                 "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

@@ -4,15 +4,15 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// A connection to torpord of one thread, made when it is needed.
+/// One thread's connection to torpord, opened when it is first needed.
 final class Link {
     private let socket: String
     private var client: PersistentVarlinkClient?
 
     private let patience: Duration
 
-    /// How long a torpord that is being replaced, or that says nothing, is waited for. One that is not there at all is
-    /// not.
+    /// How long to wait for a torpord that does not reply or is being replaced. If it is not there at all, calls fail
+    /// at once.
     static let patience = Duration.seconds(10)
 
     init(socket: String, patience: Duration = patience) {
@@ -20,7 +20,7 @@ final class Link {
         self.patience = patience
     }
 
-    /// Calls and gives the last reply; `onReply` gets those before.
+    /// Calls and returns the last reply; `onReply` gets earlier ones.
     func call(
         _ request: ManagerRequest,
         within timeout: Duration = .seconds(15),
@@ -44,7 +44,7 @@ final class Link {
     }
 }
 
-/// A few threads that ask torpord, so that the server's never waits; no more than a bound waits for them.
+/// A few threads that call torpord, so that the server's thread never blocks. Its queue is bounded.
 final class WorkPool: Sendable {
     private struct State: Sendable {
         var jobs: [@Sendable (Link) -> Void] = []
@@ -53,7 +53,7 @@ final class WorkPool: Sendable {
     private let state = Monitor(State())
     private let limit: Int
 
-    /// Errors: out of threads.
+    /// Throws if no thread can be started.
     init(
         named name: String,
         socket: String,
@@ -75,7 +75,7 @@ final class WorkPool: Sendable {
         }
     }
 
-    /// Has it done by one of the threads; false, and nothing is done, when too many wait already.
+    /// Queues a job; false if the queue is full.
     func submit(_ job: @escaping @Sendable (Link) -> Void) -> Bool {
         let isTaken = state.withLock { state in
             guard state.jobs.count < limit else { return false }

@@ -29,7 +29,7 @@ if options.wantsVersion {
 }
 
 do {
-    // A browser that goes away ends no more than its connection.
+    // Without this, a browser that disconnects would end the process.
     try Signal.ignore(Signal.pipe)
     let stop = try Stop()
     let token: [UInt8]?

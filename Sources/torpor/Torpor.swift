@@ -6,7 +6,7 @@ import Configuration
 import Linux
 import TorporAPI
 
-/// The command line. One file a verb.
+/// The root command: each verb has a file of its own.
 package struct Torpor: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "torpor",
@@ -58,11 +58,11 @@ package struct Torpor: ParsableCommand {
         } catch {
             let text = Torpor.fullMessage(for: error)
             guard Torpor.exitCode(for: error) != .success else {
-                // --help, --version and what generates completions.
-                // The parser says so of each group.
+                // --help, --version and completion scripts end up here.
+                // The parser titles each group `… SUBCOMMANDS:`.
                 let shown = text.replacing(" SUBCOMMANDS:\n", with: ":\n")
                 let text = shown.isEmpty || shown.hasSuffix("\n") ? shown : shown + "\n"
-                // The parser breaks all of a help but the usage.
+                // The parser wraps help texts except for the usage line.
                 Output.write(text.hasPrefix("OVERVIEW: ") ? Terminal.fitted(text, indent: 7) : text)
                 return
             }
@@ -70,10 +70,10 @@ package struct Torpor: ParsableCommand {
         }
     }
 
-    /// How many of the words are the verb: two of `policy list web`.
+    /// How many words name the verb: two in `policy list web`.
     static func verb(in words: [String]) -> Int { max(1, descend(words).count) }
 
-    /// The verb that the words begin with, and how many of them are its name.
+    /// The verb at the start of the words, and how many words name it.
     private static func descend(_ words: some Sequence<String>) -> (verb: any ParsableCommand.Type, count: Int) {
         var verb: any ParsableCommand.Type = Torpor.self
         var count = 0
@@ -91,7 +91,7 @@ package struct Torpor: ParsableCommand {
         [verb._commandName] + verb.configuration.aliases
     }
 
-    /// The parser would call a mistyped verb an unexpected argument. Those that have verbs take no arguments themselves.
+    /// The parser would call a mistyped verb an unexpected argument. Groups of verbs take no arguments.
     private static func requireVerb(_ arguments: [String]) throws(Failure) {
         let words = arguments.first == "help" ? arguments.dropFirst() : arguments[...]
         let (group, count) = descend(words)
@@ -111,7 +111,7 @@ package struct Torpor: ParsableCommand {
         throw Failure(status: .usage, message: "there is no verb \(parents)\(word): \(hint)")
     }
 
-    /// Verbs of other supervisors, and what they are called here.
+    /// Verbs of other supervisors, with Torpor's equivalents.
     private static let habits = [
         "reread": "‘torpor apply --diff’ shows what an edited file would change",
         "update": "‘torpor apply’ reloads the configuration and touches only what changed",
@@ -150,7 +150,7 @@ package struct Torpor: ParsableCommand {
         "disable": "launch = \"on-demand\" in the configuration keeps an app from being launched with the supervisor",
     ]
 
-    /// What the parser says, in one line, with where to look.
+    /// The parser's error message in one line, with a pointer to the right help.
     private static func sentence(_ message: String, full: String) -> String {
         var first = message.split(separator: "\n").first.map(String.init) ?? "the command line cannot be read"
         if first.hasPrefix("Error: ") { first.removeFirst(7) }
@@ -165,7 +165,7 @@ package struct Torpor: ParsableCommand {
         }
         if first.hasPrefix("the value '"), first.hasSuffix("<lines>'") { first += ", which wants a number" }
         if first.hasPrefix("missing expected argument '<app>") { first = "no app is named" }
-        // `Usage: torpor policy check <library> …`: the verb is what stands before its arguments.
+        // In `Usage: torpor policy check <library> …` the verb is the words before the arguments.
         let usage = full.split(separator: "\n").first { $0.hasPrefix("Usage: ") }
         let words = usage.map { $0.split(separator: " ").dropFirst(2) } ?? []
         let verb = words.prefix { $0.first?.isLetter == true }
@@ -175,7 +175,7 @@ package struct Torpor: ParsableCommand {
 }
 
 extension Outcome {
-    /// Runs, says what went wrong, and gives the exit status.
+    /// Runs `body`, reports its failure on standard error and returns the exit status.
     static func status(_ body: () throws -> Void) -> Int32 {
         do {
             try body()

@@ -3,7 +3,7 @@
 import CommandLinePages
 import Linux
 
-// Swift would put other characters in place of what is not UTF-8, and the verb would be about those.
+// Swift replaces bytes that are not UTF-8 by other characters: the verb would act on a name that was not given.
 for (argument, number) in zip(CommandLine.arguments, 0...) {
     guard let raw = CommandLine.unsafeArgv[number] else { continue }
     var end = raw

@@ -55,7 +55,8 @@ while let argument = arguments.popFirst() {
 let environment = ThisProcess.variables
 
 if checkUpgrade {
-    // What the torpord that runs asks before it makes way; its descriptors 3 and 4 are the state to go on from.
+    // The running torpord runs this check before an upgrade: descriptors 3 and 4 are its recovery file and
+    // configuration.
     if let refusal = UpgradeCheck.refusal(environment: environment) { fail(refusal, 1) }
     ThisProcess.exit(0)
 }

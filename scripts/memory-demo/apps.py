@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of the forty apps, and numbers of many requests."""
+"""One of the forty apps, and statistics of requests."""
 import math
 
 
@@ -12,28 +12,28 @@ def duration(milliseconds):
 
 
 def percentile(times, part):
-    """None of nothing."""
+    """None for an empty list."""
     return sorted(times)[math.ceil(len(times) * part) - 1] if times else None
 
 
 class App:
-    """One of the forty: how it is, and what it was asked."""
+    """The state of one of the forty apps, and its requests."""
 
     def __init__(self, slot):
         self.name = "app %d" % (slot + 1)
         self.address = "127.0.1.%d" % (slot + 1)
-        #: active, runs, starts, asleep, or gone; evicted, where it is gone and comes back when it is asked.
+        #: active, runs, starts, asleep, or gone; evicted if it is gone but a request launches it again.
         self.state = "gone"
-        #: When it was ended last.
+        #: When it last ended.
         self.ended = None
         self.sent = self.answered = self.endings = 0
-        #: The process that answered last.
+        #: The pid of the last answer.
         self.pid = None
-        #: In the run, answers of a process that had not answered before: when it was asked, and how long it took, in ms.
+        #: During the run, first answers of new processes: when they were requested, and how long they took, in ms.
         self.returns = []
-        #: Of the roll call; None: no answer.
+        #: From the roll call; None: no answer.
         self.counter = None
 
     def is_right(self):
-        """Whether its counter has each answer that somebody got; a request without an answer may be in it or not."""
+        """Whether its counter includes every answered request; unanswered ones may be included or not."""
         return self.counter is not None and self.answered <= self.counter <= self.sent

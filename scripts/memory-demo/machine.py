@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine made small, and a booted systemd in it: what make bench-density measures in."""
+"""A machine made small, and a booted systemd in it, as for make bench-density."""
 import ctypes
 import os
 import subprocess
@@ -12,11 +12,11 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Trouble(Exception):
-    """What keeps the demonstration from going on, as a sentence."""
+    """Why the demonstration cannot continue, as a sentence."""
 
 
 def wait_until(seconds, condition, step=0.02):
-    """Looks again and again; whether it came to be."""
+    """Polls until the condition is true; false on timeout."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -26,7 +26,7 @@ def wait_until(seconds, condition, step=0.02):
 
 
 class SmallMachine:
-    """Benchmarks/density/bound: so many MiB are left of the memory, beside as many of swap as are said."""
+    """Benchmarks/density/bound: leaves `memory` MiB of memory, with `swap` MiB of swap."""
 
     def __init__(self, program, memory, swap, seconds, output):
         self.output = output
@@ -35,8 +35,7 @@ class SmallMachine:
                 [program, str(memory), str(swap), "lzo-rle", str(seconds)],
                 stdin=subprocess.PIPE, stdout=said, stderr=errors,
             )
-        # Who watches must not wait for memory itself.
-        # What is locked is there from the beginning on, the stacks of threads too: they are not to be what is missing.
+        # This process must not wait for memory itself. Locking also populates the threads' stacks: keep them small.
         threading.stack_size(512 << 10)
         libc.mlockall(MCL_CURRENT | MCL_FUTURE)
         try:
@@ -48,7 +47,7 @@ class SmallMachine:
             raise
 
     def words(self, first):
-        """What stands behind a word, in each line that begins with it."""
+        """The rest of each line that begins with a word."""
         with open(self.output) as file:
             return [line[len(first) + 1:].strip() for line in file if line.startswith(first + " ")]
 
@@ -61,7 +60,7 @@ class SmallMachine:
         return len(self.words("stalled"))
 
     def given(self):
-        """MiB that what else runs on the machine has needed at most."""
+        """The most MiB that other processes on the machine have needed."""
         return max([int(word) for word in self.words("given")] + [0]) >> 20
 
     def end(self):
@@ -71,14 +70,14 @@ class SmallMachine:
 
 
 class Container:
-    """scripts/systemd-container: its systemd's number, and a command in it."""
+    """scripts/systemd-container: the pid of its systemd, and commands in it."""
 
     def __init__(self, script, root, folders, errors):
         options = [word for folder in folders for word in ("--bind", folder)]
         with open(errors, "a") as file:
             self.process = subprocess.Popen(
                 [script, "run", root] + options, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True,
-                # Its filter of system calls would take from the apps what they may do on a machine.
+                # The container's default filter would forbid system calls that apps may use on a real machine.
                 env=dict(os.environ, SYSTEMD_SECCOMP="0"),
             )
         try:
@@ -94,7 +93,7 @@ class Container:
         self.systemd, self.group = int(words[1]), words[2]
 
     def write(self, name, text):
-        """A unit."""
+        """Writes a unit."""
         path = "/proc/%d/root/run/systemd/system/%s" % (self.systemd, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w") as file:
@@ -108,13 +107,13 @@ class Container:
         return done.stdout
 
     def enter_network(self):
-        """The thread that calls it has the container's network from then on."""
+        """Moves the calling thread into the container's network namespace."""
         with open("/proc/%d/ns/net" % self.systemd) as file:
             if libc.setns(file.fileno(), CLONE_NEWNET) != 0:
                 raise OSError(ctypes.get_errno(), "setns")
 
     def end(self):
-        # At once: whoever waits for memory does not end well by being asked.
+        # SIGKILL at once: processes that wait for memory cannot end cleanly.
         try:
             with open(self.group + "/payload/cgroup.kill", "w") as file:
                 file.write("1")

@@ -7,9 +7,9 @@ import time
 from apps import duration
 
 WIDTH, PLOT, ROWS = 48, 40, 8
-#: The plot's lowest and highest line, as powers of ten of a millisecond.
+#: The plot's lower and upper limit, as powers of ten of a millisecond.
 LOW, HIGH = 0, 4
-#: Colours that everybody can tell apart (Okabe and Ito), each with a shape of its own.
+#: Colours that the colour-blind can tell apart (Okabe and Ito), each with a shape of its own.
 VERMILION, BLUE, SKY, GREEN, YELLOW, GREY = 202, 32, 74, 36, 220, 244
 STATES = {
     "active": ("◆", YELLOW, "hot"), "runs": ("■", BLUE, "run"), "starts": ("□", BLUE, "start"),
@@ -22,7 +22,7 @@ def paint(text, colour, bold=False):
 
 
 class Line:
-    """A line of cells, of which each is a column."""
+    """A row of cells."""
 
     def __init__(self):
         self.parts, self.length = [], 0
@@ -41,7 +41,7 @@ class Line:
 
 
 def plot(side, seconds):
-    """The hot app's 99th percentile, two columns a second, on a scale of powers of ten."""
+    """The hot app's 99th percentile, two columns per second, on a logarithmic scale."""
     values = [side.p99(second) for second in range(seconds)]
     lines = []
     for row in range(ROWS):
@@ -69,7 +69,7 @@ def plot(side, seconds):
 
 
 def cells(side):
-    """A shape for each app; who was ended a moment ago is a cross."""
+    """A shape for each app; a cross for one that ended a moment ago."""
     lines = []
     for first in range(0, len(side.apps), 20):
         line = Line().add("        ")
@@ -107,7 +107,7 @@ def panel(side, seconds):
 
 
 class Picture:
-    """What is seen while it runs; without a terminal, a line each second."""
+    """The display while it runs; without a terminal, a line each second."""
 
     def __init__(self, title, seconds, out=sys.stdout):
         self.title, self.seconds, self.out = title, seconds, out

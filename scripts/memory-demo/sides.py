@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One side of the demonstration: forty apps in a container, what they are asked, and what comes of it."""
+"""One side of the demonstration: forty apps in a container, requests to them, and the results."""
 import collections
 import concurrent.futures
 import http.client
@@ -13,50 +13,50 @@ from apps import App, duration, percentile
 from machine import Trouble
 
 APPS, RATE, PAUSE, LIMIT = 40, 100, (5, 25), 5
-#: How long a request of the set-up or of the roll call may take, in seconds.
+#: The longest time for a request of the set-up or the roll call, in seconds.
 PATIENCE = 12
 
 
 class Side:
-    """One of the two, in a container of its own."""
+    """One of the two sides, in its own container."""
 
     name = ending = ""
     #: In seconds.
     set_up_time = 60
-    #: So many are asked at once in the roll call.
+    #: Apps asked at a time in the roll call.
     at_once = 4
 
     def __init__(self, container, folder, files):
         self.container, self.folder, self.files = container, folder, files
         self.apps = [App(slot) for slot in range(APPS)]
         self.phase, self.began, self.load = "", time.monotonic(), None
-        #: Of each second, how long the hot app's answers took, in ms; infinite where there was none.
+        #: For each second, the hot app's response times in ms; infinite for a failure.
         self.seconds, self.others = collections.defaultdict(list), []
         self.requests, self.failures = collections.Counter(), collections.Counter()
-        #: What became of the others' requests that failed: refused, broken, late.
+        #: Failed requests to the other apps by result: refused, broken, late.
         self.outcomes = collections.Counter()
         self.story, self.trouble = [], None
         self.pool = concurrent.futures.ThreadPoolExecutor(self.at_once, initializer=container.enter_network)
         self.counting = threading.Lock()
 
-    # What it is about.
+    # What the two sides do differently.
 
     def start(self):
-        """Puts the configuration into the container and starts who looks after the apps."""
+        """Writes the configuration into the container and starts the supervisor."""
 
     def bring_forward(self):
-        """The hot app is in use."""
+        """Marks the hot app as in use."""
 
     def look(self):
-        """Finds out how the apps are."""
+        """Reads the states of the apps."""
 
-    # What is done with both.
+    # What both sides share.
 
     def now(self):
         return time.monotonic() - self.began
 
     def ask(self, app):
-        """Its counter, as it says; None without an answer."""
+        """The app's counter; None without an answer."""
         connection = http.client.HTTPConnection(app.address, 8000, timeout=PATIENCE)
         counter = None
         try:
@@ -80,7 +80,7 @@ class Side:
         app.pid = pid
 
     def set_up(self, draw):
-        """Asks each app some times, which launches it; four at a time, and for no longer than there is."""
+        """Sends each app some requests, which launch it; four at a time, within the set-up time."""
         self.phase, self.began = "set-up", time.monotonic()
         waiting = list(self.apps[1:])
 
@@ -98,7 +98,7 @@ class Side:
         self.wait([self.pool.submit(visit_waiting) for _ in range(4)], draw, self.set_up_time)
 
     def wait(self, work, draw, seconds=60):
-        """Whether they all came to their end."""
+        """Whether all work finished in time."""
         end = time.monotonic() + seconds
         while not all(one.done() for one in work):
             self.look()
@@ -111,7 +111,7 @@ class Side:
         return True
 
     def run(self, program, seconds, machine, draw):
-        """The load, for so many seconds."""
+        """Runs the load for `seconds` seconds."""
         self.phase, self.began = "run", time.monotonic()
         results = self.folder + "/requests"
         stalls = machine.stalls()
@@ -145,7 +145,7 @@ class Side:
                 self.load.wait()
 
     def read(self, path, place):
-        """What the load has written since, whole lines alone."""
+        """What the load generator has written since, complete lines only."""
         if not os.path.exists(path):
             return place
         with open(path) as file:
@@ -177,7 +177,7 @@ class Side:
         self.phase = "roll call"
 
         def visit(app):
-            # Who is ended while it is asked may be asked again.
+            # An app may be evicted while it is asked: retry.
             end = time.monotonic() + PATIENCE / 2
             while app.counter is None and time.monotonic() < end:
                 app.counter = self.ask(app)
@@ -186,11 +186,11 @@ class Side:
         self.phase = "done"
 
     def p99(self, second=None):
-        """The hot app's, of a second or of all of them."""
+        """The hot app's 99th percentile, of one second or of all."""
         return percentile(self.seconds.get(second, []) if second is not None else sum(self.seconds.values(), []), 0.99)
 
     def median(self):
-        """That of the others."""
+        """The median of the other apps."""
         return percentile(self.others, 0.5)
 
     def count(self, *states):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two sides: who looks after the apps there, and how their states are seen."""
+"""The two sides' supervisors, and how they read the states of apps."""
 import collections
 import json
 import re
@@ -8,13 +8,13 @@ import threading
 
 from sides import APPS, Side
 
-#: An app that has less than so many MiB has not read its data yet.
+#: An app with fewer MiB than this has not loaded its data yet.
 LOADED = 30
 
 
 class Earlyoom(Side):
     name, ending = "systemd and earlyoom", "killed"
-    # It may never be that all of them have come up. All are running or starting: asking launches none.
+    # earlyoom may never let all apps come up. All are running or starting: a request launches none.
     set_up_time, at_once = 10, APPS
 
     def start(self):
@@ -65,7 +65,7 @@ class Torpor(Side):
     def start(self):
         with open(self.folder + "/torpor.toml", "w") as file:
             file.write(self.files["torpor.toml"])
-        # As torpord.service has it.
+        # As in torpord.service.
         self.container.write(
             "torpord.service",
             "[Service]\nType=notify\nNotifyAccess=main\nExecStart={0}/torpord --config {1}/torpor.toml\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run as an app: attacks its own two sockets, when and with the seed that scripts/fuzz-sockets says."""
+"""Runs as an app, and attacks its own two sockets when scripts/fuzz-sockets says so, with its seed."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ SAID = 30
 
 
 def describe(path: str) -> list[interface.Interface]:
-    """What the service at a socket says of its interfaces."""
+    """The interface descriptions of the service at a socket."""
     found = []
     with socket.socket(socket.AF_UNIX) as stream:
         stream.settimeout(60)
@@ -36,7 +36,7 @@ def describe(path: str) -> list[interface.Interface]:
 
 
 def ask(stream: socket.socket, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """One call, and its one reply."""
+    """One call with one reply."""
     stream.sendall(json.dumps({"method": method, "parameters": parameters}).encode() + b"\0")
     data = b""
     while not data.endswith(b"\0"):
@@ -52,7 +52,7 @@ def ask(stream: socket.socket, method: str, parameters: dict[str, Any]) -> dict[
 
 
 def prepare_folder(folder: str) -> None:
-    """Files that an app may name to its supervisor, and some that it may not."""
+    """Files that an app may pass to its supervisor by name, and some that it may not."""
     with contextlib.suppress(OSError):
         for name, size in (("state", 100), ("large", 9 << 20)):
             with open(os.path.join(folder, name), "wb") as file:
@@ -64,9 +64,9 @@ def prepare_folder(folder: str) -> None:
 
 
 def attack(job: dict[str, Any]) -> dict[str, Any]:
-    """One round; what came of it."""
+    """Runs one round; returns the results."""
     said: deque[str] = deque(maxlen=SAID)
-    # What hangs in here is no fault of the supervisor's.
+    # A hang in this process is no fault of the supervisor.
     until = time.monotonic() + job["seconds"]
     answer: dict[str, Any] = {"steps": 0, "calls": 0, "replies": 0, "done": [], "fault": None}
     if job["kind"] == "notify":
@@ -78,7 +78,7 @@ def attack(job: dict[str, Any]) -> dict[str, Any]:
         notify.forget()
         notify.close()
         answer["steps"] = notify.steps
-        # What was pending does not keep it from being started.
+        # Make sure that the app counts as started, whatever was pending.
         notify.send(b"READY=1")
     else:
         path = os.environ["TORPOR_APP_SOCKET"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run as an app that nothing may touch: writes down each signal that it gets."""
+"""Runs as an app that must not be affected: records each signal that it gets."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ def main() -> None:
 
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
         signal.signal(number, heard)
-    # Signals that came in the moment before would wait in a pause.
+    # Runs handlers of signals that have already arrived: they would wait until pause() returns.
     signal.pthread_sigmask(signal.SIG_BLOCK, [])
     with open(sys.argv[1], "x", encoding="ascii"):
         pass

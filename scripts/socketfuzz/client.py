@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drives one Varlink socket with many clients at a time, and counts the reply that each call is due."""
+"""Drives one Varlink socket with many clients at a time, and counts the replies due for each call."""
 
 import array
 import contextlib
@@ -17,19 +17,19 @@ from collections.abc import Callable, Iterator
 from .messages import WAITING, Maker
 
 MOST_CLIENTS = 24
-# A whole message of this much is refused; so is what comes to it without an end.
+# A complete message of this size is refused, as is an incomplete one.
 MESSAGE_LIMIT = 1 << 20
-# Seconds for which replies are read that nobody is due yet.
+# Seconds during which replies are read although none is due yet.
 PATIENCE = 1.0
 
 
 class Fault(Exception):
-    """An invariant does not hold; the sentence says which."""
+    """A violated invariant, as a sentence."""
 
 
 @dataclasses.dataclass
 class Due:
-    """A call that was sent whole."""
+    """A call that was sent completely."""
 
     text: str
     method: str
@@ -38,18 +38,18 @@ class Due:
 
 
 class Client:
-    """One connection. It never waits: what the other side does not take stays here."""
+    """One connection. It never blocks: bytes that the server does not take are kept."""
 
     def __init__(self, path: str, note: Callable[[str], None], is_refused: bool = False):
         self.note = note
-        # Whatever it sends is answered once with an error, unread.
+        # The server answers with one error, whatever is sent.
         self.is_refused = is_refused
-        # Calls that are due no reply, but an error where they are not understood.
+        # Oneway calls: they get no reply, but an error if they are malformed.
         self.oneways = 0
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         self.due: deque[Due] = deque()
         self.reads = True
-        # Why it was closed from here or there.
+        # The state of each direction.
         self.is_closed = False
         self.has_shut = False
         self.unsent = bytearray()
@@ -66,7 +66,7 @@ class Client:
         self.socket.close()
 
     def send(self, data: bytes) -> None:
-        """Sends bytes of whatever meaning, and works out what is due for them."""
+        """Sends arbitrary bytes, and works out which replies are due."""
         if self.is_closed or self.has_shut:
             return
         self.unsent += data
@@ -90,7 +90,7 @@ class Client:
         self.due.append(Due(text, method, may_wait, more))
 
     def send_descriptors(self, descriptors: list[int], data: bytes) -> str:
-        """What the kernel says to descriptors beside a message: Linux 6.16 and later lets the other side refuse them."""
+        """Sends a message with descriptors. From Linux 6.16 on, the receiver can refuse these."""
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
         if self.is_closed or self.has_shut or self.unsent or self.partial:
             return "not sent"
@@ -111,7 +111,7 @@ class Client:
             except BlockingIOError:
                 return
             except OSError:
-                # It was closed over there; what it wrote before can still be read.
+                # The server closed the connection; earlier replies can still be read.
                 self.unsent.clear()
                 self.has_shut = True
                 return
@@ -124,7 +124,7 @@ class Client:
                 self.socket.shutdown(socket.SHUT_WR)
 
     def read(self, hear: Callable[[str, dict[str, object]], None]) -> None:
-        """Reads what is there, and judges it."""
+        """Reads and checks replies."""
         while not self.is_closed:
             try:
                 data = self.socket.recv(1 << 18)
@@ -134,7 +134,7 @@ class Client:
                 data = b""
             if not data:
                 if self.inbound:
-                    # It was dropped in the middle of a reply that it had not read.
+                    # The server dropped the client in the middle of a reply that it had not read.
                     self.note("closed within a reply")
                 self.close()
                 return
@@ -152,7 +152,7 @@ class Client:
         if not isinstance(reply, dict) or not set(reply) <= {"parameters", "error", "continues"}:
             raise Fault(f"a reply has not the form of one: {message[:300]!r}")
         if not self.due and "error" in reply:
-            # Refused unread; longer than a message may be, without an end; or not understood.
+            # The message was refused, too long, or malformed.
             if self.is_refused or len(self.partial) >= MESSAGE_LIMIT or self.oneways > 0:
                 self.is_refused, self.oneways = False, self.oneways - 1
                 self.partial.clear()
@@ -170,7 +170,7 @@ class Client:
 
 @contextlib.contextmanager
 def as_user(user: tuple[int, int, list[int]] | None) -> Iterator[None]:
-    """Who connects, by the kernel's word: a user, a group, and further groups."""
+    """Connects as a user, a group and further groups, as the kernel reports them to the server."""
     if user is None:
         yield
         return
@@ -208,7 +208,7 @@ class StreamFuzzer:
         self.steps = 0
         self.calls = 0
         self.replies = 0
-        # Methods that were answered, and not with an error.
+        # Methods that were answered without an error.
         self.done: set[str] = set()
         self.actions: list[tuple[int, Callable[[], object]]] = [
             (40, self.valid), (22, self.mutated), (6, self.pipeline), (3, self.half), (3, self.garbage), (2, self.long),
@@ -223,14 +223,14 @@ class StreamFuzzer:
         self.maker.hear(reply.get("parameters"))
 
     def client(self) -> Client:
-        """Any of those that are there, or a new one."""
+        """An existing client, or a new one."""
         alive = [each for each in self.clients if not each.is_closed]
         if alive and (len(alive) >= MOST_CLIENTS or self.chance.random() < 0.8):
             return self.chance.choice(alive)
         return self.join()
 
     def doomed(self) -> Client:
-        """One that is likely to end by what is done to it: mostly a new one, so that the others get their replies."""
+        """A client whose connection is likely to be closed: mostly a new one, so that others get their replies."""
         return self.join() if self.chance.random() < 0.7 else self.client()
 
     def join(self) -> Client:
@@ -247,14 +247,14 @@ class StreamFuzzer:
         self.clients.remove(client)
 
     def step(self) -> None:
-        """One action; replies that are there are read and judged."""
+        """Takes one action, then reads and checks replies."""
         actions, weights = [each for _, each in self.actions], [weight for weight, _ in self.actions]
         action = self.chance.choices(actions, weights)[0]
         self.steps += 1
         try:
             action()
         except (BlockingIOError, ConnectionError, FileNotFoundError) as error:
-            # A full backlog, or a socket that is not there since the app is not.
+            # The backlog is full, or the socket is missing since the app does not run.
             self.note(f"{action.__name__}: {error}")
         for client in list(self.clients):
             client.flush()
@@ -264,7 +264,7 @@ class StreamFuzzer:
                 self.drop(client)
 
     def message(self, may_wait: bool = True) -> bytes:
-        """A valid call that names no app but the victims."""
+        """A valid call that names only victims."""
         while True:
             call = self.maker.call()
             message = self.encoded(call)
@@ -299,9 +299,9 @@ class StreamFuzzer:
         self.send(self.client(), b"".join(self.message(may_wait) + b"\0" for _ in range(count)))
 
     def half(self) -> None:
-        """Part of a call; what comes next on the connection is joined to it."""
+        """A part of a call, which is joined with the next bytes on the connection."""
         message = self.message()
-        # Joined to the next it is no JSON: nothing can come of it that is not harmless.
+        # Joined with the next message it is not JSON, so it can do no harm.
         self.send(self.doomed(), message[: self.chance.randrange(1, len(message))])
 
     def wide(self) -> None:
@@ -318,7 +318,7 @@ class StreamFuzzer:
         self.send(self.doomed(), body[:size] + b"\0")
 
     def endless(self) -> None:
-        """16 MiB without an end, as far as they are taken."""
+        """16 MiB without an end, as far as the server takes them."""
         self.send(self.doomed(), b'{"method":"io.torpor' + bytes([self.chance.randrange(1, 256)]) * (16 << 20))
 
     def empty(self) -> None:
@@ -349,9 +349,10 @@ class StreamFuzzer:
                 os.close(end)
 
     def crowd(self) -> None:
-        """Many connections at once that say nothing, or a little."""
+        """Many connections at once that send little or nothing."""
         crowd: list[Client] = []
-        # Not Apply: it takes milliseconds, and root, who alone may apply, has no share of the loop that would limit it.
+        # Not Apply: it takes milliseconds, and only root may call it, which has no share of the loop that would limit
+        # it.
         text = self.chance.choice([b"", b"{", self.message(False) + b"\0"])
         with contextlib.suppress(BlockingIOError, ConnectionError, FileNotFoundError):
             for _ in range(self.chance.choice([20, 200])):
@@ -364,18 +365,18 @@ class StreamFuzzer:
             client.close()
 
     def deaf(self) -> None:
-        """One that asks for much and does not read."""
+        """A client that requests much and does not read."""
         client = self.client()
         client.reads = False
         self.send(client, b"".join(self.message(False) + b"\0" for _ in range(100)))
 
     def look(self) -> None:
-        """Waits a moment, so that something comes of what was asked."""
+        """Waits a moment, so that earlier requests take effect."""
         bound = self.chance.choice([0.0, 0.02, 0.2])
         select.select([each.socket for each in self.clients if each.due], [], [], bound)
 
     def settle(self, bound: float) -> None:
-        """Reads until each call has its reply or a closed connection, except those that may wait; then closes all."""
+        """Reads until each call has its reply or a closed connection, except calls that may wait; then closes all."""
         began = time.monotonic()
         while True:
             for client in list(self.clients):
@@ -384,7 +385,7 @@ class StreamFuzzer:
                 client.read(self.hear)
                 if client.is_closed:
                     self.drop(client)
-            # What stands behind a call that may wait is not read over there.
+            # Calls after one that may wait are not read by the server.
             late = [each for each in self.clients if each.due and not any(due.may_wait for due in each.due)]
             waiting = [each for each in self.clients if each.due]
             if not late and (not waiting or time.monotonic() - began > PATIENCE):

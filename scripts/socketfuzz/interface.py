@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what a Varlink service says of its interfaces (https://varlink.org/Interface-Definition)."""
+"""Parses the interface descriptions of a Varlink service (https://varlink.org/Interface-Definition)."""
 
 import dataclasses
 import re
@@ -7,7 +7,7 @@ import re
 
 @dataclasses.dataclass
 class Type:
-    """One type of a field: `kind` is bool, int, float, string, object, name, enum, struct, array, map or maybe."""
+    """The type of a field: `kind` is bool, int, float, string, object, name, enum, struct, array, map or maybe."""
 
     kind: str
     name: str = ""
@@ -30,7 +30,7 @@ class Method:
 
 @dataclasses.dataclass
 class Interface:
-    """What one description says."""
+    """A parsed description."""
 
     name: str
     methods: list[Method]
@@ -38,7 +38,7 @@ class Interface:
 
 
 class Reader:
-    """A recursive descent over the tokens of a description."""
+    """A recursive descent parser of a description's tokens."""
 
     def __init__(self, text: str):
         self.tokens: list[str] = re.findall(r"->|\[\]|\[string\]|[?(),:]|[A-Za-z_][\w.-]*", re.sub(r"#.*", "", text))
@@ -67,7 +67,7 @@ class Reader:
         return Type(token) if simple else Type("name", name=token)
 
     def struct(self) -> Type:
-        """`(name: type, …)`, or the words of an enumeration, `(one, two)`."""
+        """`(name: type, …)`, or the members of an enumeration, `(one, two)`."""
         self.take("(")
         fields: list[tuple[str, Type]] = []
         words: list[str] = []
@@ -85,7 +85,7 @@ class Reader:
 
 
 def parse(description: str) -> Interface:
-    """Reads a whole description."""
+    """Parses a description."""
     reader = Reader(description)
     reader.take("interface")
     found = Interface(reader.take(), [], {})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plays torpord to a real keeper: its messages in any order, valid and not, with torpords that die in between.
+"""Acts as torpord for a real keeper: sends valid and invalid messages in any order, and dies in between.
 
 The messages are those of Sources/CKeeperProtocol/include/torpor_keeper_protocol.h.
 """
@@ -32,10 +32,10 @@ WELCOME, TABLE, TABLE_END, LAUNCHED, LAUNCH_FAILED, EXITED, ORPHAN, DONE = range
 TAKEN, NAMES, REFUSED, HELD = range(109, 113)
 STDIN, STDOUT, STDERR = 1 << 1, 1 << 2, 1 << 3
 HELPER, DIRECTORY, UMASK, NICE, LISTEN_PID, INPUT_FILE = 1, 1 << 5, 1 << 7, 1 << 8, 1 << 10, 1 << 13
-# Of one that is launching LAUNCHED or LAUNCH_FAILED is told yet, and the latter does not say of which slot.
+# The state of a running app. For one still launching, LAUNCHED or LAUNCH_FAILED follows; the latter names no slot.
 RUNNING = 2
 MOST_DESCRIPTORS = 253
-# Ids with it are of messages that are not understood, or not meant to be: what is answered to them is not counted.
+# A flag in ids of messages that are malformed, or may be: their answers are not counted.
 LOOSE = 1 << 31
 HEAD = struct.Struct("<II")
 RECORD = struct.Struct("<IIIIiIQQIiiIIIQQQQ64s")
@@ -48,7 +48,7 @@ MORE_MEMORY = 32 << 10
 
 @dataclasses.dataclass
 class Answer:
-    """What is due to a message."""
+    """The answer due for a message."""
 
     kinds: tuple[int, ...]
     text: str
@@ -65,11 +65,11 @@ class KeeperSession:
         self.done: set[str] = set()
         self.round = self.step = self.steps = self.answers = self.deaths = self.launches = 0
         self.longest = 0.0
-        # Whether it was told of all that lives, after HELLO.
+        # Whether the keeper has reported everything that runs, after HELLO.
         self.is_told = False
         self.socket: socket.socket | None = None
         self.driver: socket.socket | None = None
-        # What the keeper is to know.
+        # What the keeper must know.
         self.due: dict[int, Answer] = {}
         self.held: dict[str, int] = {}
         self.live: dict[int, tuple[int, int, str]] = {}
@@ -115,7 +115,7 @@ class KeeperSession:
             self.end()
 
     def sanitized(self) -> str:
-        """A keeper that notices every wrong access."""
+        """Builds a keeper with sanitizers."""
         sources = os.path.join(os.path.dirname(os.path.dirname(PARTS)), "Sources")
         keeper = os.path.join(sources, "torpor-keeper")
         program = os.path.join(self.folder, "torpor-keeper")
@@ -134,10 +134,10 @@ class KeeperSession:
     def note(self, text: str) -> None:
         self.said.append(text[:400])
 
-    # torpord's end.
+    # torpord's side.
 
     def become_torpord(self) -> None:
-        """Takes the next stand-in's place, and greets."""
+        """Takes over from the next stand-in, and sends HELLO."""
         if not select.select([self.listener], [], [], BOUND)[0]:
             raise Fault(f"no torpord was started: {self.log()[-2000:]}")
         self.driver, _ = self.listener.accept()
@@ -149,7 +149,7 @@ class KeeperSession:
         self.live.clear()
         self.exited.clear()
         self.next_id = 1
-        # Some say something before they greet.
+        # Sometimes other messages come before HELLO.
         for _ in range(self.chance.choice([0, 0, 3])):
             self.send(struct.pack("<III", self.chance.choice([LIST, SETTLED, REST, HANDOVER, LAUNCH]), LOOSE, 0))
         self.is_told = False
@@ -160,7 +160,7 @@ class KeeperSession:
         self.settle()
 
     def leave(self) -> None:
-        """This end is no longer torpord's."""
+        """Stops acting as torpord."""
         if self.socket is not None:
             self.socket.close()
         if self.driver is not None:
@@ -168,7 +168,7 @@ class KeeperSession:
         self.socket = self.driver = None
 
     def send(self, message: bytes, descriptors: list[int] | None = None) -> bool:
-        """Sends, and reads while there is no room."""
+        """Sends, and reads while the socket is full."""
         ancillary = []
         if descriptors:
             ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
@@ -197,7 +197,7 @@ class KeeperSession:
         heard: Callable[[bytes, list[int]], None] = lambda body, descriptors: None,
         descriptors: list[int] | None = None,
     ) -> None:
-        """Sends what is due one answer."""
+        """Sends a message that must get one answer."""
         number, self.next_id = self.next_id, self.next_id + 1
         self.note(f"{number}: {text}")
         self.due[number] = Answer(kinds, text, heard)
@@ -205,7 +205,7 @@ class KeeperSession:
             del self.due[number]
 
     def read(self, seconds: float) -> bool:
-        """Reads one message; false when none comes in that time."""
+        """Reads one message; false on timeout."""
         assert self.socket is not None
         if not select.select([self.socket], [], [], seconds)[0]:
             return False
@@ -260,7 +260,7 @@ class KeeperSession:
             self.live[slot] = (generation, pid, name)
 
     def settle(self) -> None:
-        """Reads until nothing is due."""
+        """Reads until no answer is due."""
         until = time.monotonic() + BOUND
         while self.due:
             if not self.read(0.2) and time.monotonic() > until:
@@ -284,7 +284,7 @@ class KeeperSession:
             self.read(0.005)
 
     def plan(self, arguments: list[str], app: str, flags: int, passed: int, environment: list[str]) -> bytes:
-        """A LAUNCH without its header."""
+        """The body of a LAUNCH."""
         chance = self.chance
         limits = [(7, 512, 1024)] if chance.random() < 0.2 else []
         strings = [app, arguments[0], "/" if flags & DIRECTORY else ""]
@@ -319,14 +319,14 @@ class KeeperSession:
             self.launch(chance.choice(programs), chance.choice(["web", "x" * 63, "a@1"]), flags, [null.fileno()] * count)
 
     def end_one(self) -> None:
-        # Not SIGSEGV: a child that has not come to its exec would report it as a fault of the keeper's sanitizer.
+        # Not SIGSEGV: in a child before its exec, the keeper's sanitizer would report it as a fault of the keeper.
         mortal = [pid for _, pid, app in self.live.values() if app != "bystander"]
         if mortal:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.chance.choice(mortal), self.chance.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGQUIT]))
 
     def free_slots(self) -> None:
-        """Those of whom it was told, with the right generation, or one that nobody has."""
+        """Frees reported slots with the right generation, or with a wrong one."""
         chance = self.chance
         for slot, generation in list(self.exited.items())[: chance.choice([1, 100])]:
             if chance.random() < 0.7:
@@ -396,7 +396,7 @@ class KeeperSession:
         self.ask(LIST, struct.pack("<I", cursor), (NAMES,), f"LIST {cursor}")
 
     def adopt(self) -> None:
-        """A child of this process, or something that is none."""
+        """Adopts a child of this process, or something that is none."""
         chance = self.chance
         if len(self.children) > 8:
             child = self.children.pop(0)
@@ -414,7 +414,7 @@ class KeeperSession:
         except ProcessLookupError:
             return
         if kind >= 2 and pid in (1, os.getpid()):
-            # They would be taken, and ended with the apps.
+            # A real one would be adopted, and ended with the apps.
             pid += 1
         start = int(proc.identity(pid)[1] or 0)
         app = chance.choice(["foster", "x" * 64, "", "x" * 63])
@@ -436,7 +436,7 @@ class KeeperSession:
         self.ask(HELLO, struct.pack("<I", version), (WELCOME if version == VERSION else REFUSED,), f"HELLO {version}")
 
     def valid(self) -> bytes:
-        """Any message, as its bytes; answers to it are not counted."""
+        """Any message as bytes; its answers are not counted."""
         chance = self.chance
         name = self.name().encode() + b"\0"
         kind = chance.choice([LAUNCH, HOLD, TAKE, LIST, TAKE_ALL, ADOPT, SLOT_FREE, ORPHAN_FREE, MANAGER])
@@ -449,7 +449,7 @@ class KeeperSession:
         return HEAD.pack(kind, LOOSE | chance.getrandbits(20)) + body
 
     def send_loose(self, message: bytes) -> None:
-        """Whatever it is, but BYE, HANDOVER and RELEASE, and with an id that is not counted."""
+        """Sends any message except BYE, HANDOVER and RELEASE, with an id whose answers are not counted."""
         chance = self.chance
         data = bytearray(message)
         if len(data) >= 8:
@@ -457,7 +457,7 @@ class KeeperSession:
             if HEAD.unpack_from(data)[0] in (BYE, RELEASE, HANDOVER):
                 data[0] = 99
         with open("/dev/null", "rb") as null:
-            # Nothing is held by chance: then what is held would not be known.
+            # Send no HOLD with descriptors by chance: this program must know what the keeper holds.
             holds = len(data) >= 8 and HEAD.unpack_from(data)[0] == HOLD
             count = 0 if holds else chance.choice([0, 0, 0, 1, 5, MOST_DESCRIPTORS])
             self.send(bytes(data), [null.fileno()] * count)
@@ -477,7 +477,7 @@ class KeeperSession:
             self.send_loose(HEAD.pack(chance.choice([LAUNCH, HOLD, MANAGER, TAKE]), LOOSE) + b"x" * size)
 
     def spoilt(self) -> None:
-        """A valid message that is cut, longer, or has other bits."""
+        """A valid message that is cut, extended, or has flipped bits."""
         chance = self.chance
         data = bytearray(self.valid())
         kind = chance.randrange(4)
@@ -492,11 +492,11 @@ class KeeperSession:
         self.send_loose(bytes(data))
 
     def flood(self) -> None:
-        """Asks and asks, and reads nothing before it has to."""
+        """Sends many requests, and reads only when it must."""
         for _ in range(self.chance.choice([100, 1000])):
             self.chance.choice([self.list, self.take, self.take_all])()
 
-    # Torpords that go.
+    # The end of a torpord.
 
     def gone(self) -> None:
         self.leave()
@@ -512,7 +512,7 @@ class KeeperSession:
         self.gone()
 
     def hang_up(self) -> None:
-        """It closes its end long before it ends."""
+        """Closes its socket long before it exits."""
         self.settle()
         self.note("the stand-in closes its socket, then exits with 3")
         assert self.socket is not None and self.driver is not None
@@ -528,13 +528,13 @@ class KeeperSession:
         self.send(HEAD.pack(SETTLED, LOOSE))
         self.send(struct.pack("<III", HANDOVER, LOOSE, flags))
         self.note(f"HANDOVER {flags}")
-        # Read before it is gone, since this asks for an answer.
+        # Read first, since this requests an answer.
         self.ask(LIST, struct.pack("<I", 0), (NAMES,), "LIST")
         self.settle()
         self.driver.send(b"0")
         self.gone()
 
-    # What has to be so.
+    # Invariants.
 
     def judge(self) -> None:
         self.settle()
@@ -550,7 +550,7 @@ class KeeperSession:
         self.quiet()
 
     def judge_held(self) -> None:
-        """LIST and TAKE_ALL tell of what is held, each once."""
+        """LIST and TAKE_ALL report everything that is held, each once."""
         names: list[str] = []
         counts: dict[str, int] = {}
         cursor, pair, total = 0, (0, 0), 0
@@ -587,7 +587,7 @@ class KeeperSession:
             raise Fault(f"held are {names} {counts}, and were to be {self.held}")
 
     def measure(self) -> None:
-        """How long an answer takes, without what the keeper and this process wait for a processor."""
+        """Measures an answer, without the time that the keeper and this process wait for a CPU."""
         times: list[float] = []
         for _ in range(5):
             before, began = waits(self.identity[0]), time.monotonic()
@@ -600,7 +600,7 @@ class KeeperSession:
             raise Fault(f"an answer of the keeper takes {usual:.3f} s of its own")
 
     def quiet(self) -> None:
-        """All is ended and let go of: what the keeper used is given back."""
+        """Ends and releases everything: then the keeper must have freed its resources."""
         for name in list(self.held):
             self.ask(RELEASE, name.encode() + b"\0", (DONE,), f"RELEASE {name!r}")
         self.held.clear()
@@ -630,7 +630,7 @@ class KeeperSession:
                             f"alive are {self.live}; {proc.descriptor_names(self.identity[0])}")  # fmt: skip
 
     def say_bye(self) -> None:
-        """The exit that follows is meant: the keeper ends with the same status."""
+        """The exit that follows is intended: the keeper exits with the same status."""
         assert self.driver is not None and self.process is not None
         os.kill(self.bystander, signal.SIGKILL)
         self.send(struct.pack("<III", BYE, LOOSE, 0))
@@ -667,5 +667,5 @@ class KeeperSession:
 
 
 def waits(pid: int) -> float:
-    """Seconds that it and this process have waited for a processor."""
+    """Seconds that the process and this one have waited for a CPU."""
     return proc.waited(pid) + proc.waited(os.getpid())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes Varlink calls: valid ones by the types of an interface, and what becomes of them when they are mutated."""
+"""Makes Varlink calls: valid ones by the types of an interface, and mutations of them."""
 
 import base64
 import dataclasses
@@ -12,7 +12,7 @@ from typing import Any
 from .interface import Interface, Method, Type
 
 MARKS = "\u0301\u0323"
-# Calls that may wait for something to happen, so that no reply is due.
+# Calls that may wait for something, so that a reply cannot be expected.
 WAITING = (
     "Start", "Stop", "Restart", "Foreground", "Background", "Suspend", "Resume", "Interrupt", "Kill", "Hold", "Reset",
     "Wait", "Apply", "Attach", "RecordPolicies", "SaveState", "SaveSnapshot", "Post", "Subscribe", "Doctor",
@@ -23,20 +23,20 @@ EXCLUDED = ("Upgrade",)
 
 @dataclasses.dataclass
 class Raw:
-    """JSON text that is taken as it is."""
+    """Literal JSON text."""
 
     text: str
 
 
 @dataclasses.dataclass
 class Pairs:
-    """An object whose names may stand twice."""
+    """An object with possibly repeated names."""
 
     members: list[tuple[str, Any]]
 
 
 def encode(value: Any) -> str:
-    """JSON, lone surrogates as escapes, with whatever Raw and Pairs have in them."""
+    """JSON that may contain Raw and Pairs, with lone surrogates as escapes."""
     if isinstance(value, Raw):
         return value.text
     if isinstance(value, Pairs):
@@ -49,7 +49,7 @@ def encode(value: Any) -> str:
 
 
 def strings(value: Any) -> list[str]:
-    """Every string in it."""
+    """Every string in a value."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, dict):
@@ -61,11 +61,11 @@ def strings(value: Any) -> list[str]:
 
 @dataclasses.dataclass
 class Hints:
-    """What the supervisor under test has: names that mean something there."""
+    """Names that exist in the supervisor under test."""
 
     apps: list[str]
     patterns: list[str]
-    # No call that changes something may name them.
+    # Apps that no call may change.
     untouched: list[str]
     signals: Sequence[str] = ("USR1", "SIGUSR2", "HUP", "CONT", "STOP", "TERM", "KILL", "10", "SIGRTMIN+3", "WINCH")
     states: Sequence[str] = ("active", "background", "suspended", "inactive", "not-running")
@@ -74,7 +74,7 @@ class Hints:
 
 
 class Maker:
-    """Makes calls at random; what replies say (ids, tokens, cursors) is used again."""
+    """Makes random calls; reuses ids, tokens and cursors from replies."""
 
     def __init__(self, chance: random.Random, interfaces: list[Interface], hints: Hints):
         self.chance = chance
@@ -87,7 +87,7 @@ class Maker:
         self.interfaces = [interface.name for interface in interfaces]
 
     def hear(self, parameters: Any) -> None:
-        """Remembers what a reply says."""
+        """Remembers the values of a reply."""
         if isinstance(parameters, dict):
             for name, value in parameters.items():
                 if name in ("id", "token", "cursor", "sequence", "incarnation", "at") and value is not None:
@@ -102,7 +102,7 @@ class Maker:
     # Valid calls.
 
     def call(self, method: Method | None = None) -> dict[str, Any]:
-        """A valid call of any method, or of this one."""
+        """A valid call of `method`, or of any method."""
         method = method or self.chance.choice(self.methods)
         parameters: dict[str, Any] = {}
         for name, kind in method.parameters:
@@ -122,7 +122,7 @@ class Maker:
         return call
 
     def value(self, kind: Type, name: str, method: str) -> Any:
-        """One of a type; `name` says what it means."""
+        """A value of a type; `name` tells its meaning."""
         chance = self.chance
         if kind.kind == "maybe" and kind.of is not None:
             return None if chance.random() < 0.5 else self.value(kind.of, name, method)
@@ -158,7 +158,7 @@ class Maker:
         return self.chance.choice([0, 1, 2, 3, 7, 100, 4096, -1, 1 << 31, (1 << 63) - 1, -(1 << 63)])
 
     def word(self, name: str, method: str) -> str:
-        """A string that means something where it stands, mostly."""
+        """A string, usually one that means something for its field."""
         chance, hints = self.chance, self.hints
         if chance.random() < 0.08:
             return self.text()
@@ -188,7 +188,7 @@ class Maker:
         return chance.choice(words[name]) if name in words else self.text()
 
     def text(self) -> str:
-        """Any string: short, long, of marks, of half surrogates, of controls."""
+        """Any string: short, long, with combining marks, lone surrogates or control characters."""
         chance = self.chance
         return chance.choice([
             "", "a", "ä€𝄞", "e" + MARKS * chance.choice([1, 5, 40, 4000]), "\ud800", "\udfff\ud800", "\x00",
@@ -206,10 +206,10 @@ class Maker:
             return [self.anything(depth - 1) for _ in range(chance.randrange(4))]
         return {chance.choice("abcdef"): self.anything(depth - 1) for _ in range(chance.randrange(5))}
 
-    # What is not as it should be.
+    # Invalid calls.
 
     def hostile(self) -> Any:
-        """A value that no field wants."""
+        """A value that is invalid for every field."""
         chance = self.chance
         depth = chance.choice([10, 63, 64, 65, 2000])
         if chance.random() < 0.25:
@@ -223,7 +223,7 @@ class Maker:
         ])  # fmt: skip
 
     def large(self) -> Any:
-        """A value of very many parts."""
+        """A value with very many parts."""
         kind = self.chance.randrange(8)
         if kind == 0:
             return ["v-plain"] * 5000
@@ -242,7 +242,7 @@ class Maker:
         return Pairs([("k" + MARKS * 20 + str(number), number) for number in range(2000)])
 
     def mutated(self) -> bytes:
-        """A call with something wrong in it, as the bytes of its message."""
+        """A call with a mistake, as bytes."""
         chance = self.chance
         call = self.call()
         parameters = dict(call.get("parameters") or {})
@@ -277,7 +277,7 @@ class Maker:
         return bytes(found).replace(b"\0", b"\x01") or b" "
 
     def spoil(self, found: bytearray) -> None:
-        """Changes bytes without regard to what they mean."""
+        """Changes bytes blindly."""
         chance = self.chance
         at = chance.randrange(len(found) + 1)
         kind = chance.randrange(5)
@@ -293,7 +293,7 @@ class Maker:
             del found[at:]
 
     def is_harmless(self, message: bytes) -> bool:
-        """Whether no app but the victims is meant, and the supervisor is to stay."""
+        """Whether the message affects only victims, and does not end the supervisor."""
         if any(name.encode() in message for name in EXCLUDED):
             return False
         try:
@@ -305,13 +305,13 @@ class Maker:
     def names_untouched(self, text: str) -> bool:
         if any(name in text for name in self.hints.untouched[:2]):
             return True
-        # The supervisor's globs have no classes.
+        # The supervisor's globs have no character classes.
         return len(text) < 5000 and ("*" in text or "?" in text) and any(
             fnmatch.fnmatchcase(name, text.replace("[", "[[]")) for name in self.hints.untouched
         )
 
     def wide(self) -> bytes:
-        """A call that only looks, with as much to look for as a message has room for."""
+        """A read-only call that is as expensive as a message's size allows."""
         chance = self.chance
         kind = chance.randrange(4)
         if kind == 0:

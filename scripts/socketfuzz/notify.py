@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends datagrams to the notify socket of the app that it runs in: each key, wrong values, descriptors of all kinds."""
+"""Sends datagrams to the notify socket of its app: every key, wrong values, descriptors of all kinds."""
 
 import array
 import contextlib
@@ -21,7 +21,7 @@ MOST_DESCRIPTORS = 253
 
 
 class NotifyFuzzer:
-    """Random steps at the socket of NOTIFY_SOCKET. `pids`: processes that are not the app's."""
+    """Random steps on NOTIFY_SOCKET. `pids`: processes that do not belong to the app."""
 
     def __init__(self, path: str, chance: random.Random, note: Callable[[str], None], pids: list[int]):
         self.path = path
@@ -29,9 +29,9 @@ class NotifyFuzzer:
         self.note = note
         self.pids = pids
         self.steps = 0
-        # What is stored again and again.
+        # A descriptor that is stored repeatedly.
         self.kept = os.memfd_create("kept")
-        # Names under which something may be stored.
+        # Names of stored descriptors.
         self.names = {b"stored"}
 
     def close(self) -> None:
@@ -60,7 +60,7 @@ class NotifyFuzzer:
         kind = chance.randrange(10)
         if kind < 3:
             flag = chance.choice(FLAGS)
-            # One that hangs is ended: not too often.
+            # WATCHDOG=trigger makes the supervisor end the app as hung: send it rarely.
             value = b"1" if chance.random() < 0.7 else self.text()
             return flag.encode() + b"=" + (b"1" if value == b"trigger" and chance.random() < 0.9 else value)
         if kind < 6:
@@ -72,13 +72,13 @@ class NotifyFuzzer:
     def datagram(self) -> bytes:
         chance = self.chance
         count = chance.choice([0, 1, 1, 1, 2, 3, 10, 1023, 1025, 3000])
-        # An app that has said that it stops is let go: mostly it has not.
+        # STOPPING=1 ends the supervision of the app: send it rarely.
         lines = [each for each in (self.line() for _ in range(count)) if b"STOPPING=1" not in each or chance.random() < 0.03]
         data = chance.choice([b"\n", b"\n", b"\n\n", b"\r\n", b"\0"]).join(lines)
         return data[: chance.choice([65_535, 65_536, 65_537, 200_000])] + chance.choice([b"", b"\n", b"\0", b"\0\0\0"])
 
     def descriptor(self) -> tuple[list[int], list[socket.socket]]:
-        """One of some kind, with what else was opened for it."""
+        """A descriptor of some kind, with the sockets that were opened for it."""
         chance = self.chance
         kind = chance.randrange(16)
         if kind == 0:
@@ -113,10 +113,10 @@ class NotifyFuzzer:
         if kind == 11:
             return [os.open("/proc/self/ns/net", os.O_RDONLY)], []
         if kind == 12:
-            # In flight within what is in flight.
+            # A descriptor in flight within another one in flight.
             one, other = socket.socketpair()
             given = array.array("i", [other.fileno(), self.kept])
-            # So many of a user's may be in flight.
+            # The kernel limits a user's descriptors in flight.
             with contextlib.suppress(OSError):
                 one.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, given)])
             return [], [one, other]
@@ -127,7 +127,7 @@ class NotifyFuzzer:
             with contextlib.suppress(OSError):
                 one.connect(self.path)
             return [], [one]
-        # A connection that both sides have closed but for this.
+        # A connection that is closed on both sides except for this descriptor.
         one, other = socket.socketpair()
         other.close()
         return [], [one]
@@ -155,7 +155,7 @@ class NotifyFuzzer:
         self.send(self.chance.randbytes(self.chance.choice([0, 1, 40, 5000, 70_000])))
 
     def store(self) -> None:
-        """Descriptors of some kind, with or without the words that store them."""
+        """Descriptors of some kind, with or without a request to store them."""
         chance = self.chance
         numbers, sockets = self.descriptor()
         try:
@@ -181,7 +181,7 @@ class NotifyFuzzer:
             self.send(b"FDSTOREREMOVE=1\nFDNAME=" + name)
 
     def forget(self) -> None:
-        """Nothing stays stored, unless this process is ended before."""
+        """Removes all stored descriptors, unless this process is ended first."""
         for name in self.names:
             self.send(b"FDSTOREREMOVE=1\nFDNAME=" + name)
 
@@ -195,7 +195,7 @@ class NotifyFuzzer:
         self.note(f"a flood of {count} of {data[:80]!r}")
 
     def another(self) -> None:
-        """From a child of the app, which is gone when it is heard, or not."""
+        """Sends from a child of the app, which may have exited when the message is read."""
         data = self.datagram()
         child = os.fork()
         if child == 0:
@@ -213,7 +213,7 @@ class NotifyFuzzer:
         self.send(self.chance.choice([b"X_TORPOR_TASK_BEGIN=", b"X_TORPOR_TASK_END="]) + name)
 
     def step_as_stranger(self) -> None:
-        """One that starts no process: what is sent by somebody who is no process of the app."""
+        """A step that starts no process: its messages come from a process that is not the app's."""
         self.steps += 1
         self.chance.choice((self.plain, self.random_bytes, self.store, self.same, self.remove, self.flood, self.task))()
 

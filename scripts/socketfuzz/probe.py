@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks two supervisors for GetInfo on fresh connections again and again, and says how long each took to answer.
+"""Repeatedly calls GetInfo of two supervisors on new connections, and prints how long each took to answer.
 
     probe SOCKET PID SOCKET PID
 
-One line of JSON for each time: seconds of the first one, those of the second one, and of the first one the seconds that
-neither its loop nor this process had to wait for a processor: what it took of itself. Ends with its standard input.
+It prints a JSON line each time: the seconds of the first one and of the second one, and the seconds of the first one
+without the time that its loop or this process waited for a CPU. It ends with its standard input.
 """
 
 import json
@@ -18,14 +18,14 @@ from .proc import schedule, stat, waited
 
 CALL = b'{"method":"org.varlink.service.GetInfo"}\0'
 PAUSE = 0.03
-# An answer that has not come after so long: what the loop does is looked at.
+# After this many seconds without an answer, the state of the loop is inspected.
 LOOK = 0.06
-# An answer that takes longer is none.
+# After this many seconds, the call has failed.
 BOUND = 60.0
 
 
 def where(pid: int) -> str:
-    """The state of the loop's thread, and where in the kernel it stands, as far as this may be seen."""
+    """The state of the loop's thread, and its position in the kernel if readable."""
     state = " ".join(stat(pid)[:1])
     try:
         with open(f"/proc/{pid}/stack", encoding="ascii") as file:
@@ -35,7 +35,7 @@ def where(pid: int) -> str:
 
 
 def connect(path: str) -> socket.socket:
-    """Also where the backlog is full for a moment."""
+    """Connects, and retries while the backlog is full."""
     until = time.monotonic() + BOUND
     while True:
         stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
@@ -69,7 +69,7 @@ def measure(paths: list[str], pid: int) -> dict[str, object]:
         if not ready and len(stood) < 8:
             stood.append(where(pid))
         for stream in ready:
-            # What comes is one message, in one piece.
+            # The answer is one message in one piece.
             try:
                 data = stream.recv(1 << 16)
             except OSError as error:

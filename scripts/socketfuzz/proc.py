@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What /proc says of processes."""
+"""Reads /proc about processes."""
 
 import os
 
 
 def stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat behind the name, the first one the state letter; none when it is gone."""
+    """The fields of /proc/PID/stat after the name, beginning with the state; empty if the process is gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()
@@ -14,7 +14,7 @@ def stat(pid: int) -> list[str]:
 
 
 def identity(pid: int) -> tuple[int, str]:
-    """Pid and start time; the latter is empty when there is no such process, or it is dead."""
+    """The pid and start time; the time is empty if the process is gone or a zombie."""
     fields = stat(pid)
     return (pid, fields[19] if fields and fields[0] not in "ZX" else "")
 
@@ -32,7 +32,7 @@ def descriptors(pid: int) -> int:
 
 
 def descriptor_names(pid: int) -> list[str]:
-    """What its descriptors are."""
+    """The targets of its open descriptors."""
     found: list[str] = []
     try:
         for name in os.listdir(f"/proc/{pid}/fd"):
@@ -43,7 +43,7 @@ def descriptor_names(pid: int) -> list[str]:
 
 
 def status(pid: int, field: str) -> int:
-    """A number of /proc/PID/status: VmRSS in KiB, Threads."""
+    """A number in /proc/PID/status: VmRSS in KiB, Threads."""
     try:
         with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
             for line in file:
@@ -55,7 +55,7 @@ def status(pid: int, field: str) -> int:
 
 
 def schedule(tid: int) -> tuple[float, float]:
-    """Seconds for which a thread ran, and for which it was ready to run and had no processor (schedstat)."""
+    """Seconds that a thread ran, and seconds that it was runnable but waited for a CPU (schedstat)."""
     try:
         with open(f"/proc/{tid}/schedstat", encoding="ascii") as file:
             ran, waited, _ = file.read().split()
@@ -65,12 +65,12 @@ def schedule(tid: int) -> tuple[float, float]:
 
 
 def waited(tid: int) -> float:
-    """Seconds for which a thread was ready to run and had no processor; 0 where the kernel does not say."""
+    """Seconds that a thread was runnable but waited for a CPU; 0 if the kernel does not report it."""
     return schedule(tid)[1]
 
 
 def marked(mark: str) -> list[int]:
-    """Processes that have it in their environment."""
+    """Processes with a variable in their environment."""
     found: list[int] = []
     for name in os.listdir("/proc"):
         if name.isdigit():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run by torpor-keeper in torpord's place: gives its end of the socket to scripts/fuzz-sockets, and ends as it is told.
+"""Started by torpor-keeper instead of torpord: passes its socket to scripts/fuzz-sockets, and exits as told.
 
     stand_in SOCKET [TORPORD'S ARGUMENTS]
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A torpord of its own in a folder of its own, and what has to be so of it at any time."""
+"""A torpord in a folder of its own, and the invariants that must always hold for it."""
 
 import contextlib
 import grp
@@ -21,12 +21,12 @@ from .messages import Hints
 
 PARTS = os.path.dirname(os.path.realpath(__file__))
 BYSTANDER = "bystander"
-# So many apps that never run: what takes long for many shows.
+# Apps that never run: they make costs per app visible.
 CROWD = 300
-# How long anything may take to come about.
+# The longest wait for anything, in seconds.
 BOUND = 60.0
-# What torpord and the keeper may have more when all clients have gone: descriptors, threads, KiB of memory.
-# Some may be stored for the next launch of an app that was ended before it took them back.
+# How many more descriptors, threads and KiB torpord and the keeper may have after all clients have left. Some
+# descriptors may be stored for the next launch of an app that was ended before it took them back.
 MORE_DESCRIPTORS = 40
 MORE_THREADS = 4
 MORE_MEMORY = 96 << 10
@@ -158,7 +158,7 @@ def group_of(name: str) -> tuple[str, int] | None:
 
 
 class Supervisor:
-    """One torpord with its keeper."""
+    """A torpord with its keeper."""
 
     def __init__(self, programs: str, configuration: str, name: str):
         self.folder = tempfile.mkdtemp(prefix=f"torpor-sockets-{name}-")
@@ -198,7 +198,7 @@ class Supervisor:
         return text.replace("@USER", f'user = "{user}"' if user else "")
 
     def users(self) -> list[tuple[int, int, list[int]] | None]:
-        """Who may call, by turns: itself, and, of root, an operator, a reader and a poster."""
+        """The users that call in turn: the own one, and for root an operator, a reader and a poster."""
         nobody = pwd.getpwnam("nobody") if self.roles else None
         return [None, None, None, *((nobody.pw_uid, nobody.pw_gid, [number]) for _, number in self.roles.values() if nobody)]
 
@@ -207,7 +207,7 @@ class Supervisor:
 
     def call(self, method: str, seconds: float = BOUND, **parameters: object) -> dict[str, Any]:
         with socket.socket(socket.AF_UNIX) as stream:
-            # Without a bound it waits where many others connect as well.
+            # Without a timeout, it would block while many others connect too.
             stream.connect(self.socket)
             stream.settimeout(seconds)
             return ask(stream, f"io.torpor.Manager.{method}", parameters)
@@ -230,22 +230,22 @@ class Supervisor:
         with open(self.log_path, encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    # What has to be so.
+    # Invariants.
 
     def apps(self, *names: str) -> dict[str, dict[str, Any]]:
-        """What List says of all, or of these."""
+        """The reply of List for all apps, or for these."""
         found = self.call("List", apps=list(names)) if names else self.call("List")
         return {app["name"]: app for app in found["apps"]}
 
     def note_bystander(self) -> None:
-        """It is as it is to stay, from now on."""
+        """Waits until the bystander is in the state that it must keep."""
         self.wait("the bystander runs", lambda: self.apps(BYSTANDER)[BYSTANDER]["pid"] is not None
                   and os.path.exists(os.path.join(self.folder, "signals")))  # fmt: skip
         self.bystander = proc.identity(int(self.apps(BYSTANDER)[BYSTANDER]["pid"]))
         self.wait("the bystander sleeps", lambda: proc.stat(self.bystander[0])[:1] == ["S"])
 
     def check_alive(self) -> None:
-        """Nobody was replaced, and nobody complains."""
+        """No process was replaced, and the log has no complaints."""
         for name, one in zip(("torpord", "the keeper"), self.identities, strict=True):
             if proc.identity(one[0]) != one:
                 raise Fault(f"{name}, process {one[0]}, is gone: {self.log()[-3000:]}")
@@ -257,7 +257,7 @@ class Supervisor:
     def check_bystander(self) -> None:
         if proc.identity(self.bystander[0]) != self.bystander:
             raise Fault(f"the bystander, process {self.bystander[0]}, is gone")
-        # It may be about to sleep again after something that only looked at it.
+        # Something may only have inspected it: then it sleeps again in a moment.
         self.wait("the bystander sleeps", lambda: proc.stat(self.bystander[0])[:1] == ["S"], 10)
         with open(os.path.join(self.folder, "signals"), encoding="ascii") as file:
             if heard := file.read().split():
@@ -267,7 +267,7 @@ class Supervisor:
             raise Fault(f"the bystander is not as it was: {app}")
 
     def check_consistent(self) -> None:
-        """List has every app, each can be asked for, and Describe is who it was."""
+        """List has every app, each can be queried, and Describe reports the same instance."""
         names = sorted(self.apps())
         if names != sorted([*VICTIMS, BYSTANDER, *HINTS.untouched[2:]]):
             raise Fault(f"List has {names}")
@@ -279,7 +279,7 @@ class Supervisor:
             raise Fault(f"Describe says {said}")
 
     def quiet(self) -> None:
-        """Every victim is ended; what they had is given back."""
+        """Ends all victims and frees what they had."""
         self.call("Kill", apps=["v-*"], wait=True, timeout_ms=60_000)
 
         def states() -> dict[str, tuple[str, str | None]]:
@@ -298,12 +298,12 @@ class Supervisor:
         }
 
     def warm_up(self) -> None:
-        """Each victim has run once: what stays open for an app from its first launch on is there."""
+        """Runs each victim once: descriptors that an app keeps from its first launch on exist then."""
         self.call("Start", apps=["v-*"], wait=True, timeout_ms=60_000)
         self.quiet()
 
     def check_used(self) -> None:
-        """What is used is back to what it was after the first round, when the victims are ended and no client is there."""
+        """Without victims and clients, resources are back to what they were after the first round."""
         more = {"descriptors": MORE_DESCRIPTORS, "threads": MORE_THREADS, "KiB": MORE_MEMORY}
 
         def excess() -> list[str]:
@@ -322,7 +322,7 @@ class Supervisor:
     # The end.
 
     def end(self) -> int | None:
-        """Ends it in good order, and everything else that it has started; its exit status."""
+        """Ends it and everything that it started; returns its exit status."""
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGTERM)
         status = None

@@ -7,17 +7,17 @@ import re
 from .tree import ROOT, files, text
 
 LINE = "SPDX-License-Identifier: Apache-2.0"
-# How a comment of one line begins and ends, by the end of a file's name.
+# The start and the end of a one-line comment, by file extension.
 COMMENTS = {
     ".swift": ("// ", ""), ".c": ("// ", ""), ".cpp": ("// ", ""), ".cc": ("// ", ""), ".h": ("/* ", " */"),
     ".js": ("// ", ""), ".css": ("/* ", " */"), ".py": ("# ", ""), ".sh": ("# ", ""),
 }  # fmt: skip
-# Inputs of tests, which are what they are, and what a program has written.
+# Inputs of tests, which must not change, and generated files.
 EXCEPTED = ("Fuzz/Corpora/", "Fuzz/Regressions/", "packaging/completions/torpor.")
 
 
 def comment(name: str) -> tuple[str, str] | None:
-    """How a file that must have the line writes a comment; None where it need not have it."""
+    """The comment syntax of a file that must have the line; None if it need not."""
     if name.startswith(EXCEPTED) or not (content := text(name)):
         return None
     if os.path.basename(name) == "Makefile" or re.match(r"#!.*\b(ba|da)?sh\b|#!.*\bpython", content):
@@ -30,11 +30,11 @@ def lacking() -> list[str]:
 
 
 def write(name: str) -> None:
-    """Puts the line first, but after what must be first: an interpreter, or the version of SwiftPM's manifests."""
+    """Puts the line first, but after a #! line or the tools version of a SwiftPM manifest."""
     begin, end = comment(name) or ("", "")
     content = text(name)
     first = re.match(r"(#!.*|// swift-tools-version.*)\n", content)
     head, rest = (first[0], content[first.end() :]) if first else ("", content)
-    # A comment on what follows is not one on the licence.
+    # Keep the line apart from a comment on what follows.
     gap = "" if begin == "# " or rest.startswith("\n") else "\n"
     (ROOT / name).write_text(f"{head}{begin}{LINE}{end}\n{gap}{rest}")

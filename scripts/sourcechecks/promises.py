@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages, reasons of endings and background modes: what documents and libraries name, and what the code has and gives.
+"""Messages, exit reasons and background modes: compares documents and libraries with the code.
 
-All by the text of the sources. That a word is given (`gives`) means that the code names its case somewhere else than in
-patterns and comparisons, which only ask for it.
+All by the text of the sources. A word counts as used (`gives`) if the code names its case outside of patterns and
+comparisons, which only test for it.
 """
 
 import functools
@@ -15,13 +15,13 @@ from .tree import Problem, ending, text
 
 STATES = "Sources/Lifecycle/States.swift"
 MODES = "Sources/Lifecycle/BackgroundMode.swift"
-# What decides and sends; the two files define, and read records.
+# The modules that decide and send. DEFINITIONS are the files that define the cases or only read records.
 GIVERS = ("Archives", "ControlService", "Engine", "EventSources", "Lifecycle", "Recovery", "Supervisor")
 DEFINITIONS = (STATES, MODES, "Sources/Lifecycle/Record.swift")
 
 
 def cases(path: str, name: str) -> dict[str, str]:
-    """The cases of an enumeration and the words for them, which are the names where nothing else is written."""
+    """The cases of an enumeration with their raw values; the name if none is written."""
     body = re.search(rf"\benum {name}\b.*?\{{\n(.*?)^\}}", text(path), re.DOTALL | re.MULTILINE)
     found = re.findall(r'^    case (\w+)(?: = "([^"]+)")?$', body[1] if body else "", re.MULTILINE)
     if not found:
@@ -36,7 +36,7 @@ def given() -> frozenset[str]:
     for path in ending(".swift"):
         if path.startswith(tuple(f"Sources/{name}/" for name in GIVERS)) and path not in DEFINITIONS:
             code = re.sub(r"//.*", "", text(path))
-            # What is matched (`case .a, .b(let x):`) and compared is asked for.
+            # Remove patterns (`case .a, .b(let x):`) and comparisons.
             code = re.sub(r"\bcase\b[^:{}]*:", " ", code)
             code = re.sub(r"[!=]=\s*\w*\.\w+", " ", code)
             code = re.sub(r"\.contains\(\.\w+\)|\[[^\[\]]*\]\.contains\b", " ", code)
@@ -45,7 +45,7 @@ def given() -> frozenset[str]:
 
 
 def table(page: str, header: str) -> dict[str, int]:
-    """The words in the first column of the table with this header, and their lines; a cell may have several."""
+    """The words in the first column of the table with this header, with their lines; a cell may have several."""
     words: dict[str, int] = {}
     lines = text(page).splitlines()
     if header not in lines:
@@ -59,7 +59,7 @@ def table(page: str, header: str) -> dict[str, int]:
 
 
 def compare(wanted: set[str], what: str, page: str, found: dict[str, int] | set[str]) -> Iterator[Finding]:
-    """What one side has and the other has not."""
+    """Words that only one side has."""
     lines = found if isinstance(found, dict) else dict.fromkeys(found, 0)
     for word in sorted(wanted - lines.keys()):
         yield Finding(f"it does not have the {what} {word}, which is in the code: add it", page)
@@ -68,7 +68,7 @@ def compare(wanted: set[str], what: str, page: str, found: dict[str, int] | set[
 
 
 def methods_of_swift() -> set[str]:
-    """The messages that the library calls a method of the same name for."""
+    """The messages for which the library calls a method of the same name."""
     protocol = text("Sources/TorporApp/AppDelegate.swift").partition("extension AppDelegate")[0]
     handed = re.search(r"func dispatch\(.*?^    \}", text("Sources/TorporApp/MessageLoop.swift"), re.DOTALL | re.MULTILINE)
     named = re.findall(r'"(\w+)"', "".join(re.findall(r"^        case (.*?):", handed[0] if handed else "", re.MULTILINE)))
@@ -106,7 +106,7 @@ def check_promises() -> Iterator[Finding]:
     yield from compare(names, "message", "Clients/python/torpor/_delegate.py", methods_of_python())
     yield from compare(names, "message", "Clients/c/torpor_app.c", functions_of_c())
 
-    # No signal says which scene it is about.
+    # A signal cannot name a scene.
     about = re.search(r"var isAboutScenes: Bool \{.*?case (.*?):\n", text(STATES), re.DOTALL)
     signalled = names - {messages[case] for case in re.findall(r"\.(\w+)", about[1] if about else "")}
     schema = json.loads(text("config/torpor.schema.json"))["$defs"]["app"]["properties"]
@@ -132,7 +132,7 @@ def check_promises() -> Iterator[Finding]:
 
 
 def unknown_words(page: str, messages: set[str], reasons: set[str]) -> Iterator[Finding]:
-    """Words that look like messages, and reasons that are gone."""
+    """Words that look like messages, and removed reasons."""
     gone = {"cpu-limit", "gpu-in-background", "no-purpose-string", "refresh", "didReceiveLocalNotification"}
     for number, line in enumerate(text(page).splitlines(), 1):
         for word in re.findall(r"`([\w-]+)`", line):
@@ -142,7 +142,7 @@ def unknown_words(page: str, messages: set[str], reasons: set[str]) -> Iterator[
 
 
 def check_effects(modes: dict[str, str], idle: set[str]) -> Iterator[Finding]:
-    """A mode that does something is asked for in the configuration somewhere; one that does not is documented so."""
+    """The configuration code must test each mode that has an effect; others must be documented as without one."""
     asked: set[str] = set()
     for path in ending(".swift"):
         if path.startswith(("Sources/EventSources/", "Sources/Supervisor/")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks, what they say, and how they are run."""
+"""The framework of checks and findings."""
 
 import argparse
 import time
@@ -13,7 +13,7 @@ from .tree import Problem
 
 
 class Finding(NamedTuple):
-    """Something to change: where, and a sentence that says what to do."""
+    """Something to change: the place, and a sentence that says what to do."""
 
     text: str
     path: str = ""
@@ -33,7 +33,7 @@ CHECKS: dict[str, Callable[[], Said]] = {}
 
 
 def check(name: str) -> Callable[[Callable[[], Said]], Callable[[], Said]]:
-    """Registers a check, whose documentation is a sentence for --list."""
+    """Registers a check; its docstring is its description for --list."""
 
     def register(function: Callable[[], Said]) -> Callable[[], Said]:
         CHECKS[name] = function
@@ -65,7 +65,7 @@ def main() -> int:
     for name in options.names:
         if name not in CHECKS:
             parser.error(f"there is no check {name}: name one of {', '.join(CHECKS)}")
-    # compile() takes a warning that is an error for a syntax error.
+    # compile() turns a warning that is an error into a syntax error.
     for category in (DeprecationWarning, SyntaxWarning):
         warnings.simplefilter("error", category)
     failed = False

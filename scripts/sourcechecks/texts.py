@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The texts in sources that a person reads: help, errors, events, lines of the log."""
+"""The texts in sources that users read: help, errors, events, log messages."""
 
 import ast
 import bisect
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from .tree import files, text
 
-# How a text begins is told by what is written before it.
+# The kind of a text, from the code before it.
 KINDS = (
     ("help", r"\bhelp:\s*(ArgumentHelp\()?\s*(\.init\()?$"),
     ("abstract", r"\babstract:\s*$"),
@@ -18,7 +18,7 @@ KINDS = (
     ("log", r"\blog\.\w+\(\s*$|\b_log\.\w+\(\s*$"),
     ("error", r"\b(error|warning|fail|refuse|refused|problem|ValidationError|RequestError|Exception|\w*Error)\([^()]*$"),
 )
-# Words that make a text slow to read, and what to write in their place.
+# Words that slow readers down, with replacements.
 WORDS = {
     r"nobody|nobody's": "no app, no user, no process",
     r"somebody|somebody's": "a user, another process",
@@ -45,7 +45,7 @@ class Text(NamedTuple):
 
 
 def old_words(sentence: str) -> Iterator[tuple[str, str]]:
-    """Words to replace, and what to write.
+    """Words to replace, with their replacements.
 
     >>> list(old_words("it goes on, and nobody sees it"))
     [('nobody', 'no app, no user, no process'), ('goes on', 'continues, keeps running')]
@@ -58,9 +58,9 @@ def old_words(sentence: str) -> Iterator[tuple[str, str]]:
 
 
 def literals(source: str, quotes: str = '"') -> Iterator[tuple[int, str, str]]:
-    r"""The literals of a Swift, C or JavaScript source: line, what is before it on its line and the one before, text.
+    r"""The literals of a Swift, C or JavaScript source: line, code before it on this line and the previous one, text.
 
-    What is interpolated is an ellipsis, and its own literals are texts too; parts joined by + are one text.
+    An interpolation becomes an ellipsis, and its own literals are texts too; parts joined by + are one text.
 
     >>> [text for _, _, text in literals('f("a \\(x("b c")) d") // "no"')]
     ['b c', 'a … d']
@@ -111,7 +111,7 @@ def literals(source: str, quotes: str = '"') -> Iterator[tuple[int, str, str]]:
         return words, at + len(end)
 
     token = re.compile(rf"//[^\n]*|/\*.*?\*/|#*[{quotes}]", re.DOTALL)
-    # In C, literals beside each other are one.
+    # In C, adjacent literals are one.
     joint = re.compile(r"\s*\+?\s*(?=#*[\"])")
     at, joined = 0, -1
     while match := token.search(source, at):
@@ -149,7 +149,7 @@ def of_python(path: str) -> Iterator[Text]:
 
 
 def all_texts() -> Iterator[Text]:
-    """Every literal of the product that has more than a word."""
+    """Every literal of the product that has more than one word."""
     for path in files():
         if not path.startswith(("Sources/", "Plugins/", "Clients/c/torpor", "Clients/python/torpor/")):
             continue
@@ -169,7 +169,7 @@ def advice(word: str, instead: str) -> str:
 
 
 def troubles() -> Iterator[tuple[Text, str]]:
-    """Texts to rewrite, and why."""
+    """Texts to rewrite, with the reason."""
     for each in all_texts():
         for word, instead in old_words(each.text):
             yield each, advice(word, instead)

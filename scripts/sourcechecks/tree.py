@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sources as git has them, and programs that look at them."""
+"""The files in git, and programs that inspect them."""
 
 import functools
 import os
@@ -17,7 +17,7 @@ INSTALL = {
 
 
 class Problem(Exception):
-    """What keeps a check from running: a sentence."""
+    """Why a check cannot run, as a sentence."""
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
@@ -41,7 +41,7 @@ def tracked() -> frozenset[str]:
 
 @functools.cache
 def files() -> list[str]:
-    """What git tracks and what it would track, as far as it is there; no symlinks."""
+    """Tracked files, and untracked ones that are not ignored; only existing files, no symlinks."""
     others = filter(None, git("ls-files", "-z", "--others", "--exclude-standard").split("\0"))
     found = sorted(tracked().union(others))
     return [name for name in found if (ROOT / name).is_file() and not (ROOT / name).is_symlink()]
@@ -54,7 +54,7 @@ def folders() -> frozenset[str]:
 
 @functools.cache
 def text(name: str) -> str:
-    """What is in a file; empty if that is no text."""
+    """The text of a file; empty for a binary file."""
     content = (ROOT / name).read_bytes()
     return "" if b"\0" in content else content.decode(errors="replace")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types of Swift sources and how many properties they store, by their text alone."""
+"""The types in Swift sources and their number of stored properties, from the text alone."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ class Type(NamedTuple):
 
 
 def stored(rest: str, following: str) -> int:
-    """How many properties a declaration stores: none where it is computed."""
+    """The stored properties of a declaration: 0 if it is computed."""
     head = rest.split(" = ")[0]
     if "{" in head:
         inside = (head.split("{", 1)[1] + " " + following).strip()

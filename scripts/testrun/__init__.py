@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs Swift Testing's bundle in many processes, and judges what they say (scripts/run-tests)."""
+"""Runs a Swift Testing bundle in many processes and evaluates their output (scripts/run-tests)."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the benchmarks still compile against the modules: without building them, which takes minutes."""
+"""Whether the benchmarks still compile against the modules: checked without a build, which would take minutes."""
 
 import glob
 import os
@@ -7,7 +7,7 @@ import subprocess
 
 
 def check(root: str, build: str) -> str:
-    """What the compiler complains of; empty if nothing."""
+    """The compiler's errors; empty if there are none."""
     maps = glob.glob(f"{build}/debug/*.build/module.modulemap")
     folders = [os.path.dirname(path) for path in glob.glob(f"{root}/Sources/*/module.modulemap")]
     folders += glob.glob(f"{root}/Sources/*/include") + glob.glob(f"{build}/checkouts/swift-system/Sources/*/include")

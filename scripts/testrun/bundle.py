@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests there are, and how they are cut into shards."""
+"""Lists the tests and splits them into shards."""
 
 import dataclasses
 import os
 import re
 import subprocess
 
-# So many tests at most in one process: enough that starting it costs nothing, few enough that the last one to end is
-# not waited for long.
+# The most tests in one process: enough that its start costs little, and few enough that the last one to end does not
+# take long.
 SHARD_SIZE = 24
 
-# Its tests measure what a busy machine hides: they run last, and alone.
+# These tests measure times that a busy machine distorts: they run last, and alone.
 MEASURED = "MeasurementTests"
 
 
@@ -39,24 +39,24 @@ def target_of(test: str) -> str:
 
 
 def suite_of(test: str) -> str:
-    """`Module.Suite` of `Module.Suite/function()`; a function outside of suites is its own."""
+    """`Module.Suite` of `Module.Suite/function()`; a function outside of suites counts as its own suite."""
     return test.partition("/")[0]
 
 
 def short(test_id: str) -> str:
-    """`Module.Suite/function()` of an ID, which may have the place in the source behind it."""
+    """`Module.Suite/function()` of an ID, which may end with a source location."""
     head, _, tail = test_id.rpartition("/")
     return head if head and ".swift:" in tail else test_id
 
 
 class Bundle:
-    """The program that SwiftPM links of all test targets."""
+    """The program that SwiftPM links from all test targets."""
 
     def __init__(self, program: str):
         self.program = program
 
     def command(self, events: str, filter: str) -> list[str]:
-        """One process that runs what fits the filter, and writes what happens to `events` as lines of JSON."""
+        """The command that runs the tests matching the filter, and writes events to `events` as lines of JSON."""
         return [
             self.program, "--testing-library", "swift-testing", "--no-parallel", "--filter", filter,
             "--event-stream-output-path", events, "--event-stream-version", "0",
@@ -70,7 +70,7 @@ class Bundle:
             [self.program, "--testing-library", "swift-testing", "--list-tests"],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        # Functions that share a name are listed with their place.
+        # Functions that share a name are listed with their location.
         names = list(dict.fromkeys(short(line) for line in run.stdout.splitlines() if re.match(r"\w+\.\S", line)))
         if run.returncode != 0 or not names:
             raise RuntimeError(f"{self.program} does not list its tests (exit {run.returncode}): {run.stderr[-2000:]}")
@@ -78,7 +78,7 @@ class Bundle:
 
 
 def shards(tests: list[str], times: dict[str, float], whole: bool = True) -> list[Shard]:
-    """Cut by target and suite, the longest first as far as an earlier run tells, else whole daemons first."""
+    """Splits by target and suite: the longest first, by the times of an earlier run, else whole daemons first."""
     found: list[Shard] = []
     by_target: dict[str, dict[str, list[str]]] = {}
     for test in tests:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stands in for a bundle of tests: each does what its name says. For test_runner.py."""
+"""Replaces a test bundle in test_runner.py: each test does what its name says."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def main() -> int:
                 file.write("x")
             if "thread" in name and tries == 0:
                 failed = True
-                # Swift Testing knows no test for what a thread records that is no task's.
+                # Swift Testing cannot assign an issue to a test if a thread outside of tasks records it.
                 issue = {"kind": "issueRecorded", "instant": {"absolute": time.monotonic()}, "issue": {}}
                 issue["messages"] = [{"text": "a thread says that it is not so"}]
                 events.write(json.dumps({"kind": "event", "payload": issue}) + "\n")

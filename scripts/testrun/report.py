@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run comes to, for whoever reads it: a person at a terminal, or CI."""
+"""Reports a run's results at a terminal or in CI."""
 
 import re
 import sys
@@ -7,12 +7,12 @@ import time
 
 from .watch import Result, Run
 
-# More tests than these that fail once and then pass are a fault of the suite, not bad luck.
+# More tests than this that fail once and then pass are a fault of the suite, not bad luck.
 MOST_FLAKY = 3
 
 
 class Progress:
-    """How far it is: one line that changes on a terminal, a line every half a minute elsewhere."""
+    """Progress: one line that is updated on a terminal, or a line every half minute elsewhere."""
 
     def __init__(self, total: int):
         self.total = total
@@ -65,7 +65,7 @@ def print_slowest(results: list[Result], titles: dict[str, str], count: int = 20
 
 
 def print_skipped(results: list[Result], runs: list[Run]) -> int:
-    """Each reason once, with how many tests it left out."""
+    """Each reason once, with the number of tests it skipped."""
     reasons: dict[str, int] = {}
     for result in results:
         if result.skipped is not None and result.name.endswith(")"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/run-tests judged by itself: each way in which a test can go wrong makes it red, or FLAKY.
+"""Tests scripts/run-tests: each way in which a test can fail makes the run red, or the test FLAKY.
 
     python3 -m unittest discover -s scripts -p 'test_*.py'
 """
@@ -15,7 +15,7 @@ FOLDER = os.path.dirname(os.path.realpath(__file__))
 
 class RunnerTests(unittest.TestCase):
     def run_tests(self, names: str, *options: str) -> tuple[int, str]:
-        """The runner with a stand-in for the bundle: its exit status, and what it says."""
+        """Runs the runner with a fake bundle; returns its exit status and output."""
         with tempfile.TemporaryDirectory(dir="/tmp") as folder:
             self.pid = 0
             run = subprocess.run(
@@ -94,7 +94,7 @@ class RunnerTests(unittest.TestCase):
         self.assertFalse(self.lives(self.pid))
 
     def lives(self, pid: int) -> bool:
-        """Whether it runs: one that has ended may not be waited for yet."""
+        """Whether the process runs: one that has ended may still be a zombie."""
         try:
             with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
                 return file.read().rpartition(")")[2].split()[0] not in "ZX"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One process of tests: started, listened to, and ended when it hangs."""
+"""One process with tests: starts it, reads its output, and ends it when it hangs."""
 
 import json
 import os
@@ -10,12 +10,12 @@ import time
 
 from .bundle import Bundle, short
 
-# What a shard started may take so long to go.
+# How long processes started by a shard may take to exit, in seconds.
 GONE_SECONDS = 10
 
 
 class Result:
-    """What became of one test."""
+    """The result of one test."""
 
     def __init__(self, name: str):
         self.name = name
@@ -30,15 +30,15 @@ class Result:
 
 
 class Run:
-    """Tests that run in a process of their own, with a temporary folder of their own."""
+    """Tests that run in one process with a temporary folder of its own."""
 
     def __init__(self, bundle: Bundle, name: str, filter: str, temporary: str, logs: str, hang: float):
         self.name = name
         self.results: dict[str, Result] = {}
-        # What is no single test's: how the process died, what it left behind.
+        # Faults of no single test: how the process died, what it left behind.
         self.faults: list[str] = []
         self.folder = temporary
-        # Seconds without a word after which it hangs.
+        # Seconds without output after which it counts as hung.
         self.hang = hang
         self.log_path = os.path.join(logs, name + ".txt")
         self.events_path = os.path.join(logs, name + ".json")
@@ -60,7 +60,7 @@ class Run:
             )  # fmt: skip
 
     def poll(self) -> bool:
-        """Takes what was said meanwhile; true when the process has ended and everything is judged."""
+        """Reads new output; true when the process has ended and everything is evaluated."""
         code = self.process.poll()
         self._read()
         if code is None:
@@ -74,18 +74,18 @@ class Run:
         return True
 
     def end(self) -> None:
-        """Ends it and all that it has started, whatever they do."""
+        """Kills the process and all processes it has started."""
         for pid in [self.process.pid, *self._own_processes()]:
             kill(pid)
         self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def skip_lines(self) -> list[str]:
-        """The reasons for which parts were left out, as tests print them."""
+        """The reasons for skipped parts, as tests print them."""
         with open(self.log_path, encoding="utf-8", errors="replace") as log:
             return [line.strip() for line in log if line.startswith("skipped: ")]
 
-    # --- what the process says
+    # --- the output of the process
 
     def _read(self) -> None:
         data = self._rest + self._events.read()
@@ -130,18 +130,18 @@ class Run:
         place = issue.get("sourceLocation") or {}
         where = f"{place.get('fileID', '')}:{place.get('line', '')}: " if place else ""
         text = where + " ".join(message["text"] for message in event.get("messages", []))
-        # Tests of a process run one after the other: what a thread of its own records belongs to the one that runs.
+        # The tests of a process run one after the other: what a thread records belongs to the running one.
         name = name or self.current or ""
         if name.endswith(")"):
             self.result(name).issues.append(text)
         else:
-            # A suite's, or nobody's: no test that could be run again answers for it.
+            # An issue of a suite, or of no test: there is no test that could be run again.
             self.faults.append(f"{name}: {text}" if name else text)
 
     def result(self, name: str) -> Result:
         return self.results.setdefault(name, Result(name))
 
-    # --- how it ended
+    # --- the end of the process
 
     def _judge_end(self, code: int) -> None:
         failed = any(result.failed for result in self.results.values())
@@ -163,7 +163,7 @@ class Run:
         return "".join("\n      " + line for line in lines[-12:])
 
     def _judge_rest(self) -> None:
-        """Nothing of it may be left: no process, no file."""
+        """Checks that no process and no file is left."""
         end = time.monotonic() + GONE_SECONDS
         while (left := self._own_processes()) and time.monotonic() < end:
             time.sleep(0.02)
@@ -178,8 +178,8 @@ class Run:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _end_backtraces(self) -> None:
-        """Swift's program that shows where another crashed waits for ever when that one was killed meanwhile: it holds both
-        ends of their socket. It is nobody's fault here, and has no environment by which it could be found."""
+        """Kills Swift's backtrace program if its target was killed: it would wait forever, since it holds both ends of
+        their socket. That is no test's fault, and it has no environment by which it could be found."""
         for name in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{name}/comm", encoding="utf-8") as file:
@@ -190,8 +190,8 @@ class Run:
                 continue
 
     def _own_processes(self) -> list[int]:
-        """Every living process that has its temporary folder there, whoever its parent is now."""
-        # What a daemon of a test starts has a TPTEST; some programs get a folder of their own within ours.
+        """Every living process with the temporary folder in its environment, whatever its parent is now."""
+        # Processes of a test's daemon have TPTEST; some programs get a subfolder as TMPDIR.
         marks = tuple(name + os.fsencode(self.folder) + b"/" for name in (b"TMPDIR=", b"TPTEST="))
         found = []
         for name in os.listdir("/proc"):
@@ -206,7 +206,7 @@ class Run:
         return found
 
     def _hung(self) -> None:
-        """Says where every process of the shard is, then ends them."""
+        """Records the stacks of all processes of the shard, then kills them."""
         path = self.log_path.removesuffix(".txt") + "-stacks.txt"
         with open(path, "w", encoding="utf-8") as file:
             for pid in self._own_processes():
@@ -237,7 +237,7 @@ def command_of(pid: int) -> str:
 
 
 def stack_of(pid: int) -> str:
-    """Where its threads are: by eu-stack, else what the kernel says of each."""
+    """The stacks of its threads: from eu-stack, or else what the kernel reports of each."""
     if shutil.which("eu-stack"):
         try:
             run = subprocess.run(

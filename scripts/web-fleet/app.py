@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""An app of the fleet: has so much memory, says what it does, and answers as apps do. For pictures and for trying out.
+"""An app of the fleet: uses memory, writes output, and answers requests. For screenshots and for trying things out.
 
 app.py --memory MIB [--busy PART] [--say FILE-OF-LINES] [--every S] [--children N] [--fail AFTER] [--status TEXT]
 """

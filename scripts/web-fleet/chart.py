@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the app reports shows, as a PNG on standard output: the orders of a month. With the standard library alone."""
+"""The chart of the app reports, as a PNG on standard output: the orders of a month. Uses the standard library only."""
 import struct
 import sys
 import zlib

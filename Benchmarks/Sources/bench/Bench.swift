@@ -2,22 +2,22 @@
 
 import Foundation
 
-/// What all measurements of a run share: folders, programs and limits.
+/// Folders, programs and limits that all measurements of a run share.
 final class Bench {
-    /// The repository.
+    /// The repository's root.
     let root: String
-    /// Where torpord and torpor are.
+    /// The folder of torpord and torpor.
     let binaries: String
-    /// On a tmpfs.
+    /// A folder on a tmpfs.
     let memory: String
-    /// On the disk.
+    /// A folder on the disk.
     let disk: String
     let quick: Bool
-    /// How many apps `scale` shall launch; empty for its usual steps.
+    /// The numbers of apps for `scale`; empty for the default.
     let apps: [Int]
-    /// The size of the swap file that `density` has beside its zram, in MiB; 0 for none.
+    /// The size of the swap file that `density` uses beside zram, in MiB; 0 for none.
     let swapFile: Int
-    /// Peers by name; empty for all.
+    /// The chosen peers; empty for all.
     let chosen: [String]
     private var serial = 0
 
@@ -53,7 +53,7 @@ final class Bench {
     func program(_ name: String) -> String { disk + "/" + name }
     var worker: String { program("worker") }
 
-    /// A name that no other session of this run has.
+    /// A name unique among the run's sessions.
     func uniqueName(_ peer: String) -> String {
         serial += 1
         return "\(peer)-\(serial)"
@@ -64,7 +64,7 @@ final class Bench {
         try? FileManager.default.removeItem(atPath: disk)
     }
 
-    /// What this machine lacks for so many apps of a peer; nil when nothing.
+    /// Which limit of the machine is too low for so many apps of a peer; nil if none is.
     func missing(_ peer: any Peer, apps: Int) -> String? {
         let number = { (path: String) in
             Processes.read(path).flatMap { Int($0.trimmingCharacters(in: .whitespacesAndNewlines)) }
@@ -88,13 +88,13 @@ final class Bench {
         return nil
     }
 
-    /// A soft limit of this process; nil when there is none.
+    /// A soft limit of this process; nil if unlimited.
     private static func limit(_ name: String) -> Int? {
         let line = (Processes.read("/proc/self/limits") ?? "").split(separator: "\n").first { $0.hasPrefix(name) }
         return line.flatMap { Int($0.dropFirst(name.count).split(separator: " ").first ?? "") }
     }
 
-    /// As many descriptors as there may be; root may go beyond the hard limit.
+    /// Raises the limit of descriptors as far as possible; root may exceed the hard limit.
     private static func raiseLimits() {
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         var limit = rlimit(rlim_cur: 131_072, rlim_max: 131_072)

@@ -2,15 +2,15 @@
 
 import Foundation
 
-/// A process that the harness started, in a process group of its own: Ctrl-C reaches the harness alone, which ends the
-/// others in good order.
+/// A process started by the harness, in its own process group: Ctrl-C reaches only the harness, which then ends the
+/// others in order.
 final class Child {
     let pid: pid_t
     private(set) var status: Int32?
-    /// The writing end of its standard input, where one was asked for.
+    /// The write end of its standard input, if requested.
     private var input: Int32 = -1
 
-    /// Starts it. Standard output and error go to files (appended), standard input is /dev/null or a pipe. `passed` is its
+    /// Standard output and error are appended to files; standard input is /dev/null or a pipe. `passed` becomes
     /// descriptor 3.
     init(
         _ arguments: [String],
@@ -62,7 +62,7 @@ final class Child {
 
     private static let environment = ProcessInfo.processInfo.environment
 
-    /// Whether it has not ended yet.
+    /// Whether it is still running.
     var isRunning: Bool {
         if status != nil { return false }
         var value: Int32 = 0
@@ -70,7 +70,7 @@ final class Child {
         return status == nil
     }
 
-    /// Nothing happens when it has ended: its number may be another's by now.
+    /// Does nothing once the process has ended: its pid may belong to another process.
     func signal(_ number: Int32) {
         if isRunning { kill(pid, number) }
     }
@@ -80,7 +80,7 @@ final class Child {
         _ = (line + "\n").withCString { Glibc.write(input, $0, strlen($0)) }
     }
 
-    /// Waits for its end; its status as waitpid has it.
+    /// Waits for its end; returns the wait status.
     @discardableResult
     func wait(_ seconds: Double, _ what: String) throws -> Int32 {
         guard try waitUntil(seconds, { !isRunning }), let status else {
@@ -89,7 +89,7 @@ final class Child {
         return status
     }
 
-    /// Ends it whatever happens: SIGTERM, and SIGKILL when that does nothing.
+    /// Ends the process: SIGTERM, then SIGKILL after `grace` seconds.
     func end(grace: Double = 10) {
         signal(SIGTERM)
         let limit = now() + grace
@@ -98,12 +98,12 @@ final class Child {
         while isRunning { pause(0.002) }
     }
 
-    /// Runs a command to its end and gives the time of the whole process in seconds; throws when it fails.
+    /// Runs a command; returns the duration of the whole process in seconds. Throws if it fails.
     static func time(_ arguments: [String], seconds: Double = 120, okay: Set<Int32> = [0]) throws -> Double {
         let began = now()
         let child = try Child(arguments)
         var value: Int32 = 0
-        // Blocking, so that nothing of the harness runs beside it.
+        // Blocking, so that the harness itself uses no CPU.
         let isOver = try Interruption.limited(seconds) { isOver in
             while waitpid(child.pid, &value, 0) < 0, errno == EINTR {
                 do { try Interruption.check() } catch {
@@ -127,7 +127,7 @@ final class Child {
         return took
     }
 
-    /// Runs a command to its end and gives what it wrote to standard output; throws when it fails.
+    /// Runs a command; returns its standard output. Throws if it fails.
     static func output(_ arguments: [String], seconds: Double = 60) throws -> String {
         let file = NSTemporaryDirectory() + "bench-output-\(getpid())"
         defer { unlink(file) }

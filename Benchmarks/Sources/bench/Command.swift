@@ -22,7 +22,7 @@ struct Command {
         Measures Torpor and its peers side by side. Tables go to standard output, progress to standard error.
         """
 
-    /// Runs it and gives the exit status.
+    /// Runs the command and returns the exit status.
     static func main(_ arguments: [String]) -> Int32 {
         do {
             guard let command = try Command(arguments) else { return 0 }
@@ -36,7 +36,7 @@ struct Command {
         }
     }
 
-    /// Nil when there is nothing more to do.
+    /// Nil if there is nothing left to do.
     init?(_ arguments: [String]) throws {
         var rest = arguments[...]
         func value(_ option: String) throws -> String {
@@ -89,10 +89,10 @@ struct Command {
         for name in peers where !names.contains(name) {
             throw Trouble("there is no peer \(name): \(names.joined(separator: ", "))")
         }
-        // In little time one form of Torpor is enough, unless it is asked for.
+        // A quick run measures only one form of Torpor, unless told otherwise.
         let usual = all.filter { !isQuick || $0.name != "torpor-nocg" }
         let measurements = Registry.measurements.filter { only.isEmpty ? !$0.isOnlyAsked : only.contains($0.name) }
-        // One that is only asked brings its own.
+        // Measurements that run only on request bring their own peers.
         let isOrdinary = measurements.contains { !$0.isOnlyAsked }
         let run = Run(bench, !isOrdinary ? [] : peers.isEmpty ? usual : all.filter { peers.contains($0.name) })
         defer { run.end() }
@@ -100,7 +100,7 @@ struct Command {
         let began = now()
         for (index, measurement) in measurements.enumerated() {
             try run.measure(measurement)
-            // After each, so that nothing is lost when a long run is broken off.
+            // After each measurement, so that an interrupted run loses nothing.
             try write(Results(run, Array(measurements[...index]), seconds: now() - began))
         }
         say(String(format: "measured in %.0f s", now() - began))

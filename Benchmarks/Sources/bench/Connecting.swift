@@ -9,7 +9,8 @@ enum Connecting {
         guard try waitUntil(10, { Processes.state(pid) == "T" }) else { throw Trouble("process \(pid) is not stopped") }
     }
 
-    /// Connects, says a byte and reads the answer; the seconds from before the connection to the first byte.
+    /// Connects, sends a request and reads the answer. Returns the seconds from before the connection to the first
+    /// byte.
     static func ask(
         _ path: String,
         expecting expected: pid_t? = nil,
@@ -20,7 +21,7 @@ enum Connecting {
         let began = now()
         let socket = try Sockets.connect(path: path)
         try Sockets.setReceiveTimeout(socket.raw, .seconds(20))
-        // One in HTTP needs a line, the others take its first byte.
+        // HTTP servers need the whole line; the others use only its first byte.
         let request = Array("GET / HTTP/1.0\r\n\r\n".utf8)
         _ = request.withUnsafeBytes { Glibc.send(socket.raw, $0.baseAddress!, $0.count, Int32(MSG_NOSIGNAL)) }
         try act()

@@ -2,7 +2,8 @@
 
 import Foundation
 
-/// As much of HTTP/1.1 on a Unix socket as supervisord's XML-RPC needs. Kept open for as long as the server keeps it.
+/// The subset of HTTP/1.1 on a Unix socket that supervisord's XML-RPC needs. The connection is kept alive if
+/// possible.
 final class HTTPConnection {
     private let path: String
     private var socket: Int32 = -1
@@ -33,7 +34,7 @@ final class HTTPConnection {
         setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     }
 
-    /// Gives the body of the answer.
+    /// Returns the response's body.
     func post(_ target: String, _ body: String) throws -> String {
         let request =
             "POST \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: keep-alive\r\nContent-Type: text/xml\r\n"

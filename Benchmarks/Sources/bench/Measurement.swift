@@ -2,33 +2,33 @@
 
 import Foundation
 
-/// One number that a measurement gives for each peer.
+/// A number that a measurement yields for each peer.
 struct Figure {
     enum Better: String { case lower, higher }
     /// One word, unique in the run: `launch-1000`.
     let name: String
-    /// What it is, for people: `launch of 1,000 apps`.
+    /// The title for people: `launch of 1,000 apps`.
     let title: String
     let unit: String
     var better = Better.lower
-    /// Which curve it is a point of, and where: `launch` at 1,000.
+    /// Its curve and the position on it: `launch` at 1,000.
     var curve: (name: String, apps: Int)?
 }
 
-/// A kind of work that is done by every peer in turn.
+/// A kind of work that every peer does in turn.
 protocol Measurement {
     /// One word, for `--only`.
     var name: String { get }
-    /// Under what conditions, in a sentence or two.
+    /// The conditions, in a sentence or two.
     func conditions(_ bench: Bench) -> String
-    /// What it gives.
+    /// The figures that it yields.
     func figures(_ bench: Bench) -> [Figure]
-    /// Whether it takes supervisors by `Run.launched`: those that stand from an earlier measurement are ended before one
-    /// that does not.
+    /// Whether it reuses supervisors through `Run.launched`. Before other measurements, those still running are
+    /// ended.
     var takesStanding: Bool { get }
-    /// Whether it is left out unless `--only` names it.
+    /// Whether it runs only if `--only` names it.
     var isOnlyAsked: Bool { get }
-    /// Measures, by way of `Run.interleave`.
+    /// Measures, through `Run.interleave`.
     func measure(_ run: Run) throws
 }
 
@@ -37,7 +37,7 @@ extension Measurement {
     var isOnlyAsked: Bool { false }
 }
 
-/// What one peer, by one way, gave for one figure.
+/// The values of one figure for one peer and one way.
 struct Row {
     let peer: String
     let way: String
@@ -46,21 +46,21 @@ struct Row {
     var label: String { way.isEmpty ? peer : "\(peer) (\(way))" }
 }
 
-/// Something that is not in the numbers: a peer that is missing, failed, or could do only part.
+/// A remark beside the numbers: a peer is missing, has failed, or supports only a part.
 struct Note {
     let measurement: String
     let peer: String
     let text: String
 }
 
-/// One run of the harness: the peers take turns, so that a machine that gets slower is slower for all.
+/// One run of the harness. The peers take turns, so that a slowdown of the machine affects all of them.
 final class Run {
     let bench: Bench
     let peers: [any Peer]
     private(set) var rows: [String: [Row]] = [:]
     private(set) var notes: [Note] = []
     private var measurement = ""
-    /// In a quick run: supervisors that stay for further measurements, by peer and number of apps.
+    /// In a quick run: supervisors kept for further measurements, by peer and number of apps.
     private var standing: [String: Session] = [:]
 
     init(_ bench: Bench, _ peers: [any Peer]) {
@@ -77,8 +77,8 @@ final class Run {
         try measurement.measure(self)
     }
 
-    /// Calls `body` for each peer in turn, so many times over. A peer that fails is noted with the reason and left out
-    /// of the turns that follow. `also`: peers of this measurement alone.
+    /// Calls `body` for each peer in turn, `rounds` times. A peer that fails is noted with the reason and left out of
+    /// further turns. `also`: peers of this measurement only.
     func interleave(
         _ what: String,
         rounds: Int,
@@ -106,7 +106,7 @@ final class Run {
         }
     }
 
-    /// One way of several: when it fails it is noted, and the others have their turn.
+    /// Tries one way of several: a failure is noted, and the other ways continue.
     func attempt(_ peer: any Peer, _ what: String, _ body: () throws -> Void) throws {
         do {
             try body()
@@ -117,15 +117,15 @@ final class Run {
         }
     }
 
-    /// Runs a session to its end, whatever happens in `body`.
+    /// Runs a session, and ends it even if `body` throws.
     func session<Result>(_ peer: any Peer, _ load: Workload, _ body: (Session) throws -> Result) throws -> Result {
         let session = try peer.prepare(bench, load)
         defer { session.end() }
         return try body(session)
     }
 
-    /// A supervisor whose plain workers all run; `release` must follow. In a quick run it stays from one measurement to
-    /// the next, which saves most of the time of launching: at rest it costs the others next to nothing.
+    /// A supervisor with all its plain workers running; `release` must follow. A quick run keeps it for the next
+    /// measurement, which saves most of the launch times: at rest it hardly affects others.
     func launched(_ peer: any Peer, _ apps: Int) throws -> Session {
         let key = "\(peer.name) \(apps)"
         if let session = standing.removeValue(forKey: key), session.isRunning { return session }
@@ -144,7 +144,7 @@ final class Run {
         if bench.quick, session.isRunning, standing[key] == nil { standing[key] = session } else { session.end() }
     }
 
-    /// Calls `body` with such a supervisor. One with which it fails is ended.
+    /// Calls `body` with such a supervisor, and ends it if `body` throws.
     func launched(_ peer: any Peer, _ apps: Int, _ body: (Session) throws -> Void) throws {
         let session = try launched(peer, apps)
         do {
@@ -156,7 +156,7 @@ final class Run {
         release(session)
     }
 
-    /// Ends what still stands.
+    /// Ends all kept supervisors.
     func end() {
         for session in standing.values { session.end() }
         standing = [:]

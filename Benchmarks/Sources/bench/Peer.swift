@@ -2,16 +2,16 @@
 
 import Foundation
 
-/// What a supervisor is asked to run: so many workers.
+/// The workers that a supervisor must run.
 struct Workload {
     var count: Int
-    /// The worker's mode and what belongs to it; none: it reports and waits.
+    /// The worker's mode with its arguments; empty: it reports and waits.
     var arguments: [String] = []
-    /// Further settings, by the peer's name: lines of its configuration, for every app.
+    /// More lines of configuration for every app, by the peer's name.
     var settings: [String: String] = [:]
-    /// Further lines of Torpor's configuration for one app, by its slot and the folder of the run on the tmpfs.
+    /// More lines of Torpor's configuration for one app, from its slot and the run's folder on the tmpfs.
     var tables: ((_ slot: Int, _ runtime: String) -> String)?
-    /// What runs; nil: the worker.
+    /// The program to run; nil: the worker.
     var program: String?
 
     init(_ count: Int, arguments: [String] = [], settings: [String: String] = [:]) {
@@ -21,19 +21,20 @@ struct Workload {
     }
 }
 
-/// A supervisor, or what stands for the least that there can be: floor.
+/// A supervisor, or `floor`, which does the least possible.
 protocol Peer {
     /// One word, for `--peers` and the tables.
     var name: String { get }
-    /// Name and version, as the machine has it.
+    /// Name and installed version.
     var title: String { get }
-    /// Why it cannot be measured here; nil when it can.
+    /// Why it cannot be measured here; nil if it can.
     var missing: String? { get }
-    /// What it is told that is worth knowing, in a sentence.
+    /// Notable settings, as a sentence.
     var conditions: String { get }
-    /// How many processes of its own, and descriptors in one of them, each app costs: whether so many apps fit.
+    /// The processes of the supervisor per app, and the descriptors per app in one of them: tells whether so many
+    /// apps fit.
     var needs: (processes: Int, descriptors: Int) { get }
-    /// Writes its configuration; nothing runs yet.
+    /// Writes its configuration; starts nothing yet.
     func prepare(_ bench: Bench, _ load: Workload) throws -> Session
 }
 
@@ -41,36 +42,35 @@ extension Peer {
     var needs: (processes: Int, descriptors: Int) { (0, 0) }
 }
 
-/// A way to stop a worker in memory and let it run on.
+/// A way to suspend and resume a worker.
 struct Suspender {
-    /// What tells it from the peer's other ways, such as `command`; empty for the only one.
+    /// Tells it from the peer's other ways, such as `command`; empty if it is the only one.
     var way: String
     var suspend: (_ slot: Int) throws -> Void
     var resume: (_ slot: Int) throws -> Void
-    /// Whether it is stopped; nil: its state in /proc is T.
+    /// Whether the worker is suspended; nil: check for state T in /proc.
     var isSuspended: ((_ slot: Int) -> Bool)?
 }
 
-/// A question whose answer is timed. `ask` returns what it took in seconds, since a command is timed by its process.
+/// A timed query. `ask` returns the seconds, since a command is timed by its process.
 struct Query {
     enum Kind: String { case status, list }
     var kind: Kind
-    /// What tells it from the peer's other ways, such as `connection`; empty for the only one.
+    /// Tells it from the peer's other ways, such as `connection`; empty if it is the only one.
     var way: String
     var ask: () throws -> Double
 }
 
-/// One supervisor with its apps, from its configuration to its end. `end` must be called whatever happens.
+/// A supervisor with its apps, from configuration to end. `end` must always be called.
 class Session {
     let bench: Bench
     let peer: any Peer
     let load: Workload
     let page: ReportPage
-    /// On a tmpfs: runtime directories, sockets, FIFOs.
+    /// A folder on a tmpfs for runtime directories, sockets, FIFOs.
     let runtime: String
-    /// On the disk: states and configuration.
+    /// A folder on the disk for state and configuration.
     let folder: String
-    /// The supervisor.
     var child: Child?
 
     init(_ bench: Bench, _ peer: any Peer, _ load: Workload) throws {
@@ -86,30 +86,30 @@ class Session {
         page = try ReportPage(path: bench.memory + "/" + name + ".report")
     }
 
-    /// What the supervisor and its apps have in their environment.
+    /// The environment of the supervisor and its apps.
     var environment: [String: String] { ["BENCH_REPORT": page.path] }
-    /// What the supervisor complains of goes here.
+    /// The file for the supervisor's standard error.
     var errors: String { folder + "/errors" }
 
-    /// Starts the supervisor and returns at once. The caller has looked at the clock before.
+    /// Starts the supervisor without waiting. The caller has already read the clock.
     func start() throws { throw Trouble("\(peer.name) cannot be started") }
-    /// All processes of the supervisor itself, none of an app.
+    /// The supervisor's own processes, without apps.
     func ownProcesses() -> [pid_t] { child.map { [$0.pid] } ?? [] }
-    /// The worker in this slot, as /proc of the harness has it.
+    /// The worker in this slot, by its pid outside of any container.
     func worker(_ slot: Int) -> pid_t { page.pid(slot) }
-    /// Begins to stop everything; returns at once or later.
+    /// Starts to stop everything; may return before the end.
     func askStop() throws { child?.signal(SIGTERM) }
-    /// The ways to suspend one app.
+    /// The ways to suspend an app.
     var suspenders: [Suspender] { [] }
-    /// The questions that it answers.
+    /// The supported queries.
     var queries: [Query] { [] }
-    /// Last steps of `end`, once the supervisor is gone.
+    /// The last steps of `end`, after the supervisor's end.
     func cleanUp() {}
 
-    /// Whether the supervisor is there.
     var isRunning: Bool { child?.isRunning ?? false }
 
-    /// Starts it and waits until every worker has reported; the seconds from before the start to the last report.
+    /// Starts it and waits until every worker has reported. Returns the seconds from before the start to the last
+    /// report.
     @discardableResult
     func launch(seconds: Double = 300) throws -> Double {
         let began = now()
@@ -122,7 +122,7 @@ class Session {
         return load.count > 0 ? page.last(load.count) - began : now() - began
     }
 
-    /// Waits until no worker lives. Looks at one at a time, so that looking costs next to nothing.
+    /// Waits until all workers have ended. Polls one at a time to use little CPU.
     func waitForWorkersEnd(seconds: Double = 300) throws {
         let limit = now() + seconds
         for slot in 0..<load.count {
@@ -133,7 +133,7 @@ class Session {
         }
     }
 
-    /// Ends the supervisor and what is left of its apps, and removes its files.
+    /// Ends the supervisor and its remaining apps, and removes its files.
     func end() {
         let workers = (0..<load.count).map(worker)
         let own = Set(ownProcesses())

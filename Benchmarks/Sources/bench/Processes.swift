@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// What /proc says.
+/// Reads /proc.
 enum Processes {
     /// One line of /proc/PID/stat.
     struct Entry {
@@ -10,7 +10,7 @@ enum Processes {
         let name: String
         let state: Character
         let parent: pid_t
-        /// Processor time in seconds.
+        /// CPU time in seconds.
         let cpu: Double
     }
 
@@ -36,21 +36,21 @@ enum Processes {
         )
     }
 
-    /// The letter of its state; nil when there is no such process.
+    /// The letter of its state; nil if there is no such process.
     static func state(_ pid: pid_t) -> Character? { entry(pid)?.state }
 
-    /// Whether it is there and not only waits to be reaped.
+    /// Whether the process exists and is not a zombie.
     static func isAlive(_ pid: pid_t) -> Bool {
         guard pid > 0, let state = state(pid) else { return false }
         return state != "Z" && state != "X"
     }
 
-    /// Its children with one of these names, and itself.
+    /// The process and its children with one of these names.
     static func family(_ pid: pid_t, children names: Set<String>) -> [pid_t] {
         [pid] + all().filter { $0.parent == pid && names.contains($0.name) }.map(\.pid)
     }
 
-    /// The proportional set size of all of them in MiB.
+    /// The proportional set size of all processes in MiB.
     static func memory(_ pids: [pid_t]) throws -> Double {
         var kibibytes = 0
         for pid in pids {
@@ -64,12 +64,12 @@ enum Processes {
         return Double(kibibytes) / 1024
     }
 
-    /// How many descriptors they have open together.
+    /// The number of their open descriptors.
     static func descriptors(_ pids: [pid_t]) -> Int {
         pids.reduce(0) { $0 + ((try? FileManager.default.contentsOfDirectory(atPath: "/proc/\($1)/fd").count) ?? 0) }
     }
 
-    /// How often all their threads have been taken off a processor, by themselves or not: each wake-up ends in one.
+    /// Context switches of all their threads, voluntary or not: each wake-up ends in one.
     static func switches(_ pids: [pid_t]) -> Int {
         var sum = 0
         for pid in pids {
@@ -84,10 +84,10 @@ enum Processes {
         return sum
     }
 
-    /// Processor time of all of them in seconds.
+    /// CPU time of all processes in seconds.
     static func cpu(_ pids: [pid_t]) -> Double { pids.compactMap { entry($0)?.cpu }.reduce(0, +) }
 
-    /// The same to the nanosecond, as the scheduler counts it (/proc/PID/task/TID/schedstat).
+    /// CPU time to the nanosecond, from the scheduler (/proc/PID/task/TID/schedstat).
     static func exactCPU(_ pids: [pid_t]) -> Double {
         var nanoseconds: UInt64 = 0
         for pid in pids {

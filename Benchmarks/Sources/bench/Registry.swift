@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Everything that a run can choose from, in the order of the tables.
+/// All peers and measurements, in the order of the tables.
 enum Registry {
     static func peers(_ bench: Bench) -> [any Peer] {
         [

@@ -2,9 +2,9 @@
 
 import Foundation
 
-/// The page on which workers say that they run (Programs/report.h), shared by all through a file.
+/// The page on which workers report that they run (Programs/report.h), in a file that all share.
 final class ReportPage {
-    /// What BENCH_REPORT says.
+    /// The value of BENCH_REPORT.
     let path: String
     private let base: UnsafeMutableRawPointer
 
@@ -28,25 +28,24 @@ final class ReportPage {
         unlink(path)
     }
 
-    /// How many reports have come so far.
+    /// The number of reports so far.
     var count: Int { Int(base.load(as: UInt32.self)) }
-    /// How many heartbeats all workers have sent together; it wraps.
+    /// The number of heartbeats of all workers together; it wraps around.
     var beats: UInt32 { base.load(fromByteOffset: 8, as: UInt32.self) }
-    /// The process that reported last in this slot; 0 before the first.
+    /// The last process that reported in this slot; 0 before the first.
     func pid(_ slot: Int) -> pid_t { base.load(fromByteOffset: Self.header + slot * Self.slotSize + 8, as: pid_t.self) }
-    /// How many processes have reported in this slot.
+    /// The number of processes that have reported in this slot.
     func starts(_ slot: Int) -> Int {
         Int(base.load(fromByteOffset: Self.header + slot * Self.slotSize + 12, as: UInt32.self))
     }
-    /// When the last of them began to run, by `now()`.
+    /// When the last of them started, in the time of `now()`.
     func started(_ slot: Int) -> Double {
         Double(base.load(fromByteOffset: Self.header + slot * Self.slotSize, as: UInt64.self)) / 1e9
     }
-    /// When the last of the first `count` slots began to run.
+    /// When the last of the first `count` slots started.
     func last(_ count: Int) -> Double { (0..<count).map(started).max() ?? 0 }
 
-    /// Waits for so many reports. What it measures by are the times that the workers wrote, so that looking seldom
-    /// changes nothing.
+    /// Waits for `target` reports. Polling does not affect results, since the workers write the times that count.
     func wait(_ target: Int, seconds: Double, isRunning: () -> Bool) throws {
         let reached = try waitUntil(seconds, step: 0.005) {
             if count >= target { return true }

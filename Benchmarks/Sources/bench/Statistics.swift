@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// What many values of one figure say.
+/// Statistics of the values of one figure.
 struct Statistics {
     let count: Int
     let median: Double
@@ -10,7 +10,7 @@ struct Statistics {
     let maximum: Double
     let percentile99: Double
 
-    /// Nil without values.
+    /// Nil if there are no values.
     init?(_ values: [Double]) {
         guard !values.isEmpty else { return nil }
         let sorted = values.sorted()
@@ -18,11 +18,11 @@ struct Statistics {
         minimum = sorted[0]
         maximum = sorted[count - 1]
         median = count % 2 == 1 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2
-        // The nearest rank: of a hundred values the ninety-ninth.
+        // The nearest rank: the 99th of a hundred values.
         percentile99 = sorted[max(0, Int((Double(count) * 0.99).rounded(.up)) - 1)]
     }
 
-    /// A power of ten without noughts behind its point.
+    /// A power of ten without trailing zeros.
     static func short(_ value: Double) -> String { value >= 1 ? grouped(Int(value)) : String(format: "%g", value) }
 
     /// Three significant digits, never an exponent.

@@ -2,21 +2,21 @@
 
 import Foundation
 
-/// Why something could not be measured: a sentence that says what to do, where something can be done.
+/// Why a measurement failed: a sentence that says what to do, if anything can be done.
 struct Trouble: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
 }
 
-/// Somebody pressed Ctrl-C: everything is ended and removed, then the program ends.
+/// The user pressed Ctrl-C: end and remove everything, then exit.
 struct Interrupted: Error {}
 
-/// Signals that end the harness, taken down here so that it can end its processes first.
+/// Catches signals that would end the harness, so that it can end its processes first.
 enum Interruption {
     nonisolated(unsafe) private static var signal: sig_atomic_t = 0
     nonisolated(unsafe) private static var alarms: sig_atomic_t = 0
 
-    /// Calls that wait are not restarted: they come back and look here.
+    /// Without SA_RESTART: blocking calls return early and then check for the signal.
     static func watch() {
         for number in [SIGINT, SIGTERM, SIGHUP, SIGALRM] {
             var action = sigaction()
@@ -28,7 +28,7 @@ enum Interruption {
         Glibc.signal(SIGPIPE, SIG_IGN)
     }
 
-    /// Runs it with an alarm clock; it is told whether the time is up each time that it asks.
+    /// Runs `body` with an alarm; `isOver` says whether the time is up.
     static func limited<Result>(_ seconds: Double, _ body: (_ isOver: () -> Bool) throws -> Result) rethrows -> Result {
         let before = alarms
         alarm(UInt32(max(1, seconds)))
@@ -36,26 +36,26 @@ enum Interruption {
         return try body { alarms != before }
     }
 
-    /// Throws once a signal has come.
+    /// Throws once a signal has arrived.
     static func check() throws {
         if signal != 0 { throw Interrupted() }
     }
 }
 
-/// CLOCK_MONOTONIC, the clock by which workers report, in seconds.
+/// CLOCK_MONOTONIC in seconds, the same clock as in workers' reports.
 func now() -> Double {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
-/// Sleeps; a signal may end it early.
+/// Sleeps; a signal may end the sleep early.
 func pause(_ seconds: Double) {
     var time = timespec(tv_sec: Int(seconds), tv_nsec: Int((seconds - seconds.rounded(.down)) * 1e9))
     nanosleep(&time, nil)
 }
 
-/// Waits until it is true, looking every `step` seconds; false when the time is up.
+/// Polls every `step` seconds until the condition is true; false on timeout.
 func waitUntil(_ seconds: Double, step: Double = 0.001, _ isTrue: () throws -> Bool) throws -> Bool {
     let end = now() + seconds
     while true {
@@ -66,7 +66,7 @@ func waitUntil(_ seconds: Double, step: Double = 0.001, _ isTrue: () throws -> B
     }
 }
 
-/// A number with commas, as tables and titles have it.
+/// A number with commas, for tables and titles.
 func grouped(_ number: Int) -> String {
     let digits = String(number)
     var text = ""
@@ -77,7 +77,7 @@ func grouped(_ number: Int) -> String {
     return text
 }
 
-/// A line of progress on standard error.
+/// Prints a line of progress on standard error.
 func say(_ text: String) {
     FileHandle.standardError.write(Data((text + "\n").utf8))
 }

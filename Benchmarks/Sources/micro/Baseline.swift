@@ -2,20 +2,20 @@
 
 import Foundation
 
-/// What was counted last time that somebody wrote it down: instructions by name.
+/// The recorded instruction counts, by name.
 struct Baseline {
-    /// More than this is a regression, or a gain worth writing down.
+    /// A larger change is a regression, or a gain to record.
     static let tolerance = 0.05
 
     let values: [String: Double]
 
-    /// Reads it; empty when there is none.
+    /// Reads the file; empty if there is none.
     init(file: String) {
         let data = FileManager.default.contents(atPath: file) ?? Data()
         values = (try? JSONDecoder().decode([String: Double].self, from: data)) ?? [:]
     }
 
-    /// Writes it anew, keeping what was not counted this time.
+    /// Writes the file, and keeps counts that this run has not measured.
     static func write(_ results: [String: Double], to file: String) {
         let all = Baseline(file: file).values.merging(results) { $1 }
         let lines = all.sorted { $0.key < $1.key }.map { "  \"\($0.key)\": \(Int($0.value.rounded()))" }
@@ -28,7 +28,7 @@ struct Baseline {
     }
 }
 
-/// The table, line by line as it is counted.
+/// The table, printed line by line as counts arrive.
 final class MicroReport {
     private(set) var results: [String: Double] = [:]
     private(set) var hasRegressed = false
@@ -39,7 +39,7 @@ final class MicroReport {
         print("instructions for each operation, in user mode")
     }
 
-    /// Counts, and prints a line. What cannot be counted is said, and is no regression.
+    /// Counts and prints a line. A failure to count is printed, but is no regression.
     func add(_ name: String, _ what: String, _ count: () throws -> Double) {
         do {
             let value = try count()
@@ -50,10 +50,10 @@ final class MicroReport {
         }
     }
 
-    /// At once, since counting takes a while.
+    /// Unbuffered, since counting takes a while.
     private func print(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
 
-    /// Says what it comes to.
+    /// Prints the summary.
     func finish() {
         guard baseline != nil else { return }
         let limit = Int(Baseline.tolerance * 100)

@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// Instructions by `valgrind --tool=callgrind`: exact, and the same on a busy machine.
+/// Instructions by `valgrind --tool=callgrind`: exact, even on a busy machine.
 enum Callgrind {
     /// Instructions of one operation: the difference of two runs with different counts.
     static func instructions(of part: Part) throws -> Double {
@@ -25,7 +25,7 @@ enum Callgrind {
 
     nonisolated(unsafe) private static var stripped: String?
 
-    /// This program without its debugging information, which valgrind 3.19 cannot read.
+    /// This program without debug information, which valgrind 3.19 cannot read.
     private static func program() throws -> String {
         if let stripped { return stripped }
         let path = Scratch.path("micro")
@@ -36,9 +36,9 @@ enum Callgrind {
     }
 }
 
-/// Programs that are run and waited for.
+/// Runs programs to their end.
 enum Tool {
-    /// Runs it to its end; gives standard output and error together. Throws when it fails.
+    /// Returns standard output and error together. Throws if the program fails.
     static func run(_ command: [String]) throws -> String {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One inner part: what it is called, and how to make something that does it `count` times.
+/// A measured part: its name, and how to make something that repeats its operation `count` times.
 ///
-/// Only what `count` repeats is compared, as the difference of two runs with different counts: whatever making it costs
-/// drops out.
+/// The result is the difference of two runs with different counts, so that the cost of the setup cancels out.
 struct Part: Sendable {
     /// Its name on the command line and in the baseline.
     let name: String
-    /// What one operation is, in a sentence.
+    /// One operation, as a sentence.
     let what: String
-    /// The two counts, few and many.
+    /// The counts of the two runs.
     var counts = (few: 1_000, many: 5_000)
-    /// Makes it, and gives what repeats it.
+    /// Sets the part up, and returns what repeats its operation.
     let make: @Sendable () throws -> (_ count: Int) throws -> Void
 
     static let all = [
@@ -22,7 +21,7 @@ struct Part: Sendable {
     static func named(_ name: String) -> Part? { all.first { $0.name == name } }
 }
 
-/// A part that did not do what it should: its instructions would mean nothing.
+/// A part that did not do its work: its count would be meaningless.
 struct WentWrong: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }

@@ -2,17 +2,17 @@
 
 import Foundation
 
-/// The folder of this run, on a tmpfs; it goes with the process that made it.
+/// This run's folder on a tmpfs; it is removed at the end of the process.
 enum Scratch {
     private static let folder = "/dev/shm/torpor-micro-\(getpid())"
 
-    /// A path in it.
+    /// A path in the folder.
     static func path(_ name: String) -> String {
         try? FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         return folder + "/" + name
     }
 
-    /// Removes it, and what runs that were killed have left.
+    /// Removes the folder, and those of earlier runs that were killed.
     static func remove() {
         let manager = FileManager.default
         for name in (try? manager.contentsOfDirectory(atPath: "/dev/shm")) ?? [] where name.hasPrefix("torpor-micro-") {

@@ -3,14 +3,14 @@
 import Foundation
 import Glibc
 
-/// A launch as torpord and its keeper really do it: torpord below callgrind, and then the keeper by single steps
-/// (`steps.c`), since valgrind does not know pidfd_open(2), which the keeper needs.
+/// Real launches by torpord and its keeper: torpord runs under callgrind, and the keeper is single-stepped
+/// (`steps.c`), since valgrind does not support pidfd_open(2), which the keeper needs.
 enum WholeLaunch {
     static let names: Set<String> = [
         "launch-torpord", "launch-keeper", "ready-torpord", "suspend-torpord", "connection-torpord", "restart-torpord",
     ]
 
-    /// - Parameter names: only these; empty for all.
+    /// - Parameter names: measure only these; empty for all.
     static func measure(root: String, _ names: [String], into report: MicroReport) {
         func add(_ name: String, _ what: String, _ measure: () throws -> Double) {
             if names.isEmpty || names.contains(name) { report.add(name, what, measure) }
@@ -38,7 +38,7 @@ enum WholeLaunch {
             let supervisor = try CountedSupervisor(root: root, apps: 170, belowCallgrind: true, .socket)
             defer { supervisor.end() }
             try supervisor.start(170)
-            // In portions: the keeper takes a loop for hung that is at work for too long.
+            // In portions: the keeper treats a loop that is busy for too long as hung.
             for _ in 0..<17 { try supervisor.suspend(10) }
             _ = try supervisor.torpordInstructions { try supervisor.connect(20) }
             return try supervisor.perOne { try supervisor.connect($0) }
@@ -53,7 +53,7 @@ enum WholeLaunch {
         add("launch-keeper", "torpor-keeper's part of the same launch, from the message to the word") {
             let supervisor = try CountedSupervisor(root: root, apps: 20, belowCallgrind: false)
             defer { supervisor.end() }
-            // Few, since each takes two tenths of a second so.
+            // Few, since each takes 0.2 s this way.
             let few = try supervisor.keeperInstructions(launching: 5)
             let many = try supervisor.keeperInstructions(launching: 15)
             return Double(many - few) / 10
@@ -61,7 +61,7 @@ enum WholeLaunch {
     }
 }
 
-/// A supervisor of apps that wait to be started, one of whose processes is counted.
+/// A supervisor with apps to launch; the instructions of one of its processes are counted.
 private final class CountedSupervisor {
     private let process = Process()
     private let home: String
@@ -72,12 +72,12 @@ private final class CountedSupervisor {
     private var nextConnected = 1
     private var connections: [Int32] = []
 
-    /// What apps there are.
+    /// The kind of apps.
     enum Sort {
         case plain
-        /// They say READY=1.
+        /// They send READY=1.
         case ready
-        /// Each has a socket on which connections wake it.
+        /// Each has a socket that wakes it on a connection.
         case socket
     }
     private var dumps = 0
@@ -117,7 +117,7 @@ private final class CountedSupervisor {
         process.executableURL = URL(fileURLWithPath: self.root + "/torpor-keeper")
         let torpord = belowCallgrind ? try wrapper() : self.root + "/torpord"
         process.arguments = [torpord, "--config", home + "/torpor.toml"]
-        // The same on every machine: each variable is handed on in each launch.
+        // The same on every machine, since every launch copies each variable.
         process.environment = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/root", "LANG": "C.UTF-8"]
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = FileHandle.nullDevice
@@ -136,11 +136,11 @@ private final class CountedSupervisor {
         }
     }
 
-    /// What the keeper starts in torpord's place.
+    /// The script that the keeper starts instead of torpord.
     private func wrapper() throws -> String {
-        // valgrind 3.19 cannot read Swift's debugging information.
+        // valgrind 3.19 cannot read Swift's debug information.
         _ = try Tool.run(["strip", "--strip-debug", "-o", home + "/torpord", root + "/torpord"])
-        // It looks for its runtime beside itself.
+        // torpord looks for its runtime libraries beside itself.
         for name in try FileManager.default.contentsOfDirectory(atPath: root) where name.hasPrefix("libtorpor-swift") {
             try FileManager.default.createSymbolicLink(
                 atPath: "\(home)/\(name)",
@@ -162,7 +162,7 @@ private final class CountedSupervisor {
         let apps = (next..<next + count).map { "worker@\($0)" }
         next += count
         _ = try control(["start", "--timeout", "60s"] + apps)
-        // What comes after the answer: exits of the launch's pipes, records, the store's queue.
+        // Include work after the reply: the ends of the launch's pipes, records, the store's queue.
         usleep(300_000)
     }
 
@@ -173,7 +173,7 @@ private final class CountedSupervisor {
         usleep(300_000)
     }
 
-    /// Connects to the sockets of so many suspended apps, one after the other, and waits until their processes run.
+    /// Connects to the sockets of `count` suspended apps one after the other, and waits until their processes run.
     func connect(_ count: Int) throws {
         for number in nextConnected..<nextConnected + count {
             let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
@@ -194,7 +194,7 @@ private final class CountedSupervisor {
         usleep(300_000)
     }
 
-    /// Kills so many apps, and waits until as many others run in their place.
+    /// Kills `count` apps, and waits until all are running again.
     func kill(_ count: Int) throws {
         let before = workers()
         for pid in before.prefix(count) { Glibc.kill(pid, SIGKILL) }
@@ -224,19 +224,19 @@ private final class CountedSupervisor {
         return text.components(separatedBy: ") ").last.map { String($0.prefix(1)) } ?? ""
     }
 
-    /// The instructions that torpord executes for one app: what it executes for many, less what it does for a few.
+    /// torpord's instructions per app: the difference of a run with many apps and one with few.
     func perOne(_ work: (Int) throws -> Void) throws -> Double {
         let few = try torpordInstructions { try work(30) }
         let many = try torpordInstructions { try work(120) }
         return Double(many - few) / 90
     }
 
-    /// The instructions that torpord executes while something is done.
+    /// torpord's instructions during `work`.
     func torpordInstructions(_ work: () throws -> Void) throws -> Int {
         try work()
         _ = try Tool.run(["callgrind_control", "--dump", "\(torpord)"])
         dumps += 1
-        // Each dump begins the counting anew.
+        // Each dump resets the counters.
         let text = try String(contentsOfFile: home + "/counts.\(dumps)", encoding: .utf8)
         guard let line = text.split(separator: "\n").last(where: { $0.hasPrefix("totals:") }),
             let number = Int(line.dropFirst(7).trimmingCharacters(in: .whitespaces))
@@ -244,7 +244,7 @@ private final class CountedSupervisor {
         return number
     }
 
-    /// The instructions that the keeper executes while so many apps are launched.
+    /// The keeper's instructions during the launch of `count` apps.
     func keeperInstructions(launching count: Int) throws -> Int {
         let steps = Process()
         steps.executableURL = URL(fileURLWithPath: home + "/steps")
@@ -268,14 +268,14 @@ private final class CountedSupervisor {
         return number
     }
 
-    /// Ends the supervisor, and with it the apps.
+    /// Ends the supervisor and its apps.
     func end() {
         for descriptor in connections { close(descriptor) }
         guard process.isRunning else { return }
         Glibc.kill(keeper, SIGTERM)
         for _ in 0..<200 where process.isRunning { usleep(50_000) }
         if process.isRunning {
-            // Both, else each would start the other again.
+            // Stop one first: keeper and torpord restart each other.
             Glibc.kill(keeper, SIGSTOP)
             for pid in children(of: keeper) { Glibc.kill(pid, SIGKILL) }
             Glibc.kill(keeper, SIGKILL)

@@ -2,9 +2,9 @@
 
 import Foundation
 
-// Counts the instructions of Torpor's inner parts, so that a regression shows whatever the machine's noise.
+// Counts instructions of Torpor's inner parts: that shows regressions even on a noisy machine.
 //   micro [--root FOLDER] [--baseline FILE] [--write] [--check] [NAME...]
-//   micro run NAME COUNT       the part itself, as it runs below callgrind
+//   micro run NAME COUNT       runs a part under callgrind
 
 var arguments = Array(CommandLine.arguments.dropFirst())
 

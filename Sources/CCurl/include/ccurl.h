@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* libcurl for Swift, which cannot call variadic functions, and SHA-256 of the libcrypto that libcurl brings. */
+/* libcurl for Swift, which cannot call variadic functions, and SHA-256 from libcrypto, which libcurl uses. */
 
 #ifndef TORPOR_CCURL_H
 #define TORPOR_CCURL_H
@@ -17,7 +17,7 @@ CURLcode ccurl_set_list(CURL *easy, CURLoption option, struct curl_slist *list);
 CURLcode ccurl_set_buffer(CURL *easy, CURLoption option, char *buffer);
 long ccurl_get_long(CURL *easy, CURLINFO info);
 int64_t ccurl_get_offset(CURL *easy, CURLINFO info);
-/* NULL where there is none; belongs to the handle. */
+/* NULL if there is none. The handle owns it. */
 const char *ccurl_get_string(CURL *easy, CURLINFO info);
 
 typedef size_t (*ccurl_bytes)(char *bytes, size_t size, size_t count, void *context);
@@ -27,25 +27,25 @@ typedef int (*ccurl_seek)(void *context, curl_off_t offset, int origin);
 static const unsigned long ccurl_auth_basic = CURLAUTH_BASIC;
 static const unsigned long ccurl_auth_digest = CURLAUTH_DIGEST;
 
-/* What is called for each header line, for bytes of the body, and for bytes to send (NULL where nothing is sent). */
+/* Callbacks for each header line, for bytes of the body, and for bytes to send (NULL if none are sent). */
 CURLcode ccurl_set_callbacks(CURL *easy, void *context, ccurl_bytes header, ccurl_bytes write, ccurl_bytes read,
                              ccurl_seek seek);
 
-/* Has the sockets of a handle send with DSCP LE (RFC 8622): lower effort than all others. */
+/* Makes the sockets of a handle send with DSCP LE (RFC 8622, lower effort). */
 CURLcode ccurl_set_lower_effort(CURL *easy);
 
-/* The next handle that is done: its result, or -1 when there is none. CURLMsg is a union. */
+/* The result of the next finished handle, or -1 if there is none. Swift cannot read CURLMsg, which contains a union. */
 int ccurl_next_done(CURLM *multi, CURL **easy);
 
 /* curl_multi_setopt is variadic. */
 CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, long value);
 
-/* SHA-256, piece by piece. NULL: out of memory. */
+/* Incremental SHA-256. NULL: out of memory. */
 typedef struct ccurl_digest ccurl_digest;
 ccurl_digest *ccurl_digest_new(void);
 void ccurl_digest_reset(ccurl_digest *digest);
 void ccurl_digest_update(ccurl_digest *digest, const void *bytes, size_t count);
-/* Writes 32 bytes; the digest can be reset afterwards, or freed. */
+/* Writes 32 bytes. Afterwards the digest can only be reset or freed. */
 void ccurl_digest_finish(ccurl_digest *digest, uint8_t *result);
 void ccurl_digest_free(ccurl_digest *digest);
 

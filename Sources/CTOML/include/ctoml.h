@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// TOML 1.0 through toml++, as plain memory that Swift can walk.
-// Everything belongs to the document and lives until ctoml_free.
+// TOML 1.0, parsed by toml++ into plain structures that Swift can read.
+// The document owns everything; ctoml_free frees it.
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,27 +27,27 @@ typedef enum ctoml_type {
 
 typedef struct ctoml_node {
     ctoml_type type;
-    // Where the value stands; from 1, columns in characters; 0 where it is not known.
+    // The value's position: lines from 1, columns from 1 in characters; 0 if unknown.
     uint32_t line;
     uint32_t column;
-    // Where the key stands, for a member of a table.
+    // The key's position, for a member of a table.
     uint32_t key_line;
     uint32_t key_column;
     // The key of a member of a table, else NULL. It may contain NUL.
     const char *key;
     size_t key_length;
-    // The bytes of a string, or a date or time as RFC 3339 writes it. They may contain NUL.
+    // The bytes of a string, or a date or time in the form of RFC 3339. They may contain NUL.
     const char *text;
     size_t text_length;
     int64_t integer;  // also 0 or 1 for a boolean
     double real;
-    // Members of a table in the order of the file, elements of an array.
+    // Members of a table in the file's order, or elements of an array.
     size_t count;
     const struct ctoml_node *children;
 } ctoml_node;
 
 typedef struct ctoml_document {
-    // Whether it could be parsed; if not, the root is empty and the error says why.
+    // Whether the text is valid; if not, the root is empty and `error` is the reason.
     int valid;
     ctoml_node root;
     const char *error;
@@ -56,7 +56,7 @@ typedef struct ctoml_document {
     uint32_t error_column;
 } ctoml_document;
 
-// Parses UTF-8. NULL only when memory is short.
+// Parses UTF-8. NULL if out of memory.
 ctoml_document *ctoml_parse(const char *bytes, size_t length);
 void ctoml_free(ctoml_document *document);
 

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Buttons that do something to an app, the question before what cannot be undone, and what is said of it.
+// Buttons that act on an app, confirmation dialogs, and messages about results.
 import { h, setText } from "./dom.js";
 import { appPath, post, store } from "./store.js";
 import { VERBS, verbs } from "./states.js";
 
 const dialog = document.getElementById("dialog");
 
-/** Says something for a while. */
+/** Shows a message for a while. */
 export function toast(text, isBad = false) {
   const element = h("div", { class: isBad ? "toast bad" : "toast" }, text);
   document.getElementById("toasts").append(element);
   setTimeout(() => element.remove(), isBad ? 12000 : 4000);
 }
 
-/** Shows a dialog; gives what its button stands for, or "". */
+/** Shows a dialog; resolves to the chosen button's value, or "". */
 export function ask(title, body, buttons) {
   return new Promise((resolve) => {
     const row = buttons.map(([value, label, look]) =>
       h("button", { value, class: look, autofocus: value === "" }, label));
     dialog.replaceChildren(h("form", { method: "dialog" }, h("h2", { id: "dialog-title" }, title), body, h("div", { class: "row" }, row)));
     dialog.setAttribute("aria-labelledby", "dialog-title");
-    // A form is not sent anywhere, and may not be: the dialog is closed by hand.
+    // Close the dialog by script: the page's policy forbids submitting forms.
     dialog.querySelector("form").addEventListener("submit", (event) => {
       event.preventDefault();
       dialog.close(event.submitter?.value ?? "");
@@ -37,7 +37,7 @@ const QUESTIONS = {
   kill: ["Kill", "All its processes get SIGKILL at once. What they have not saved is lost, and no event starts it again until a user does."],
 };
 
-/** Does it, after a question where it needs one. */
+/** Runs a verb, after a confirmation if it needs one. */
 export async function act(name, verb, body = {}) {
   if (QUESTIONS[verb]) {
     const [word, text] = QUESTIONS[verb];
@@ -52,7 +52,7 @@ export async function act(name, verb, body = {}) {
   }
 }
 
-/** Buttons for an app: the first so many, and a menu for what else there is. */
+/** An app's buttons: the first `visible` ones, and a menu with the rest. */
 export class Actions {
   constructor(name, visible) {
     this.name = name;
@@ -88,7 +88,7 @@ export class Actions {
   }
 }
 
-/** A button that shows others. */
+/** A button that opens a menu. */
 function menu(label, buttons) {
   const box = h("div", { hidden: true }, buttons);
   const opener = h("button", { type: "button", class: "dots", "aria-label": label, "aria-expanded": "false", onclick: (event) => {
@@ -101,7 +101,7 @@ function menu(label, buttons) {
   return h("div", { class: "menu" }, opener, box);
 }
 
-/** Closes what menus are open; whether one was. */
+/** Closes open menus; returns whether one was open. */
 export function closeMenus() {
   let any = false;
   for (const box of document.querySelectorAll(".menu > div:not([hidden])")) {
@@ -117,7 +117,7 @@ document.addEventListener("click", closeMenus);
 
 const announcements = [];
 let pending;
-/** Says to those who do not see it, no more often than every two seconds. */
+/** Announces a text to screen readers, at most every two seconds. */
 export function announce(text) {
   announcements.push(text);
   pending ??= setTimeout(() => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The frame: which page is shown, whether torpord is there, dark or light.
+// The frame: navigation, the connection to torpord, and the theme.
 import { toast } from "./actions.js";
 import { appPage } from "./apppage.js";
 import { h, s, setText, showTip } from "./dom.js";
@@ -38,7 +38,7 @@ function show() {
     title = "Access";
   } else if (app) {
     let name = app[1];
-    try { name = decodeURIComponent(name); } catch { /* as it stands */ }
+    try { name = decodeURIComponent(name); } catch { /* Use it undecoded. */ }
     title = name;
     leave = appPage(main, name);
   } else {
@@ -53,7 +53,7 @@ function show() {
   isFirst = false;
 }
 
-/** The page of who has no access yet. */
+/** The login page. */
 function enter() {
   const input = h("input", { type: "password", autocomplete: "current-password", required: true, "aria-label": "Token", placeholder: "Token" });
   const problem = h("p", { class: "muted", role: "alert" });
@@ -102,10 +102,10 @@ function drawTheme() {
 }
 function toggleTheme() {
   root.dataset.theme = isDark() ? "light" : "dark";
-  try { localStorage.setItem("theme", root.dataset.theme); } catch { /* It is chosen anew next time. */ }
+  try { localStorage.setItem("theme", root.dataset.theme); } catch { /* The choice is not saved. */ }
   drawTheme();
 }
-try { root.dataset.theme = localStorage.getItem("theme") ?? ""; } catch { /* as the system says */ }
+try { root.dataset.theme = localStorage.getItem("theme") ?? ""; } catch { /* Use the system's theme. */ }
 if (!root.dataset.theme) delete root.dataset.theme;
 
 drawTheme();

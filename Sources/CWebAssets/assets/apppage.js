@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One app: everything about it, as it changes.
+// The page of one app, updated live.
 import { Actions } from "./actions.js";
 import { card, h, setText, table } from "./dom.js";
 import { eventsOf } from "./events.js";
@@ -21,7 +21,7 @@ const facts = (pairs) => h("dl", { class: "facts" }, pairs.filter(([, value]) =>
 
 const links = (names) => names.length ? names.flatMap((name, index) => [index ? ", " : "", h("a", { href: `#/app/${encodeURIComponent(name)}` }, name)]) : null;
 
-/** How deep each process stands below the main one. */
+/** The depth of each process below the main one. */
 function depths(processes) {
   const depth = new Map();
   for (const process of processes) depth.set(process.pid, depth.has(process.ppid) ? depth.get(process.ppid) + 1 : 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Curves and areas over time, with marks of what was evicted and gaps where nobody looked.
+// Line and area charts over time, with marks for evictions and gaps without samples.
 import { h, s, showTip } from "./dom.js";
 import { bytes, time } from "./format.js";
 import { ticks } from "./timeline.js";
@@ -9,7 +9,7 @@ const LEFT = 64;
 const RIGHT = 10;
 const FOOT = 22;
 
-/** The end of an axis and the step between its lines: round numbers, of bytes those that are round in 1024s. */
+/** The end of an axis and the step of its grid lines: round numbers, for bytes in units of 1024. */
 function scale(most, isBytes) {
   const base = isBytes ? 2 : 10;
   const rough = Math.max(1e-9, most) / 3;
@@ -18,7 +18,7 @@ function scale(most, isBytes) {
   return [Math.max(1, Math.ceil(most / step - .02)) * step, step];
 }
 
-/** A picture of numbers over time. `series`: {label, look, value(sample), isArea}, areas stand upon each other. */
+/** A chart. `series`: {label, look, value(sample), isArea}; areas are stacked. */
 export class Chart {
   constructor({ title, height, series, most, format }) {
     Object.assign(this, { title, height, series, most, format });
@@ -67,7 +67,7 @@ export class Chart {
       const at = this.x(eviction.at);
       if (at < LEFT || at > width - RIGHT) continue;
       parts.push(s("line", { class: "mark", x1: at, x2: at, y1: 12, y2: bottom }, s("title", {}, `${eviction.app} ${eviction.text}`)));
-      // Those that are close together have one label, behind the last of them.
+      // Marks close together share one label, which stands behind the last of them.
       if (!label || at - label.at > 90) {
         label = { at, names: [], text: s("text", { class: "marked", y: 22 }) };
         parts.push(label.text);
@@ -85,7 +85,7 @@ export class Chart {
     if (last) this.svg.setAttribute("aria-label", `${this.title}. Now: ${this.series.map((one) => `${one.label} ${this.format(one.value(last) ?? 0)}`).join(", ")}`);
   }
 
-  /** Samples without a hole between them. */
+  /** Splits samples at gaps. */
   runs(samples) {
     const runs = [];
     let run = [];
@@ -94,7 +94,7 @@ export class Chart {
       run.push(sample);
     }
     if (run.length) runs.push(run);
-    // Not more points than can be seen.
+    // Draw no more points than can be seen.
     return runs.map((points) => {
       const step = Math.ceil(points.length / 600);
       return points.filter((_, index) => index % step === 0 || index === points.length - 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Elements without markup: what comes from outside is text, and stays text.
+// Builds elements without markup: text from outside stays text.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -15,18 +15,18 @@ function fill(element, props, children) {
   return element;
 }
 
-/** An element of HTML: h("a", {href: "#/"}, "text", …). */
+/** An HTML element: h("a", {href: "#/"}, "text", …). */
 export const h = (tag, props, ...children) => fill(document.createElement(tag), props, children);
 
-/** An element of SVG. */
+/** An SVG element. */
 export const s = (tag, props, ...children) => fill(document.createElementNS(SVG, tag), props, children);
 
-/** Sets a text if it is another one: what somebody has selected stays selected. */
+/** Sets a text only if it differs: that keeps the user's selection. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Sets or removes an attribute if it is another one. */
+/** Sets or removes an attribute only if it differs. */
 export function setAttribute(element, name, value) {
   if (value === null || value === undefined || value === false) element.removeAttribute(name);
   else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, String(value));
@@ -39,14 +39,14 @@ export function table(heads, rows, props = {}) {
     h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)));
 }
 
-/** A card with a heading; what else stands in its head comes as `tools`. */
+/** A card with a heading; `tools` stand beside the heading. */
 export function card(title, body, ...tools) {
   return h("section", { class: "card", "aria-label": title },
     h("header", {}, h("h2", {}, title), tools.length ? h("span", { class: "grow" }) : null, tools), body);
 }
 
 let tip;
-/** Shows a text beside the pointer, or beside an element; nothing hides it. */
+/** Shows a tooltip at a position; no text hides it. */
 export function showTip(text, x, y) {
   tip ??= document.body.appendChild(h("div", { class: "tip", "aria-hidden": "true" }));
   tip.hidden = !text;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What happened, and why.
+// Events and their reasons.
 import { h } from "./dom.js";
 import { time } from "./format.js";
 import { get, on, store } from "./store.js";
 
-/** A line for an event; on an app's own page without its name. */
+/** A list item for an event; without the app's name on the app's own page. */
 export function line(event, isShort = false) {
   return h("li", { "data-sequence": event.sequence },
     h("time", { class: "muted num small", datetime: new Date(event.at / 1000).toISOString() }, time(event.at)),
@@ -63,7 +63,7 @@ export function events(main) {
   });
 }
 
-/** The last events of an app, as they come. */
+/** An app's last events, updated live. */
 export function eventsOf(name, body) {
   const list = h("ol", { class: "events short", reversed: true });
   body.replaceChildren(list);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How people know an app: what they call it, and its picture.
+// An app's title and icon.
 import { h, setText } from "./dom.js";
 import { appPath } from "./store.js";
 
-/** What it is called in the reader's language, or null where its name is all there is; as AppSummary.title(in:) finds it. */
+/** The title in the reader's language, or null if the app has only its name; same rules as AppSummary.title(in:). */
 export function titleOf(app) {
   const titles = app?.titles ?? {};
   if (!Object.keys(titles).length) return app?.title ?? null;
@@ -13,31 +13,31 @@ export function titleOf(app) {
     for (; parts.length; parts.pop()) {
       const found = titles[parts.join("-")];
       if (found) return found;
-      // What is for all languages is taken for English.
+      // The title without a language counts as English.
       if (parts.length === 1 && parts[0] === "en") return app.title ?? null;
     }
   }
   return app.title ?? null;
 }
 
-/** What stands beside its title: its name, unless that is the same word. */
+/** The app's name to show beside its title; empty if both are the same word. */
 export function aliasOf(app) {
   const title = titleOf(app);
   return title === null || title.toLowerCase() === app.name.toLowerCase() ? "" : app.name;
 }
 
-/** The picture of an app, or the first letter of its name; the name stands beside it, so that none of it is read aloud. */
+/** The app's icon, or its first letter. Hidden from screen readers, since the name stands beside it. */
 export class Face {
   constructor(name) {
     this.name = name;
     this.file = undefined;
-    /** When its picture could not be had. */
+    /** When loading the icon failed. */
     this.failed = 0;
     this.element = h("span", { class: "face", "aria-hidden": "true" });
   }
 
   update(app) {
-    // A letter may be more than one unit of UTF-16.
+    // A letter may be more than one UTF-16 code unit.
     const letter = [...(titleOf(app) ?? this.name).trim()][0]?.toUpperCase() ?? "?";
     if (app.icon !== this.file || (this.failed && Date.now() - this.failed > 10000)) {
       this.file = app.icon;

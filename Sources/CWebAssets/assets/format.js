@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How numbers and times are written.
+// Formats numbers and times.
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
@@ -21,7 +21,7 @@ export function duration(seconds) {
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-/** Seconds without a part, so that what is drawn each second does not flicker. */
+/** A duration in whole seconds, so that texts redrawn each second do not flicker. */
 export const uptime = (seconds) => duration(seconds === null || seconds === undefined ? null : Math.max(1, Math.floor(seconds)))
   .replace(".0 s", " s");
 
@@ -29,7 +29,7 @@ const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-dig
 const SHORT = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 
-/** The time of day of microseconds since 1970, with the day where it is not today's. */
+/** The local time for microseconds since 1970, with the date unless it is today. */
 export function time(micros, isShort = false) {
   if (!micros) return "–";
   const date = new Date(micros / 1000);

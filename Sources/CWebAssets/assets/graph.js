@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What requires what, in layers: what stands left is there first.
+// The dependency graph in layers, dependencies at the left.
 import { h, s } from "./dom.js";
 import { WORDS, shown, symbol } from "./states.js";
 import { get, on, store } from "./store.js";
 
 const WIDE = 158, TALL = 52, GAP_X = 78, GAP_Y = 18;
 
-/** Puts each app behind all that it requires or comes after; circles are cut. */
+/** Places each app in a layer after all that it requires or starts after; cycles are cut. */
 function layers(nodes) {
   const byName = new Map(nodes.map((node) => [node.name, node]));
   const depth = new Map();
@@ -24,7 +24,7 @@ function layers(nodes) {
   nodes.forEach((node) => visit(node, new Set()));
   const columns = [];
   for (const node of nodes) (columns[depth.get(node.name)] ??= []).push(node);
-  // Beside what they require: the mean place of it, twice.
+  // Move nodes close to their dependencies: sort by the mean position of these, in a few rounds.
   const place = new Map();
   columns.forEach((column) => column.forEach((node, index) => place.set(node.name, index)));
   for (let round = 0; round < 3; round += 1) {

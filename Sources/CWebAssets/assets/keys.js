@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What keys do.
+// Keyboard shortcuts.
 import { ask, closeMenus } from "./actions.js";
 import { h } from "./dom.js";
 
@@ -14,7 +14,7 @@ export function help() {
   return ask("Keyboard", h("dl", { class: "keys" }, list), [["", "Close", "primary"]]);
 }
 
-/** Moves the focus among the rows of the table. */
+/** Moves the focus by `step` rows. */
 function move(step) {
   const names = [...document.querySelectorAll("tr.row .name")];
   if (!names.length) return;
@@ -22,7 +22,7 @@ function move(step) {
   names[now < 0 ? (step > 0 ? 0 : names.length - 1) : Math.max(0, Math.min(names.length - 1, now + step))].focus();
 }
 
-/** Listens; `pages` are the addresses of 1, 2, …, `toggle` changes the theme. */
+/** Installs the shortcuts; `pages` are the addresses for 1, 2, …, `toggle` changes the theme. */
 export function listen(pages, toggle) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;

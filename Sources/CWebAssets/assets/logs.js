@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The output of an app, as it comes.
+// The output of an app, updated live.
 import { h, setText } from "./dom.js";
 import { time } from "./format.js";
 import { appPath, get } from "./store.js";
 
 const MOST_LINES = 2000;
 
-/** A view of an app's output; `end()` ends it. */
+/** A view of an app's output; `end()` stops updates. */
 export class Log {
   constructor(name) {
     this.name = name;
@@ -62,7 +62,7 @@ export class Log {
       setText(this.note, error.message);
       wait = 3000;
     }
-    // Nobody reads in a tab that is not seen.
+    // Poll less often in a hidden tab.
     if (!this.hasEnded && !this.isPaused) this.timer = setTimeout(() => this.poll(), document.hidden ? 5000 : wait);
   }
 

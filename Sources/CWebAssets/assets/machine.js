@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the machine offers, and who goes next when memory is short.
+// The machine's features, and the order of eviction under memory pressure.
 import { card, h, s } from "./dom.js";
 import { bytes, percent } from "./format.js";
 import { get, store } from "./store.js";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Memory and pressure over time, and who has how much.
+// Memory and pressure over time, and each app's part.
 import { h, table } from "./dom.js";
 import { bytes, percent } from "./format.js";
 import { Chart } from "./charts.js";
@@ -13,7 +13,7 @@ const choice = { window: "5 min" };
 const MOST_APPS = 7;
 const looks = new Map();
 
-/** The colour of an app, which it keeps as long as it is among the largest. */
+/** An app's colour, which stays the same while the app is among the largest. */
 function look(name, chosen) {
   for (const other of [...looks.keys()]) if (!chosen.includes(other)) looks.delete(other);
   const used = new Set(looks.values());
@@ -21,7 +21,7 @@ function look(name, chosen) {
   return `c${looks.get(name)}`;
 }
 
-/** The largest apps of some samples. */
+/** The apps with the most memory in these samples. */
 function largest(samples) {
   const sums = new Map();
   for (const sample of samples) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// All apps: how they are, and what can be done with them.
+// All apps: their state, and actions on them.
 import { Actions, announce } from "./actions.js";
 import { h, s, setAttribute, setText } from "./dom.js";
 import { Face, aliasOf, titleOf } from "./face.js";
@@ -17,10 +17,10 @@ const SORTS = {
   uptime: ["Uptime", (a, b) => (uptimeOf(b) ?? -1) - (uptimeOf(a) ?? -1)],
   restarts: ["Restarts", (a, b) => b.restarts - a.restarts],
 };
-// What was chosen stays while the page is open.
+// The choices last while the page is open.
 const choice = { text: "", states: new Set(), sort: "name" };
 
-/** A row of the table, which changes in place. */
+/** A row of the table, updated in place. */
 class Row {
   constructor(app) {
     this.flight = h("span", { class: "flight", hidden: true });
@@ -38,7 +38,7 @@ class Row {
     this.cpu = h("td", { class: "right num", "data-label": "CPU" });
     this.uptime = h("td", { class: "right num", "data-label": "Up" });
     this.restarts = h("td", { class: "right num", "data-label": "Restarts" });
-    // Beside a sentence that may be cut short, how it ended.
+    // The app's last end, beside the last event's sentence, which may be cut.
     this.reason = h("span", { class: "badge", hidden: true });
     this.last = h("span", { class: "sub" });
     this.lastAt = h("span", { class: "sub small" });
@@ -95,7 +95,7 @@ class Row {
   }
 }
 
-/** The last event of each app that people care about. */
+/** The last event worth showing of each app. */
 const lastEvents = new Map();
 const isOfInterest = (event) => event.app && event.reason !== "snapshot" && !["message", "request", "signal", "transition"].includes(event.kind);
 on("events", (event) => { if (isOfInterest(event)) lastEvents.set(event.app, event); });
@@ -141,12 +141,12 @@ export function overview(main) {
     h("div", { class: "head" }, h("div", { class: "chips", role: "group", "aria-label": "Show only these states" }, [...chips.values()].map(({ chip }) => chip))),
     h("section", { class: "card", "aria-label": "Apps" }, grid, none));
 
-  /** Sorts and filters; rows stay the same elements, and what is focused stays it. */
+  /** Sorts and filters; reuses the rows' elements, so that they keep the focus. */
   function order() {
     const words = choice.text.toLowerCase().split(/\s+/).filter(Boolean);
     const apps = [...store.apps.values()].sort(SORTS.name[1]);
     if (choice.sort !== "name") apps.sort(SORTS[choice.sort][1]);
-    // Scenes without a process are found by the filter alone: there may be many, and nothing is to be seen of them.
+    // Scenes without a process appear only with a filter: there may be many, and they show nothing.
     const isPlain = !words.length && !choice.states.size;
     const isUnattached = (app) => app.scene && !app.pid && !app.transition && !app.held_back && !app.failed && app.next_restart_ms === null;
     const chosen = apps.filter((app) => !(isPlain && isUnattached(app)) && (!choice.states.size || choice.states.has(shown(app)))
@@ -175,7 +175,7 @@ export function overview(main) {
       setText(count, String(counts[state]));
       chip.hidden = !counts[state] && !choice.states.has(state);
     }
-    // Letters stand in for pictures only beside pictures.
+    // Show letters instead of icons only if some app has an icon.
     grid.classList.toggle("pictured", [...store.apps.values()].some((app) => app.icon));
     order();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Why apps ended when nobody had asked for it.
+// Termination reports: why apps ended unexpectedly.
 import { h } from "./dom.js";
 import { bytes, duration, time } from "./format.js";
 import { get, on } from "./store.js";
@@ -8,7 +8,7 @@ import { get, on } from "./store.js";
 const facts = (list) => h("dl", { class: "facts" }, list.filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== "–")
   .flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 
-/** A report: a line, and behind it all there is. */
+/** A report: a summary line that unfolds into the details. */
 export function report(one, isOpen, withApp = true) {
   const code = one.code ? ` (0x${one.code.toString(16)})` : "";
   const how = one.signal ? `by ${one.signal}${one.core_dumped ? ", with a core" : ""}` : one.exit_code !== null ? `with status ${one.exit_code}` : null;

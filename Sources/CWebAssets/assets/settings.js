@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What an app is set to, as a form for those who may change it.
+// An app's settings, as a form for users who may change them.
 import { toast } from "./actions.js";
 import { card, h, setText } from "./dom.js";
 import { appPath, get, post, store } from "./store.js";
 
-/** In the reader's language, where there is one. */
+/** The text in the reader's language, if there is one. */
 function local(texts, fallback) {
   for (const language of navigator.languages ?? []) {
     const tag = language.toLowerCase();
@@ -32,7 +32,7 @@ export class Settings {
     this.isLoaded = false;
   }
 
-  /** Asked once when the page is shown, and again after each change. */
+  /** Loads the settings once when the page is shown, and again after each change. */
   update() {
     if (this.isLoaded || !store.isOnline || !store.supervisor.may_change) return;
     this.isLoaded = true;

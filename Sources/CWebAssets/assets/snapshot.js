@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What an app showed when it was in the background last.
+// The snapshot that an app saved when it last went to the background.
 import { card, h, setText } from "./dom.js";
 import { ago, bytes, time } from "./format.js";
 import { appPath } from "./store.js";
 
-// What moves a terminal's cursor and colours its text is none of the text.
+// Remove escape sequences for cursors and colours.
 const CONTROL = /\x1b\[[0-9;:?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
 
-/** What an app that is out of use showed last, small; nothing while there is no picture. */
+/** A small picture of an app's last snapshot, shown while the app is out of use; hidden without one. */
 export class Thumbnail {
   constructor(name) {
     this.name = name;
@@ -16,19 +16,19 @@ export class Thumbnail {
     this.element = h("a", { class: "thumbnail", href: `#/app/${encodeURIComponent(name)}`, tabindex: "-1", "aria-hidden": "true", hidden: true });
   }
 
-  /** Takes when it was taken, or null. */
+  /** `at`: the snapshot's time, or null. */
   update(at) {
     if (at === this.at) return;
     this.at = at;
     this.element.hidden = true;
     this.element.replaceChildren();
     if (at === null) return;
-    // What cannot be had is not shown.
+    // It stays hidden if it cannot be loaded.
     this.element.append(h("img", { src: `/api/v1/${appPath(this.name, "/snapshot")}?at=${at}`, alt: "", onload: () => { this.element.hidden = false; } }));
   }
 }
 
-/** A card with the snapshot of an app, hidden while there is none. */
+/** A card with an app's snapshot, hidden without one. */
 export class Snapshot {
   constructor(name) {
     this.name = name;
@@ -39,7 +39,7 @@ export class Snapshot {
     this.element.hidden = true;
   }
 
-  /** Takes what `status` says of it. */
+  /** `snapshot`: the member of the app's status. */
   show(snapshot) {
     const isNew = snapshot && (snapshot.at !== this.known?.at || snapshot.bytes !== this.known?.bytes);
     this.known = snapshot;
@@ -49,7 +49,7 @@ export class Snapshot {
     if (!snapshot) this.body.replaceChildren();
   }
 
-  /** Its age, as time goes by. */
+  /** Updates the displayed age. */
   update() {
     if (this.known) setText(this.note, `${this.known.kind}, ${bytes(this.known.bytes)}, ${ago(this.known.at)}`);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What states look like: each has a colour, a symbol and a word, and what can be asked of an app in it.
+// The look of states (colour, symbol, word), and the verbs offered in each.
 import { h, s } from "./dom.js";
 
 export const STATES = ["active", "inactive", "background", "suspended", "not-running", "failed"];
@@ -10,7 +10,7 @@ export const WORDS = {
   "not-running": "not running", "failed": "failed",
 };
 
-/** The state to be shown: one that was given up is failed. */
+/** The displayed state: an app that is no longer restarted counts as failed. */
 export const shown = (app) => app.failed && app.state === "not-running" ? "failed" : app.state;
 
 const SHAPES = {
@@ -31,7 +31,7 @@ export const symbol = (state) => s("svg", { viewBox: "0 0 16 16", width: 15, hei
 /** Symbol and word. */
 export const badge = (state) => h("span", { class: "state", "data-state": state }, symbol(state), h("span", {}, WORDS[state] ?? state));
 
-/** How high a state stands in a timeline, of 1: so that it is told without colours too. */
+/** A state's height in a timeline, from 0 to 1, so that states differ without colours too. */
 export const HEIGHTS = { "active": 1, "inactive": .8, "background": .6, "suspended": .4, "not-running": .1, "failed": .1 };
 
 export const VERBS = {
@@ -42,7 +42,7 @@ export const VERBS = {
   stop: ["Stop", "End it with notice and a grace period"], kill: ["Kill", "End it at once, without notice"],
 };
 
-/** What can be asked of an app: what is nearest first. */
+/** The verbs offered for an app, likeliest first. */
 export function verbs(app) {
   switch (shown(app)) {
     case "failed": return ["start", "reset"];

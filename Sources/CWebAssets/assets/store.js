@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What is known: told by the server's stream, and kept as it changes. Pages listen, and ask for more.
+// The page's state: received from the server's stream and kept up to date. Pages subscribe to changes and fetch more.
 
 const target = new EventTarget();
 const MOST_EVENTS = 2000;
 
 export const store = {
   apps: new Map(),
-  /** The newest last. */
+  /** Newest last. */
   events: [],
   supervisor: { connected: false },
   isOnline: false,
@@ -15,7 +15,7 @@ export const store = {
   sample: null,
 };
 
-/** Calls back for apps, events, supervisor or sample; gives what ends it. */
+/** Subscribes to "apps", "events", "supervisor" or "sample"; returns a function that unsubscribes. */
 export function on(kind, callback) {
   const listener = (event) => callback(event.detail);
   target.addEventListener(kind, listener);
@@ -30,7 +30,7 @@ function keep(app) {
   app.seenAt = now;
   app.cpuPercent = null;
   if (before && before.incarnation === app.incarnation && app.cpu_s !== null && before.cpu_s !== null) {
-    // A change comes at once, and too soon after another one to tell a share.
+    // Changes arrive at once: keep the last CPU share if too little time has passed to measure one.
     const [since, from] = now - before.measuredAt < 1200 ? [before.measuredAt, before.measuredCPU] : [before.measuredAt, before.measuredCPU];
     if (now - since >= 1200) {
       app.cpuPercent = Math.max(0, (app.cpu_s - from) * 1e5 / (now - since));
@@ -45,7 +45,7 @@ function keep(app) {
   return before;
 }
 
-/** Seconds since its launch, now. */
+/** Seconds since the app's launch. */
 export function uptimeOf(app) {
   if (app.uptime_s === null || app.uptime_s === undefined) return null;
   return app.uptime_s + (performance.now() - app.seenAt) / 1000;
@@ -63,7 +63,7 @@ function onSnapshot(data) {
 }
 
 let hasPast = false;
-/** What happened before the page was opened. */
+/** Loads the events from before the page was opened. */
 async function loadPast() {
   hasPast = true;
   try {
@@ -80,7 +80,7 @@ function onApps(data) {
     const before = keep(app);
     if (!before || before.state !== app.state || before.failed !== app.failed) changes.push([before, app]);
   }
-  // What did not change used no processor meanwhile.
+  // The server sends changes only: an unchanged app has used no CPU.
   for (const app of store.apps.values()) {
     if (performance.now() - app.measuredAt > 6000 && app.cpuPercent) app.cpuPercent = 0;
   }
@@ -99,12 +99,12 @@ function onEvent(event) {
 let source;
 let retry;
 let wait = 500;
-/** Connects, and connects again for as long as the page is open. */
+/** Connects, and reconnects while the page is open. */
 export function connect() {
   clearTimeout(retry);
   source?.close();
   const last = store.events.at(-1)?.sequence;
-  // A browser that gives a stream up, as after an answer that is none, forgets where it was.
+  // A browser that closes a stream, as after an invalid response, forgets the last event's id: send it explicitly.
   source = new EventSource(last ? `/api/v1/stream?last_event_id=${last}` : "/api/v1/stream");
   const listen = (name, callback) => source.addEventListener(name, (message) => {
     wait = 500;
@@ -124,7 +124,7 @@ export function connect() {
   };
 }
 
-/** Finds out why there is no stream: without access it is of no use to ask on. */
+/** Finds out why there is no stream: without access, retrying is useless. */
 export async function probe() {
   try {
     const answer = await fetch("/api/v1/describe");
@@ -133,11 +133,11 @@ export async function probe() {
       tell("supervisor");
       return;
     }
-  } catch { /* Nobody is there: the next try tells. */ }
+  } catch { /* The server is down: retry. */ }
   connect();
 }
 
-/** Reads something; an error has the sentence of the answer. */
+/** Fetches JSON; throws with the response's error message. */
 export async function get(path) {
   const answer = await fetch(`/api/v1/${path}`);
   const body = await answer.json().catch(() => ({}));
@@ -146,7 +146,7 @@ export async function get(path) {
   return body;
 }
 
-/** Changes something. */
+/** Posts a change. */
 export async function post(path, body = {}) {
   const answer = await fetch(`/api/v1/${path}`, {
     method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json", "X-Torpor-Request": "1" },
@@ -156,5 +156,5 @@ export async function post(path, body = {}) {
   return json;
 }
 
-/** The path of an app. */
+/** The API path of an app. */
 export const appPath = (name, rest = "") => `apps/${encodeURIComponent(name)}${rest}`;

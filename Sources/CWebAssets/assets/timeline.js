@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The states of apps over time, one lane each: the higher, the more an app may do.
+// The states of apps over time, one lane per app: the higher, the more active.
 import { setAttribute, setText, showTip, h, s } from "./dom.js";
 import { duration, time } from "./format.js";
 import { HEIGHTS, STATES, WORDS, shown, symbol } from "./states.js";
@@ -9,7 +9,7 @@ import { get, on, store } from "./store.js";
 const WINDOWS = { "5 min": 300, "1 h": 3600, "24 h": 86400 };
 export const choice = { window: "5 min" };
 
-/** The changes of state that are known of each app, the oldest first. */
+/** The known changes of state of each app, oldest first. */
 class History {
   constructor(app) {
     this.app = app;
@@ -36,7 +36,7 @@ class History {
     this.changes.get(event.app).push(event);
   }
 
-  /** Stretches of time with a state, within a window. */
+  /** Intervals of constant state within a window. */
   stretches(app, from, to) {
     const changes = this.changes.get(app.name) ?? [];
     const list = [];
@@ -58,7 +58,7 @@ const LANE = 34;
 const LABEL = 118;
 const RIGHT = 10;
 
-/** A picture of lanes that goes on by itself; `end()` ends it. */
+/** Lanes that update themselves; `end()` stops that. */
 export class Lanes {
   constructor(appName) {
     this.appName = appName;
@@ -67,7 +67,7 @@ export class Lanes {
     this.said = h("p", { class: "unseen", "aria-live": "polite" });
     this.element = h("div", {}, this.svg, this.said);
     this.lanes = new Map();
-    /** The elements of lanes stay, so that what is focused stays it. */
+    /** The lanes' elements, reused so that they keep the focus. */
     this.groups = new Map();
     this.grid = this.svg.appendChild(s("g"));
     this.picked = null;
@@ -88,7 +88,7 @@ export class Lanes {
   }
 
   async load() {
-    try { await this.history.load(WINDOWS[choice.window]); } catch { /* The banner says that torpord is gone. */ }
+    try { await this.history.load(WINDOWS[choice.window]); } catch { /* The banner shows that torpord is gone. */ }
     this.draw();
   }
 
@@ -201,7 +201,7 @@ function hatch(left, right, top, bottom) {
   return path || "M0 0";
 }
 
-/** Where lines with times are drawn: [microseconds, text]. */
+/** Positions of labelled lines: [microseconds, text]. */
 export function ticks(from, to, width) {
   const span = (to - from) / 1e6;
   const steps = [10, 30, 60, 300, 600, 900, 1800, 3600, 7200, 14400, 28800];
@@ -214,7 +214,7 @@ export function ticks(from, to, width) {
   return list;
 }
 
-/** Buttons that choose how much time is seen. */
+/** Buttons that choose the length of the window. */
 export function zoom(labels, isChosen, choose) {
   const buttons = labels.map((label) => h("button", { type: "button", "aria-pressed": String(isChosen(label)), onclick: () => {
     choose(label);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What is downloaded and uploaded: of an app on its page, of all on a page of its own.
+// Downloads and uploads: of one app on its page, of all apps on a page of their own.
 import { toast } from "./actions.js";
 import { card, h, table } from "./dom.js";
 import { bytes, duration } from "./format.js";
@@ -21,7 +21,7 @@ function left(one) {
   return one.total ? `${rate}, ${duration(Math.max(0, one.total - one.bytes) / one.rate)} left` : rate;
 }
 
-/** A table of them; `cancel` is what a button of one that is not over does. */
+/** A table of transfers; `cancel` is called by the button of an unfinished one. */
 function rows(list, withApps, cancel) {
   return table([...(withApps ? ["App"] : []), "URL", "Session", "State", "Progress", "", ...(cancel ? [""] : [])], list.map((one) => h("tr", {},
     withApps ? h("td", {}, h("a", { href: `#/app/${encodeURIComponent(one.app)}` }, one.app)) : null,
@@ -31,7 +31,7 @@ function rows(list, withApps, cancel) {
   { label: "Transfers" });
 }
 
-/** Asks each second while something is under way, else each ten. */
+/** Polls every second while a transfer is unfinished, else every ten seconds. */
 class Polled {
   constructor() {
     this.isEnded = false;
@@ -45,9 +45,9 @@ class Polled {
     try {
       const { transfers } = await get(path);
       if (transfers.some((one) => !isOver(one))) wait = 1000;
-      // A button that has the focus would lose it.
+      // Redrawing would take the focus from a button.
       if (!this.body.contains(document.activeElement)) draw(transfers);
-    } catch { /* Somebody says already that torpord is away. */ }
+    } catch { /* The banner shows that torpord is gone. */ }
     if (!this.isEnded) this.soon = setTimeout(() => this.load(path, draw), document.hidden ? 10_000 : wait);
   }
 
@@ -67,7 +67,7 @@ class Polled {
   get canceller() { return store.supervisor.may_change ? (one) => this.cancel(one) : null; }
 }
 
-/** The card on the page of an app; hidden where it has none. */
+/** The card on an app's page; hidden if there are no transfers. */
 export class Transfers extends Polled {
   constructor(name) {
     super();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The messages of an app that nobody handled; who may change apps has them told again, or drops them.
+// The unhandled messages of an app; users who may change apps can deliver them again or drop them.
 import { toast } from "./actions.js";
 import { card, h, table } from "./dom.js";
 import { ago, plural } from "./format.js";
@@ -24,7 +24,7 @@ export class Unhandled {
     this.element.hidden = unhandled.length === 0;
     if (!unhandled.length) return this.body.replaceChildren();
     const mayChange = store.supervisor.may_change;
-    // The newest are what somebody looks for.
+    // Show the newest first.
     const shown = unhandled.slice(-50).reverse();
     this.body.replaceChildren(
       table(["Message", "From", "Since", "Why", ...(mayChange ? [""] : [])], shown.map((one) => this.row(one, mayChange)), { label: "Unhandled messages" }),

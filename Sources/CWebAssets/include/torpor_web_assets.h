@@ -14,7 +14,7 @@ struct torpor_web_asset {
     size_t size;
 };
 
-/// All of them; Swift does not see an array without a size.
+/// All files. A function, since Swift cannot import an array of unknown size.
 const struct torpor_web_asset *torpor_web_assets(void);
 size_t torpor_web_asset_count(void);
 

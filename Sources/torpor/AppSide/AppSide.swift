@@ -8,11 +8,11 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// What verbs do that are called by an app's own processes: they speak to the app's own socket.
+/// Shared by verbs that an app's own processes call: they use the app's own socket.
 enum AppSide {
     static let environment = AppEnvironment()
 
-    /// The socket, or a sentence.
+    /// Throws if this process does not belong to an app.
     static func socket() throws(Failure) -> String {
         guard let socket = environment.socket else {
             throw Failure(
@@ -23,7 +23,7 @@ enum AppSide {
         return socket
     }
 
-    /// Asks once, again if the supervisor is replaced meanwhile: what is asked here can be asked twice.
+    /// Calls, and retries if the supervisor is replaced: these requests are idempotent.
     static func call(_ request: AppRequest) throws(Failure) -> JSON {
         let path = try socket()
         do throws(VarlinkClientError) {
@@ -33,7 +33,7 @@ enum AppSide {
         }
     }
 
-    /// What is in a file, or, for `-`, comes from standard input.
+    /// Reads a file, or standard input for `-`, up to 1 GiB.
     static func bytes(of file: String) throws(Failure) -> [UInt8] {
         _ = try socket()
         do throws(Errno) {
@@ -43,10 +43,10 @@ enum AppSide {
         }
     }
 
-    /// The most that is sent as such; more goes through a file in the state directory.
+    /// The most bytes sent in a message; larger data goes through a file in the state directory.
     private static let mostSent = 512 << 10
 
-    /// Has the supervisor keep something: bytes as Base64, or a file by its name.
+    /// Asks the supervisor to store data: sent as Base64, or as a file's name.
     static func save(
         _ bytes: [UInt8],
         as what: String,
@@ -80,7 +80,7 @@ enum AppSide {
         }
     }
 
-    /// A program as a shell finds it, and the exit statuses of a shell where there is none.
+    /// Finds a program on the PATH as a shell does, and fails with a shell's exit status if there is none.
     static func program(_ name: String) throws(Failure) -> String {
         if name.contains("/") {
             if File.isExecutable(name) { return name }
@@ -99,7 +99,7 @@ enum AppSide {
         throw Failure(status: .notFound, message: "there is no program \(name) to run: check its name and PATH")
     }
 
-    /// Starts a program with this one's input and output.
+    /// Starts a program with this process's input and output.
     static func start(
         _ words: [String],
         variables: [String: String] = [:],
@@ -121,8 +121,8 @@ enum AppSide {
         }
     }
 
-    /// Starts a program in this one's place: the sockets and the watchdog that torpord has given this process are its own,
-    /// so the variables that say whose they are name it.
+    /// Starts a program that takes this process's place: it gets the sockets and the watchdog that torpord gave to this
+    /// process, so variables like LISTEN_PID name it.
     static func startInPlace(_ words: [String]) throws(Failure) -> ChildProcess {
         let path = try program(words[0])
         let mine = "\(ThisProcess.pid)"
@@ -138,13 +138,12 @@ enum AppSide {
         }
     }
 
-    /// The exit status that stands for a wait status, as shells have it.
+    /// The exit status for a wait status, in the convention of shells: 128 + N for signal N.
     static func exitStatus(_ status: Int32) -> Int32 {
         WaitStatus.exitCode(status) ?? WaitStatus.signal(status).map { 128 + $0.number } ?? 1
     }
 }
 
-/// A duration, or `none`.
 struct TimeLimitOrNone: ExpressibleByArgument {
     package let duration: Duration?
 
@@ -160,6 +159,5 @@ struct TimeLimitOrNone: ExpressibleByArgument {
 
     init(_ duration: Duration) { self.duration = duration }
 
-    /// As help shows it.
     var defaultValueDescription: String { duration.map { Quantity.text($0) } ?? "none" }
 }

@@ -5,8 +5,8 @@ import Linux
 import TorporAPI
 import WireText
 
-/// What a script says about the message in flight, a line each: `done`, `unhandled`, `failed TEXT`, `pending DURATION TEXT`,
-/// `decline WHAT`, `fetch WHAT`.
+/// A script's answer to the message in flight, one per line: `done`, `unhandled`, `failed TEXT`,
+/// `pending DURATION TEXT`, `decline WHAT`, `fetch WHAT`.
 enum DelegateLine: Equatable {
     case done
     case unhandled
@@ -15,7 +15,7 @@ enum DelegateLine: Equatable {
     case decline(AppAnswer.Declined)
     case fetch(AppAnswer.Fetched)
 
-    /// A line that is none of these, with what would be.
+    /// An unknown line; the description lists the known ones.
     struct NotUnderstood: Error, CustomStringConvertible {
         let line: String
         var description: String {
@@ -52,18 +52,18 @@ enum DelegateLine: Equatable {
     }
 }
 
-/// Lines out of a descriptor that does not wait.
+/// Reads lines from a non-blocking descriptor.
 struct LineBuffer {
     private var rest: [UInt8] = []
     private(set) var isAtEnd = false
 
-    /// Reads what is there.
+    /// Reads without blocking.
     mutating func read(_ descriptor: Int32) -> [String] {
         while !isAtEnd {
             guard let bytes = try? Descriptor.read(descriptor, maximum: 4096) else { break }
             if bytes.isEmpty { isAtEnd = true }
             rest += bytes
-            // Nobody answers with so much.
+            // Too long for an answer: discard it.
             if rest.count > 1 << 16 { rest = [] }
         }
         var lines: [String] = []

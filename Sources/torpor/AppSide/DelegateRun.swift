@@ -7,24 +7,24 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// Is the delegate of a script or a program that knows nothing of its lifecycle.
+/// Acts as the delegate of a script or a program that knows nothing of Torpor's lifecycle.
 final class DelegateRun {
-    /// What is done with a message.
+    /// How messages are handled.
     enum Manner {
-        /// A command is run for it, by the name of the message; `*` for those that have none.
+        /// Runs a command by the name of the message; `*` is the default.
         case commands([String: String])
-        /// It is written to standard output; answered with done, or as standard input says.
+        /// Writes the message to standard output; the answer is done, or is read from standard input.
         case lines(json: Bool, readsAnswers: Bool)
     }
 
     /// The message in flight.
     private struct Current {
-        /// Another app may be told instead.
+        /// Whether another app may get the message instead.
         var isForOthers: Bool
         var answer: AppAnswer
         var command: String?
         var child: ChildProcess?
-        /// What the command says on its descriptor 3.
+        /// The command writes answers to its descriptor 3, the other end of this.
         var pipe: Descriptor?
         var lines = LineBuffer()
     }
@@ -42,10 +42,10 @@ final class DelegateRun {
     private var endSince: Duration?
     private var isForwarded = false
 
-    /// A program that is sent SIGTERM with all other processes of the app would get it twice.
+    /// Delay before SIGTERM is forwarded: if all processes of the app get it, the program has it already.
     private static let forwardAfter = Duration.seconds(1)
 
-    /// - Parameter words: a program to run, whose end is the end; empty for none.
+    /// - Parameter words: a program to run; the delegate ends with it. Empty for none.
     init(manner: Manner, words: [String], socket: String) throws {
         self.manner = manner
         self.words = words
@@ -68,7 +68,7 @@ final class DelegateRun {
         }
     }
 
-    /// The exit status.
+    /// Returns the exit status.
     package func run() throws -> Int32 {
         while true {
             wait()
@@ -106,7 +106,7 @@ final class DelegateRun {
         _ = try? Descriptor.wait(poller.descriptor.raw, timeout: timeout)
     }
 
-    /// The last answer is on its way, if somebody is there to take it.
+    /// Sends the last answer before this process ends, if a supervisor is connected.
     private func flush() {
         let end = Clock.monotonic() + .milliseconds(500)
         while link.pendingCount > 0, link.isAttached, Clock.monotonic() < end {
@@ -134,7 +134,7 @@ final class DelegateRun {
     private func startNext() throws {
         while current == nil, !waiting.isEmpty {
             let message = waiting.removeFirst()
-            // What was saved is there before the program looks for it.
+            // Restore saved state before the program starts and looks for it.
             if message.name != "willFinishLaunching", message.name != "restoreState" { try startProgram() }
             let isForOthers = Self.isForOthers(message.name)
             current = Current(isForOthers: isForOthers, answer: AppAnswer(id: message.id))
@@ -175,7 +175,7 @@ final class DelegateRun {
         current?.pipe = read
     }
 
-    /// Whether another app may be told a message where this one has no use for it; the others concern it alone.
+    /// Whether another app may get a message that this one cannot use; other messages concern this app alone.
     private static func isForOthers(_ name: String) -> Bool {
         switch Message(rawValue: name) {
         case nil, .openURL, .didReceiveEvent, .didReceiveNotification, .didReceiveRemoteNotification: true
@@ -189,7 +189,7 @@ final class DelegateRun {
         }
     }
 
-    /// TORPOR_MESSAGE, and each thing that belongs to it: TORPOR_MESSAGE_URL, TORPOR_MESSAGE_PATH …
+    /// TORPOR_MESSAGE, and a variable for each of its parameters: TORPOR_MESSAGE_URL, TORPOR_MESSAGE_PATH …
     static func variables(_ message: AppMessage) -> [String: String] {
         var variables: [String: String] = [:]
         if message.name == Message.settingsDidChange.rawValue || message.name == Message.identityDidChange.rawValue {
@@ -214,19 +214,19 @@ final class DelegateRun {
         }
         variables["TORPOR_MESSAGE"] = message.name
         variables["TORPOR_MESSAGE_ID"] = "\(message.id)"
-        // There too where there is no bound: a script may name it under ‘set -u’.
+        // Set even without a deadline: a script may use it under ‘set -u’.
         variables["TORPOR_MESSAGE_DEADLINE_MS"] = message.deadlineMilliseconds.map { "\($0)" } ?? ""
         return variables
     }
 
-    /// What a message to a scene inside the app says of it. An app that is a scene itself has TORPOR_SCENE and
-    /// TORPOR_SESSION of its own, which messages without `scene` leave as they are.
+    /// Variables of the scene inside the app that a message is for. If the app itself is a scene, messages without
+    /// `scene` leave its own TORPOR_SCENE and TORPOR_SESSION unchanged.
     private static func sceneVariables(_ message: AppMessage) -> [String: String] {
         func harmless(_ text: String) -> String { text.utf8.contains(0) ? "" : text }
         guard let scene = message.parameters["scene"]?.stringValue else { return [:] }
         var variables = ["TORPOR_SCENE": harmless(scene)]
         guard message.name == Message.sceneWillConnect.rawValue else { return variables }
-        // Each is there, empty if there is nothing to say, for scripts under ‘set -u’.
+        // Always set, even to an empty value, for scripts under ‘set -u’.
         let session = message.parameters["options"]?["session"] ?? .null
         variables["TORPOR_SESSION"] = session.isNull ? "" : harmless("\(session)")
         variables["TORPOR_SCENE_CGROUP"] = harmless(message.parameters["options"]?["cgroup"]?.stringValue ?? "")

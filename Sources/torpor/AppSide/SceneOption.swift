@@ -3,7 +3,7 @@
 import ArgumentParser
 import CommandLinePages
 
-/// Which scene inside the app a verb of the app's own processes is about.
+/// The scene inside the app that a verb acts on.
 struct SceneOption: ParsableArguments {
     @Option(help: ArgumentHelp("Scene inside the app, instead of the app itself.", valueName: "name"))
     var scene: String?

@@ -8,7 +8,7 @@ import TransferProtocol
 import Varlink
 import WireText
 
-/// What an app's scripts have transferred.
+/// Transfers of files for an app's scripts.
 struct TransferVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "transfer",
@@ -30,7 +30,7 @@ struct TransferVerb: ParsableCommand {
     )
 }
 
-/// What downloads and uploads have in common.
+/// Options that downloads and uploads share.
 struct TransferOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The session, a name for transfers that belong together.", valueName: "name"))
     var session = "default"
@@ -60,7 +60,7 @@ struct TransferOptions: ParsableArguments {
         return (String(field[..<colon]), String(value))
     }
 
-    /// Asks for it, and says its number; with `--wait`, what became of it.
+    /// Starts the transfer and prints its number; with `--wait`, its result.
     func start(_ request: StartTransferRequest, _ output: OutputOptions) throws {
         var request = request
         request.session = session
@@ -104,7 +104,7 @@ struct TransferGet: ParsableCommand {
 
     package func run() throws {
         guard WebAddress(url) != nil else {
-            // What is none may have a password in it, and this goes to the app's log.
+            // Do not repeat the text: it may contain a password, and this message goes to the app's log.
             throw ValidationError(
                 "the URL must be http or https and contain no user, as in https://example.org/file"
             )
@@ -242,8 +242,8 @@ struct TransferWait: ParsableCommand {
 
     package func run() throws { try Self.wait(session: session, ids: nil, output) }
 
-    /// Asks twice a second. What has ended stays known until the app has answered for it: what was told to it meanwhile is
-    /// not among what this says.
+    /// Polls twice a second. A finished transfer stays listed until the app has acknowledged it; one that the app
+    /// acknowledges between two polls is missing from the result.
     static func wait(session: String?, ids: Set<Int64>?, _ output: OutputOptions) throws {
         var ended: [Int64: TransferInfo] = [:]
         while true {
@@ -254,7 +254,7 @@ struct TransferWait: ParsableCommand {
             ThisProcess.sleep(.milliseconds(500))
         }
         let items = ended.values.sorted { $0.id < $1.id }
-        // What is said here the app need not be told once more.
+        // The result is reported here: cancel the message about it to the app.
         for item in items { _ = try AppSide.call(.cancelTransfer(id: item.id)) }
         if output.json { Output.document(.array(items.map(\.json))) }
         let failed = items.filter { $0.state != "done" }

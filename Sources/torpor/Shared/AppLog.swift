@@ -5,35 +5,35 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// Which lines of what apps wrote are wanted.
+/// Selects lines of apps' output.
 struct LogChoice: Sendable {
-    /// So many of the last ones; nil: 100, or with `since` all.
+    /// How many of the last lines; nil means 100, or all with `since`.
     var lines: Int64?
     /// Microseconds since 1970.
     var since: Int64?
     /// Only lines that contain this.
     var grep: String?
-    /// Go on with what comes.
+    /// Continue with new lines.
     var follow = false
 
-    /// How many of the last ones are shown; nil: all.
+    /// How many of the last lines to show; nil means all.
     package var count: Int? { (lines ?? (since == nil ? 100 : nil)).map { Int(clamping: $0) } }
 }
 
-/// What one app wrote, wherever that is kept.
+/// The output of one app, from the supervisor's log files or the journal.
 struct AppLog {
     let app: String
     let manager: Manager
     let choice: LogChoice
 
-    /// Some lines, and whether there is more of what there was at the call.
+    /// A batch of lines, and whether more lines that existed at the call follow.
     struct Page {
         /// Objects of LogLine.
         var lines: [JSON]
         var more = false
     }
 
-    /// Hands over what is wanted, some lines at a time, until there are no more or `show` says that it is enough.
+    /// Passes on the selected lines in batches, until there are no more or `show` returns false.
     func read(_ show: (Page) -> Bool) throws {
         var request = LogsRequest(app: app)
         request.lines = choice.lines
@@ -44,7 +44,7 @@ struct AppLog {
         do throws(Failure) {
             func take(_ reply: JSON) {
                 _ = show(Page(lines: reply["lines"]?.arrayValue ?? [], more: reply["more"]?.boolValue ?? false))
-                // Another supervisor goes on behind the last line shown.
+                // After a supervisor was replaced, continue behind the last line shown.
                 request.cursor = reply["cursor"]?.stringValue.flatMap { $0.isEmpty ? nil : $0 }
             }
             let last = try manager.call(
@@ -63,7 +63,7 @@ struct AppLog {
         }
     }
 
-    /// What is in the journal, chosen as the supervisor chooses of a file.
+    /// Selects lines of the journal as the supervisor selects lines of a log file.
     private func readJournal(_ place: JournalPlace, _ show: (Page) -> Bool) throws {
         var output = JournalOutput(place)
         output.since = choice.since
@@ -82,7 +82,7 @@ struct AppLog {
             guard isRead, show(Page(lines: [])) else { return }
         }
         guard choice.follow else { return }
-        // Its time says nothing about lines to come.
+        // `since` must not filter new lines.
         output.since = nil
         try output.follow(after: cursor) { show(Page(lines: [$0.json])) }
     }

@@ -3,15 +3,14 @@
 import CommandLinePages
 import Linux
 
-/// The command line as the parser takes it.
 extension CommandLineArguments {
-    /// Names that verbs had before. They go on working, and are shown nowhere.
+    /// Former names of verbs. They still work but are not documented.
     private static let earlier = [
         "policies": ["policy", "list"], "delegate": ["app", "delegate"], "task": ["app", "task"],
         "state": ["app", "state"], "subscribe": ["app", "subscribe"],
     ]
 
-    /// With the options before the verb behind it, where the parser takes them, and with the names that verbs have now:
+    /// Moves options in front of the verb behind it, where the parser accepts them, and replaces former names:
     /// `--socket X policies` becomes `policy list --socket X`.
     static func parsable(_ arguments: [String]) -> [String] {
         var moved: [String] = []

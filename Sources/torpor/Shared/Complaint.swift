@@ -4,12 +4,12 @@ import CommandLinePages
 import Linux
 import Varlink
 
-/// What is said on standard error: sentences, broken at the width of a terminal, or with `--json` an object a line.
+/// Messages on standard error: sentences wrapped at the terminal's width, or with `--json` one object per line.
 enum Complaint {
     enum Level: String {
-        /// What was asked for is not done.
+        /// The request failed.
         case error
-        /// It is done, and something is to be known.
+        /// The request succeeded, but the user should know something.
         case warning
         /// A part of a list, such as a mistake in a configuration.
         case remark
@@ -17,7 +17,7 @@ enum Complaint {
 
     static let isJSON = CommandLineArguments.isGiven("--json")
 
-    /// Says it, in one line of its own, above the line of one that waits. `status` is the exit status, where this ends the program.
+    /// Writes a line of its own, above the waiting line. `status`: the exit status, if this error ends the program.
     static func say(_ text: String, _ level: Level = .error, status: Outcome? = nil) {
         let text = Terminal.harmless(text)
         Waiting.above { ThisProcess.complain(isJSON ? json(text, level, status) : sentence(text, level)) }

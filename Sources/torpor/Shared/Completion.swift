@@ -3,12 +3,12 @@
 import TorporAPI
 import Varlink
 
-/// What a shell offers for APP. Without a supervisor nothing, at once and without a word.
+/// Shell completions for APP. Without a supervisor there are none, and no error message.
 enum Completion {
     /// The names of all apps.
     package static func apps(_ words: [String]) -> [String] { list(words).compactMap { $0["name"]?.stringValue } }
 
-    /// The same, names that stand for all instances of an app, and tags.
+    /// The names of all apps, names that match all instances of a template, and tags.
     static func appsAndTags(_ words: [String]) -> [String] {
         let list = list(words)
         let names = list.compactMap { $0["name"]?.stringValue }

@@ -3,7 +3,7 @@
 import ArgumentParser
 
 extension CommandConfiguration {
-    /// With examples of its use below what is said of it.
+    /// Appends usage examples to the discussion.
     func examples(_ lines: String...) -> Self {
         var configuration = self
         if !discussion.isEmpty { configuration.discussion += "\n\n" }

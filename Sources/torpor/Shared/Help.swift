@@ -3,17 +3,17 @@
 import CommandLinePages
 import Linux
 
-/// `torpor --help` and `torpor help`: a page that fits a terminal of 80 by 24, all commands, or a page of the manual.
+/// `torpor --help` and `torpor help`: an overview that fits a terminal of 80 by 24, all commands, or a manual page.
 enum Help {
-    /// A page of the manual that explains a subject.
+    /// A manual page that explains a subject.
     struct Topic {
-        /// What follows `torpor help`.
+        /// The word after `torpor help`.
         let name: String
-        /// The page's name, as man(1) knows it.
+        /// The page's name for man(1).
         let page: String
-        /// The section of the manual that it is in.
+        /// The manual's section.
         let section: String
-        /// What it is made of, below the folder `docs` of the sources.
+        /// The page's source, below the folder `docs` of the sources.
         let source: String
 
         init(_ name: String, _ page: String, _ section: String = "7", source: String? = nil) {
@@ -32,7 +32,6 @@ enum Help {
         Topic("transfers", "torpor-transfers"),
     ]
 
-    /// The subject of that name.
     static func topic(_ name: String) -> Topic? { topics.first { $0.name == name } }
 
     /// At most 24 lines of 80 columns.
@@ -63,7 +62,7 @@ enum Help {
         "    " + words.joined(separator: ", ") + "\n"
     }
 
-    /// Shows what is asked for, unless that is for the parser: then what that shall be given.
+    /// Shows the requested help. If the parser is to do that, returns the arguments for the parser.
     static func parsable(_ arguments: [String]) throws(Failure) -> [String]? {
         switch arguments {
         case ["--help"], ["-h"], ["help"], ["help", "--help"], ["help", "-h"]:
@@ -75,7 +74,7 @@ enum Help {
         guard arguments.count >= 2, arguments[0] == "help", let topic = topic(arguments[1].lowercased()) else {
             return arguments
         }
-        // `help memory rehearse` is about a verb.
+        // `help memory rehearse` asks about a verb, not about the subject.
         guard let more = arguments.dropFirst(2).first else {
             try open(topic)
             return nil
@@ -89,7 +88,7 @@ enum Help {
 
     // MARK: Pages
 
-    /// The page in man(1), or as it is in the sources that this program was built from.
+    /// Opens the page in man(1), or its source if this program runs from its build folder.
     private static func open(_ topic: Topic) throws(Failure) {
         let name = "\(topic.page)(\(topic.section))"
         if let man = try? AppSide.program("man"), has(topic, man) {
@@ -112,7 +111,7 @@ enum Help {
         }
     }
 
-    /// Whether man(1) has the page.
+    /// Whether man(1) finds the page.
     private static func has(_ topic: Topic, _ man: String) -> Bool {
         guard let null = try? File.open("/dev/null", [.readWrite]),
             let child = try? ChildProcess(
@@ -125,7 +124,7 @@ enum Help {
         return child.reap() == 0
     }
 
-    /// Where the sources are if this program has not been installed: above its folder.
+    /// The page's source if this program is not installed: in a folder above the program's.
     private static func source(of topic: Topic) -> String? {
         guard let program = try? File.readLink("/proc/self/exe") else { return nil }
         var parts = program.split(separator: "/").dropLast()

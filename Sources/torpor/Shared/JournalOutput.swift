@@ -6,33 +6,33 @@ import TorporAPI
 import Varlink
 import WireText
 
-/// What an app with `log = "journal"` wrote, read by journalctl(1): the journal's files are its own.
+/// Output of an app with `log = "journal"`. It is read with journalctl(1): only systemd knows the format of its files.
 struct JournalOutput {
     let place: JournalPlace
-    /// Which lines are wanted.
+    /// Microseconds since 1970.
     var since: Int64?
     var until: Int64?
     var grep: String?
 
     init(_ place: JournalPlace) { self.place = place }
 
-    /// Lines, and what the next ones come behind.
+    /// Lines, and the cursor to continue after.
     struct Page {
         var lines: [LogLine] = []
-        /// Of the newest entry that was seen; nil when there was none.
+        /// The newest entry read; nil if there was none.
         var cursor: String?
     }
 
     // MARK: Reading
 
-    /// The last so many lines, the oldest first.
+    /// The last lines, oldest first.
     ///
     /// - Parameters:
-    ///   - patience: how long it may take; then it is what came until then.
-    ///   - isQuiet: nothing that journalctl has to say is shown.
+    ///   - patience: the time limit; lines read until then are returned.
+    ///   - isQuiet: discard journalctl's messages.
     func last(_ count: Int, patience: Duration? = nil, isQuiet: Bool = false) throws(Failure) -> Page {
         var page = Page()
-        // Backwards, until there are enough that are the app's.
+        // Read backwards until enough lines are the app's own.
         try run(["--reverse"], patience: patience, isQuiet: isQuiet) { entry in
             page.cursor = page.cursor ?? entry["__CURSOR"]?.stringValue
             if page.lines.count < count, let line = line(entry) { page.lines.append(line) }
@@ -42,7 +42,7 @@ struct JournalOutput {
         return page
     }
 
-    /// All of them, the oldest first, as they are read. Gives what the next ones come behind.
+    /// Passes on all lines as they are read, oldest first. Returns the cursor to continue after.
     func all(_ show: (LogLine) -> Bool) throws(Failure) -> String? {
         var cursor: String?
         try run([]) { entry in
@@ -52,25 +52,25 @@ struct JournalOutput {
         return cursor
     }
 
-    /// What comes behind an entry, for as long as `show` wants it.
+    /// Follows the output after an entry until `show` returns false.
     func follow(after cursor: String?, _ show: (LogLine) -> Bool) throws(Failure) {
         try run(["--follow", "--no-tail"] + (cursor.map { ["--after-cursor=\($0)"] } ?? [])) { entry in
             line(entry).map(show) ?? true
         }
     }
 
-    /// An entry as a line of the app; nil when it is not the app's, or not wanted.
+    /// The entry as a line of the app; nil if it is not the app's or not selected.
     package func line(_ entry: JSON) -> LogLine? {
         guard isOwn(entry) else { return nil }
         let line = LogLine(at: entry["__REALTIME_TIMESTAMP"]?.stringValue.flatMap { Int64($0) }, text: Self.text(entry))
         if let at = line.at, at < since ?? .min || at >= until ?? .max { return nil }
-        // As the daemon does it for files: bytes that are in it, no pattern.
+        // Like the daemon for log files: a substring of bytes, not a pattern.
         if let grep, !grep.isEmpty, !Self.contains(line.text, grep) { return nil }
         return line
     }
 
-    /// An entry with a unit that only other supervisors have is not this one's, whatever it calls itself. One without
-    /// is taken: journald does not find the unit of a process that is gone already.
+    /// Rejects an entry with a unit that only other supervisors have, whatever its identifier says.
+    /// An entry without a unit is accepted: journald cannot find the unit of a process that has already ended.
     private func isOwn(_ entry: JSON) -> Bool {
         let unitOfUser = entry["_SYSTEMD_USER_UNIT"]?.stringValue
         guard let unit = unitOfUser ?? entry["_SYSTEMD_UNIT"]?.stringValue,
@@ -81,7 +81,7 @@ struct JournalOutput {
         return place.user == nil || owner == nil || owner == place.user.map(String.init)
     }
 
-    /// MESSAGE is a text, or, where it is no UTF-8 or has control characters in it, its bytes.
+    /// MESSAGE is a string, or an array of bytes if it is not UTF-8 or contains control characters.
     private static func text(_ entry: JSON) -> String {
         if let text = entry["MESSAGE"]?.stringValue { return text }
         let bytes = entry["MESSAGE"]?.arrayValue ?? []
@@ -96,19 +96,19 @@ struct JournalOutput {
 
     // MARK: journalctl
 
-    /// What journalctl is asked.
+    /// The command line of journalctl.
     func arguments(_ more: [String]) -> [String] {
         var words = ["journalctl", "--output=json", "--all", "--no-pager"]
         words.append("--output-fields=MESSAGE,_SYSTEMD_UNIT,_SYSTEMD_USER_UNIT,_SYSTEMD_OWNER_UID,_UID")
         words += more
-        // Whole seconds are what all versions read; the rest is left out here.
+        // All versions read whole seconds; finer limits are applied here.
         if let since { words.append("--since=@\(since / 1_000_000)") }
         if let until { words.append("--until=@\(until / 1_000_000 + 1)") }
-        // A stream of its own: not what others sent under its name.
+        // Match the app's own stream only: other programs can log under the same identifier.
         return words + ["_TRANSPORT=stdout", "SYSLOG_IDENTIFIER=\(place.identifier)"]
     }
 
-    /// Runs it and hands over each entry until `take` says that it is enough.
+    /// Runs journalctl and passes on each entry until `take` returns false.
     private func run(
         _ more: [String],
         patience: Duration? = nil,
@@ -156,18 +156,18 @@ struct JournalOutput {
         }
     }
 
-    /// Where it is found, as a shell finds it.
+    /// The path of journalctl, searched as a shell does.
     private static var program: String? {
         (ThisProcess.environment("PATH") ?? "/usr/bin:/bin").split(separator: ":").map { $0 + "/journalctl" }
             .first(where: File.isExecutable)
     }
 }
 
-/// Bytes into lines.
+/// Splits bytes into lines.
 struct LineReader {
     private var rest: [UInt8] = []
 
-    /// The lines that are whole with these bytes, without their ends.
+    /// Returns the lines that these bytes complete, without their line breaks.
     mutating func add(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
         var parts = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         parts[0] = (rest + parts[0])[...]

@@ -7,30 +7,30 @@ import TorporAPI
 import Varlink
 
 extension ManagerRequest {
-    /// A list of the apps that are named; of all, if none is.
+    /// Lists the named apps, or all if none is named.
     static func list(of apps: [String]) -> ManagerRequest { apps.isEmpty ? .list : .listOf(apps) }
 }
 
-/// The connection to the supervisor, with failures as sentences and exit statuses.
+/// The connection to the supervisor. Failures are sentences with an exit status.
 struct Manager {
     private let client: PersistentVarlinkClient
-    /// Nobody named the socket, and it is the machine's: this user's supervisor is not there.
+    /// No `--socket` was given and the system's supervisor was found: this user's own supervisor does not run.
     private let isMachines: Bool
-    /// Whether a terminal is told when the supervisor takes its time; false where somebody else tells, or draws on it.
+    /// Whether to report a slow reply on a terminal; false if the caller reports it or draws on the terminal itself.
     var saysThatItWaits = true
 
-    /// How long a supervisor that is being replaced is waited for.
+    /// How long to wait for a supervisor that is being replaced.
     static let patience = Duration.seconds(30)
 
-    /// Connects to the socket that was named, or to the one that is found.
+    /// Connects to the socket from the options, or to the default one.
     init(_ options: GlobalOptions) throws(Failure) { try self.init(PlainOptions(options)) }
 
-    /// Likewise.
+    /// Connects to the socket from the options, or to the default one.
     init(_ options: PlainOptions, patience: Duration = Self.patience) throws(Failure) {
         try self.init(socket: options.socket, isVerbose: options.verbose, patience: patience)
     }
 
-    /// Connects likewise. What goes on is told on a terminal, or when `isVerbose` says so.
+    /// Connects, and reports the loss of a connection on a terminal, or always with `isVerbose`.
     init(socket: String?, isVerbose: Bool = false, patience: Duration = Self.patience) throws(Failure) {
         var isTold = false
         try self.init(socket: socket, patience: patience) {
@@ -40,7 +40,7 @@ struct Manager {
         }
     }
 
-    /// Connects likewise; `onLoss` is called each time that the connection is lost.
+    /// Connects; `onLoss` is called each time the connection is lost.
     init(socket: String?, patience: Duration = Self.patience, onLoss: @escaping () -> Void) throws(Failure) {
         let path = socket ?? Self.defaultSocket
         isMachines = socket == nil && path == ControlSocket.machines && Users.effectiveUID != 0
@@ -55,11 +55,11 @@ struct Manager {
         }
     }
 
-    /// The socket that is used when none is named.
+    /// The socket to use when no `--socket` is given.
     static var defaultSocket: String { ControlSocket.found }
 
-    /// Calls, again when the supervisor is replaced meanwhile: so only what reads, or has a token. `onReply` gets every
-    /// reply that others follow; `onError` knows some errors of the service better.
+    /// Calls, and retries if the supervisor is replaced during the call: only for requests that read or carry a token.
+    /// `onReply` gets every reply but the last; `onError` may supply a better failure for an error of the service.
     @discardableResult
     func call(
         _ request: @autoclosure () -> ManagerRequest,
@@ -83,14 +83,14 @@ struct Manager {
         }
     }
 
-    /// The names of the apps that are meant; of all, if none is named. `isOne`: it is one name, and that of the app itself.
+    /// The names of the matching apps; of all if none is named. `isOne`: the argument is one app's exact name.
     func names(of apps: [String]) throws(Failure) -> (names: [String], isOne: Bool) {
         let reply = try call(.list(of: apps))
         let names = (reply["apps"]?.arrayValue ?? []).compactMap { $0["name"]?.stringValue }
         return (names, apps.count == 1 && names == apps)
     }
 
-    /// Calls once; nil when the connection is lost before the reply. `onError` knows some errors of the service better.
+    /// Calls once; nil if the connection is lost before the reply. `onError` may supply a better failure.
     func callOnce(
         _ request: ManagerRequest,
         deadline: Duration? = nil,
@@ -108,10 +108,10 @@ struct Manager {
         }
     }
 
-    /// Waits until the supervisor ends the connection; the next call connects again. False when the time is up.
+    /// Waits until the supervisor closes the connection; the next call reconnects. False on timeout.
     func waitForEnd(timeout: Duration) -> Bool { client.waitForEnd(timeout: timeout) }
 
-    /// Reads a reply, which a daemon of another version may have written.
+    /// Decodes a reply, which a daemon of another version may have written.
     static func read<T>(_ body: () throws(FieldError) -> T) throws(Failure) -> T {
         do throws(FieldError) {
             return try body()
@@ -123,7 +123,7 @@ struct Manager {
         }
     }
 
-    /// Likewise, with what to do where the machine's supervisor refuses, and the user's own was looked for first.
+    /// The failure; if the system's supervisor refuses the user, with a hint at the user's own supervisor.
     private func failure(_ error: VarlinkClientError) -> Failure {
         var failure = Self.failure(error)
         if isMachines, case .service(ManagerInterface.ErrorName.notPermitted, _) = error {
@@ -132,7 +132,7 @@ struct Manager {
         return failure
     }
 
-    /// What went wrong as a sentence that says what to do, and the exit status for it.
+    /// The error as a sentence that says what to do, with its exit status.
     static func failure(_ error: VarlinkClientError) -> Failure {
         let name: String
         let parameters: JSON
@@ -166,7 +166,7 @@ struct Manager {
         }
     }
 
-    /// No app is named so, or fits that.
+    /// The failure for a name or pattern that matches no app.
     static func unknownApp(_ parameters: JSON) -> Failure {
         let app = parameters["name"]?.stringValue ?? "that"
         if app.hasPrefix("tag:") {
@@ -175,7 +175,7 @@ struct Manager {
         }
         if let colon = app.firstIndex(of: ":") {
             let (group, name) = (app[..<colon], app[app.index(after: colon)...])
-            // supervisord's numbers of processes are instances here.
+            // supervisord's process numbers correspond to instances here.
             let parts = name.split(separator: "_")
             let instance = parts.count > 1 ? Int(parts[parts.count - 1]) : nil
             let meant = instance.map { "\(parts.dropLast().joined(separator: "_"))@\($0)" } ?? String(name)

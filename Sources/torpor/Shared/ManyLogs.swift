@@ -5,7 +5,7 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// What several apps wrote, as one: what there is in the order of its time, then what comes in the order in which it comes.
+/// Merges the logs of several apps: existing lines by their time, then new lines as they arrive.
 struct ManyLogs {
     package let apps: [String]
     let options: GlobalOptions
@@ -13,18 +13,18 @@ struct ManyLogs {
     /// Shows a line of an app.
     let show: @Sendable (_ app: Int, _ line: JSON) -> Void
 
-    /// Lines of apps, by their places in `apps`.
+    /// Lines of apps, by their index in `apps`.
     private typealias Lines = [(app: Int, line: JSON)]
 
-    /// While they are followed.
+    /// State of following the logs.
     private struct Following: Sendable {
-        /// Apps of which it is not known yet what there is.
+        /// Apps whose existing lines are not read yet.
         var awaited: Set<Int>
-        /// What there is.
+        /// Existing lines.
         var past: Lines = []
-        /// What came of the others meanwhile.
+        /// New lines of other apps, held back until `awaited` is empty.
         var news: Lines = []
-        /// How many are followed still.
+        /// How many apps are still followed.
         var running: Int
         var failure: Failure?
     }
@@ -64,7 +64,7 @@ struct ManyLogs {
         }
     }
 
-    /// A thread for each: each has a connection, on which it waits. They show lines one at a time.
+    /// Starts a thread for each app, since each waits on its own connection. They show lines one at a time.
     private func follow() throws {
         let state = Monitor(Following(awaited: Set(apps.indices), running: apps.count))
         for index in apps.indices {
@@ -110,7 +110,7 @@ struct ManyLogs {
     private func showAll(_ lines: Lines, count: Int? = nil, isSorted: Bool = false) {
         var lines = lines
         if !isSorted {
-            // A line without a time goes with the one before it of its app.
+            // Sort a line without a time with the app's line before it.
             var last = [Int64](repeating: 0, count: apps.count)
             let times = lines.map { entry in
                 last[entry.app] = entry.line["at"]?.intValue ?? last[entry.app]

@@ -17,7 +17,7 @@ struct GlobalOptions: ParsableArguments {
     var verbose = false
 }
 
-/// Options of verbs that do not speak to the supervisor's control socket.
+/// Options of verbs that do not use the supervisor's control socket.
 struct OutputOptions: ParsableArguments {
     @Flag(help: "One JSON document on standard output.")
     package var json = false
@@ -32,7 +32,7 @@ struct WaitOptions: ParsableArguments {
     var timeout: TimeLimit?
 }
 
-/// The apps of a verb.
+/// The apps that a verb acts on.
 struct AppsArgument: ParsableArguments {
     @Argument(
         help: ArgumentHelp("Names, globs or tag:NAME.", valueName: "app"),
@@ -41,7 +41,7 @@ struct AppsArgument: ParsableArguments {
     package var apps: [String]
 }
 
-/// The apps of a verb that is about all of them if none is named.
+/// The apps that a verb acts on; all apps if none is named.
 struct AnyAppsArgument: ParsableArguments {
     @Argument(
         help: ArgumentHelp("Names, globs or tag:NAME; all apps, if none is named.", valueName: "app"),
@@ -50,7 +50,7 @@ struct AnyAppsArgument: ParsableArguments {
     package var apps: [String] = []
 }
 
-/// The apps of a verb that takes one name for them, and is about all of them if none is named.
+/// The app, glob or tag that a verb acts on; all apps if none is named.
 struct AppOrAllArgument: ParsableArguments {
     @Argument(
         help: ArgumentHelp("A name, a glob or tag:NAME; all apps, if none is named.", valueName: "app"),
@@ -59,7 +59,7 @@ struct AppOrAllArgument: ParsableArguments {
     var app: String?
 }
 
-/// The one app of a verb.
+/// The app that a verb acts on.
 struct AppArgument: ParsableArguments {
     @Argument(
         help: ArgumentHelp("The app's name.", valueName: "app"),
@@ -67,7 +67,7 @@ struct AppArgument: ParsableArguments {
     )
     var app: String
 
-    /// Whether it is one app's name, and not many's.
+    /// Whether the text is the name of one app, neither a glob nor a tag.
     static func isName(_ text: String) -> Bool {
         !text.utf8.contains(UInt8(ascii: "*")) && !text.utf8.contains(UInt8(ascii: "?")) && !text.hasPrefix("tag:")
     }
@@ -79,7 +79,7 @@ struct AppArgument: ParsableArguments {
     }
 }
 
-/// A duration as configurations write it.
+/// A duration in the syntax of configurations.
 struct TimeLimit: ExpressibleByArgument {
     let milliseconds: Int64
 
@@ -91,17 +91,16 @@ struct TimeLimit: ExpressibleByArgument {
 }
 
 extension TimeLimit {
-    /// As help shows it.
     var defaultValueDescription: String { Quantity.text(.milliseconds(milliseconds)) }
 }
 
-/// A point in time: a duration (so long ago), `2 hours ago`, `boot`, `today` and `yesterday` (their first moment), `14:04` or
-/// `14:04:00` (of today), `2026-01-31T12:34:56` in the zone that times are shown in, or that with `Z` or an offset.
+/// A point in time: a duration (that long ago), `2 hours ago`, `boot`, `today` and `yesterday` (midnight), `14:04` or
+/// `14:04:00` (today), `2026-01-31T12:34:56` in the zone that times are shown in, or that with `Z` or an offset.
 struct PointInTime: ExpressibleByArgument {
     /// Since 1970.
     let microseconds: Int64
 
-    /// The forms, for the help of options.
+    /// The accepted forms, for the help of options.
     static let help =
         "10min or '2 hours ago', boot, yesterday, 14:04, or 2026-01-31T12:34:56 (with Z: UTC)."
 

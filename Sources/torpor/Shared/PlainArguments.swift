@@ -11,10 +11,9 @@ extension PlainOptions {
     init(_ options: GlobalOptions) { self.init(socket: options.socket, json: options.json, verbose: options.verbose) }
 }
 
-/// A command line that is read without the argument parser, which takes longer than all the rest of the command:
-/// `list`, `status` and `health`, which prompts, loops, scripts and probes call, with nothing but the options that
-/// every verb has.
-/// For everything else, what is wrong included, there is the parser.
+/// Reads simple command lines of `list`, `status` and `health` without the argument parser, which would take longer
+/// than all the rest: prompts, loops, scripts and probes call these verbs often.
+/// Command lines with other options, or with mistakes, go to the parser.
 enum PlainArguments {
     case list(PlainList)
     case status(PlainStatus)
@@ -29,7 +28,7 @@ enum PlainArguments {
             switch argument {
             case "--json": options.json = true
             case "--verbose", "-v": options.verbose = true
-            // ``Times/zone`` goes by it.
+            // Read by ``Times/zone``.
             case "--utc" where verb == "status": break
             case "--socket":
                 guard let path = rest.popFirst(), !path.isEmpty, !path.hasPrefix("-") else { return nil }

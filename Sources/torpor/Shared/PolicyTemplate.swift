@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The files of a package with a policy: one that does something, builds, and has what most policies need.
+/// The files of a new policy's package: it builds, works, and has what most policies need.
 struct PolicyTemplate {
     let names: PolicyNames
     /// The folder with Torpor's policy kit.
@@ -17,7 +17,7 @@ struct PolicyTemplate {
         [("Makefile", makefile), ("\(names.name).c", cSource), ("README.md", readme(inC: true))]
     }
 
-    /// Where the library is once it is built.
+    /// Where the build puts the library.
     func builtLibrary(inC: Bool) -> String { inC ? names.library : ".build/debug/\(names.library)" }
 
     // MARK: Swift
@@ -117,7 +117,7 @@ struct PolicyTemplate {
         """
     }
 
-    /// What make runs.
+    /// The compiler command, which make runs.
     var compilation: String {
         let include = kit + "/Sources/TorporPolicyABI/include"
         return "cc -O2 -g -shared -fPIC -I\(WrittenFile.quoted(include)) -o \(names.library) \(names.name).c"
@@ -263,12 +263,12 @@ struct PolicyTemplate {
             """
     }
 
-    /// Text of a variable of make(1).
+    /// Escapes text for a variable of make(1).
     private static func inMake(_ text: String) -> String {
         text.map { $0 == "$" ? "$$" : $0 == "#" ? "\\#" : String($0) }.joined()
     }
 
-    /// A string of Swift.
+    /// The text as a Swift string literal.
     private static func literal(_ text: String) -> String {
         var literal = "\""
         for character in text.unicodeScalars {

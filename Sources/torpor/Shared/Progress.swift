@@ -3,7 +3,7 @@
 import CommandLinePages
 import Linux
 
-/// A line on a terminal's standard error that says how far something is, and is overwritten by what comes next.
+/// A progress line on a terminal's standard error; the next output overwrites it.
 final class Progress {
     private let isShown: Bool
     private var width = 0
@@ -24,8 +24,8 @@ final class Progress {
     }
 }
 
-/// Says on a terminal what is waited for, and how long it has been, once that is more than half a second. There is one
-/// line for it: of several that wait, the one that came to it first has it.
+/// Says on a terminal what the verb waits for and for how long, after half a second of waiting. There is one line for
+/// it: if several wait, the first that reached the delay owns it.
 final class Waiting: Sendable {
     private struct Row {
         var owner: ObjectIdentifier?
@@ -40,14 +40,14 @@ final class Waiting: Sendable {
     private static let silence = Duration.milliseconds(500)
     private static let interval = Duration.seconds(1)
 
-    /// Begins; `isShown` false for one that says nothing.
+    /// Starts the timer; with `isShown` false, nothing is ever shown.
     init(for text: String, isShown: Bool = true) {
         self.isShown = isShown && ThisProcess.isTerminal(2)
         guard self.isShown else { return }
         let began = Clock.monotonic()
         let owner = ObjectIdentifier(self)
         let isOver = isOver
-        // Whoever cannot have a thread hears nothing.
+        // If no thread can be started, the line is not shown.
         try? WorkerThread.start(named: "waiting") {
             var next = began + Self.silence
             while isOver.wait(until: next, for: { isOver, _ in isOver ? true : nil }) == nil {
@@ -59,7 +59,7 @@ final class Waiting: Sendable {
         }
     }
 
-    /// It is over. To be called before anything else is written.
+    /// Stops and clears the line. Call it before writing anything else.
     func end() {
         guard isShown else { return }
         isOver.withLock { $0 = true }
@@ -71,7 +71,7 @@ final class Waiting: Sendable {
         }
     }
 
-    /// Writes to standard error, above the line of one that waits.
+    /// Writes to standard error above the waiting line.
     static func above(_ write: () -> Void) {
         row.withLock { row in
             row.progress.clear()
@@ -87,7 +87,7 @@ final class Waiting: Sendable {
         }
     }
 
-    /// What is waited for, and the time, in what one line of the terminal holds.
+    /// The text and the time, shortened to one line of the terminal.
     private static func line(_ text: String, _ time: String) -> String {
         let room = (Terminal.columns(of: 2) ?? 80) - time.count - 5
         return (text.count > room ? text.prefix(max(0, room - 1)) + "…" : text) + " … " + time

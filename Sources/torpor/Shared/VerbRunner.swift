@@ -6,9 +6,9 @@ import TorporAPI
 import Varlink
 import WireText
 
-/// Sends a verb, waits, and says what happened to each app.
+/// Sends a verb, waits, and reports what happened to each app.
 enum VerbRunner {
-    /// The results are those of apps that did it.
+    /// Returns the results of the apps that succeeded.
     @discardableResult
     package static func run(
         _ request: VerbRequest,
@@ -26,7 +26,7 @@ enum VerbRunner {
         }
     }
 
-    /// Has an app open something.
+    /// Asks an app to open a file or URL.
     package static func run(_ request: OpenRequest, _ options: GlobalOptions, wait: WaitOptions) throws {
         try run("open: under way", limit: wait.timeout?.milliseconds, options) { left, token in
             var request = request
@@ -37,7 +37,6 @@ enum VerbRunner {
         }
     }
 
-    /// Opens a scene.
     package static func run(_ request: OpenSceneRequest, _ options: GlobalOptions, wait: WaitOptions) throws {
         let words = Terminal.harmless("open \(request.template)@\(request.name): under way")
         try run(words, limit: wait.timeout?.milliseconds, options) { left, token in
@@ -50,9 +49,9 @@ enum VerbRunner {
     }
 
     /// - Parameters:
-    ///   - words: what is waited for.
+    ///   - words: what the verb waits for, as shown to the user.
     ///   - limit: the longest time to wait, in milliseconds.
-    ///   - request: the request with what is left of that time, and with its token.
+    ///   - request: makes the request from the time left and the token.
     @discardableResult
     private static func run(
         _ words: String,
@@ -69,18 +68,18 @@ enum VerbRunner {
         let began = Clock.monotonic()
         let limit = milliseconds.map { Duration.milliseconds(min($0, 1 << 40)) }
         var last: VerbProgress?
-        // What was spent with a supervisor that is gone counts.
+        // Time spent with a replaced supervisor counts too.
         func left() -> Int64? {
             limit.map { max(0, (began + $0 - Clock.monotonic()).microseconds / 1000) }
         }
-        // The daemon keeps the limit; the reserve is for a daemon that hangs.
+        // The daemon enforces the limit; the reserve covers a daemon that hangs.
         let reply = try manager.call(
             request(left(), token),
             deadline: limit.map { began + $0 },
             reserve: .seconds(5)
         ) { progress in
             guard showsProgress, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
-            // A new supervisor tells again where it finds the app.
+            // A new supervisor repeats the app's current step.
             if step != last { Complaint.say(Self.line(step), .remark) }
             last = step
         }
@@ -93,14 +92,14 @@ enum VerbRunner {
         return results
     }
 
-    /// What is waited for, in words.
+    /// What the verb waits for, in words.
     private static func waitsFor(_ request: VerbRequest) -> String {
         let apps = Terminal.harmless(request.apps.joined(separator: " "))
         if let state = request.state { return "\(apps): not \(state) yet" }
         return "\(request.verb.rawValue) \(apps): under way"
     }
 
-    /// One step of what an app goes through; it may be named in it already.
+    /// A step with the app's name in front, unless the step begins with it.
     package static func line(_ step: VerbProgress) -> String {
         step.text.hasPrefix(step.app + " ") ? step.text : "\(step.app): \(step.text)"
     }
@@ -118,7 +117,7 @@ enum VerbRunner {
         if !json { Output.page(text) }
     }
 
-    /// What became of one app; `paint` gives its state a colour.
+    /// The result for one app; `paint` colours its state.
     static func sentence(_ result: VerbResult, paint: (String) -> String) -> String {
         guard result.ok else {
             let message = result.message ?? result.error ?? "it failed, the app is \(result.state)"
@@ -130,10 +129,10 @@ enum VerbRunner {
         return text
     }
 
-    /// The same without a colour.
+    /// The result for one app without colours.
     static func sentence(_ result: VerbResult) -> String { sentence(result) { $0 } }
 
-    /// What the message says beyond the app's name and state.
+    /// The part of the message that goes beyond the app's name and state.
     private static func addition(_ result: VerbResult) -> String? {
         guard var message = result.message, !message.isEmpty else { return nil }
         if message.hasPrefix(result.app + " ") { message.removeFirst(result.app.count + 1) }

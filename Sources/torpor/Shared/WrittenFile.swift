@@ -2,11 +2,11 @@
 
 import CommandLinePages
 
-/// What is said of a configuration that a verb has written.
+/// What to tell the user about a configuration that a verb has written.
 package enum WrittenFile {
-    /// That it is there, and what to do next. `origin`: what it was made of, if that is to be said.
+    /// Says that the file exists and what to do next. `origin`: what it was made from, if worth saying.
     package static func text(_ file: String, origin: String? = nil) -> String {
-        // What the service reads counts when it is told to read it again; beside it no other torpord may run.
+        // The system's service reloads these files on request; no second torpord may run beside it.
         let isOfService = ["/etc/torpor/torpor.toml", "/etc/torpor/conf.d"].contains {
             let path = ImportFiles.absolute(file)
             return path == $0 || path.hasPrefix($0 + "/")
@@ -19,7 +19,7 @@ package enum WrittenFile {
             """
     }
 
-    /// As a word for a shell.
+    /// Quotes a path for a shell.
     static func quoted(_ path: String) -> String {
         let isPlain = path.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"'\"\\$`&|;<>()*?[]{}~#!".utf8.contains($0) }
         return isPlain ? path : "'" + path.replacing("'", with: "'\\''") + "'"

@@ -4,17 +4,17 @@ import Linux
 import TopView
 import Varlink
 
-/// Pictures on terminals that show some: those that know kitty's graphics protocol, which takes a PNG as it is
+/// Pictures on terminals with kitty's graphics protocol, which accepts PNG files
 /// (https://sw.kovidgoyal.net/kitty/graphics-protocol/).
 struct TerminalPictures {
     /// What is on the screen.
     private var shown: (place: PicturePlace, snapshot: TopSnapshot)?
-    /// A number that no other program is likely to have taken.
+    /// The picture's id, chosen so that no other program is likely to use it.
     private static let number = 746_722
-    /// Bytes of Base64 in one part, as the protocol has it.
+    /// Bytes of Base64 in one chunk, the protocol's maximum.
     private static let part = 4096
 
-    /// Whether the terminal is one of those. Multiplexers and screens of other programs are not.
+    /// Whether the terminal supports the protocol. Terminal multiplexers do not.
     static var areKnown: Bool {
         func variable(_ name: String) -> String { ThisProcess.environment(name) ?? "" }
         guard variable("TMUX").isEmpty, variable("STY").isEmpty, variable("ZELLIJ").isEmpty else { return false }
@@ -23,7 +23,7 @@ struct TerminalPictures {
         return ["WezTerm", "ghostty"].contains(variable("TERM_PROGRAM"))
     }
 
-    /// Shows that picture and no other; nil for none.
+    /// Shows this picture instead of the current one; nil removes it.
     mutating func show(_ wanted: (place: PicturePlace, snapshot: TopSnapshot)?) {
         if let shown, let wanted, shown.place == wanted.place, shown.snapshot == wanted.snapshot { return }
         if shown == nil, wanted == nil { return }
@@ -35,14 +35,14 @@ struct TerminalPictures {
         Output.write(text)
     }
 
-    /// The screen has been emptied, and pictures with it.
+    /// The screen was cleared, and the picture with it.
     mutating func forget() { shown = nil }
 
     private static let removal = "\u{1b}_Ga=d,d=I,i=\(number),q=2\u{1b}\\"
 
     private static func command(_ data: [UInt8], _ place: PicturePlace) -> String {
         let encoded = Base64.encode(data)
-        // The cursor is where it was afterwards: the screen's own idea of it is not touched.
+        // Save and restore the cursor, so that ncurses' idea of its position stays right.
         var text = "\u{1b}7\u{1b}[\(place.row + 1);\(place.column + 1)H"
         var rest = encoded.utf8[...]
         var isFirst = true

@@ -5,7 +5,7 @@ import TopView
 import TorporAPI
 import Varlink
 
-/// Hears what happens at once, on a connection and a thread of its own; asks for what happened earlier.
+/// Receives events as they happen, on a connection and a thread of its own; asks for earlier ones.
 final class TopEvents: Sendable {
     private let path: String
     private let inbox: TopInbox
@@ -16,7 +16,7 @@ final class TopEvents: Sendable {
         (self.path, self.since, self.feed, self.inbox) = (path, since, feed, inbox)
     }
 
-    /// So many of the past are asked for at most, at the start.
+    /// The most past events that are requested at the start.
     private static let most: Int64 = 4000
 
     func start() throws(Errno) { try WorkerThread.start(named: "top-events") { self.run() } }
@@ -27,10 +27,10 @@ final class TopEvents: Sendable {
         while true {
             var request = EventsRequest()
             request.follow = true
-            // Another supervisor goes on behind the last event that this one knew of.
+            // After a supervisor was replaced, continue behind the last event that the old one sent.
             request.after = sequence
             if sequence == nil { (request.since, request.limit) = (since, Self.most) }
-            // What goes wrong here the feed sees as well, and says.
+            // Errors are not reported here: the feed meets and reports the same ones.
             if let client = try? VarlinkClient(path: path, timeout: .seconds(5)) {
                 _ = try? client.callMore(ManagerRequest.events(request).call) { reply in
                     pause = .milliseconds(20)
@@ -46,7 +46,7 @@ final class TopEvents: Sendable {
         }
     }
 
-    /// Asks for all events from a time on, for the timeline.
+    /// Requests all events since a time, for the timeline.
     func ask(since: Int64) {
         let (path, inbox) = (path, inbox)
         try? WorkerThread.start(named: "top-history") {

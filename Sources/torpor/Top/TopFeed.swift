@@ -13,14 +13,14 @@ enum TopSubject: Hashable, Sendable {
     case log(String)
 }
 
-/// Reads the supervisor each second on a thread of its own, and what is new of an app's log or page more often; connects
-/// anew when the supervisor was replaced or lost.
+/// Reads the supervisor's state every second on a thread of its own, and the log or page of one app more often.
+/// Reconnects if the supervisor is replaced or lost.
 final class TopFeed: Sendable {
     private struct Wishes {
         var subject = TopSubject.none
-        /// Something happened: the list is to be read before its time.
+        /// An event arrived: read the list before it is due.
         var isHurried = false
-        /// Memory has become short, or is no longer.
+        /// Memory pressure began or ended.
         var isMemoryHurried = false
     }
 
@@ -33,23 +33,23 @@ final class TopFeed: Sendable {
         (self.path, self.delay, self.inbox) = (path, delay, inbox)
     }
 
-    /// The longest time that the supervisor may take for an answer.
+    /// The timeout of a call, in milliseconds.
     private static let patience: Int32 = 5000
-    /// How soon a list comes after another one at the soonest: a thousand apps take a supervisor some milliseconds.
+    /// The shortest time between two lists: a list of a thousand apps takes the supervisor some milliseconds.
     private static let soonest = Duration.milliseconds(200)
 
     func start() throws(Errno) { try WorkerThread.start(named: "top-feed") { self.run() } }
 
-    /// What is to be read beside the list.
+    /// Sets what to read beside the list.
     func want(_ subject: TopSubject) {
         wishes.withLock { $0.subject = subject }
         wishes.wake()
     }
 
-    /// For an answer about memory the supervisor measures every app, and asks the policies.
+    /// A reply about memory is costly: the supervisor measures every app and consults the policies.
     private static let memoryDelay = Duration.seconds(5)
 
-    /// Has the list read soon; `memory`: that too.
+    /// Makes the next list come soon; with `memory`, the memory report too.
     func hurry(memory: Bool) {
         wishes.withLock { wishes in
             wishes.isHurried = true
@@ -72,7 +72,7 @@ final class TopFeed: Sendable {
         }
     }
 
-    /// A sentence without what to do, since that is done here.
+    /// The error without advice: the feed itself reconnects.
     static func sentence(_ error: VarlinkClientError) -> String {
         switch error {
         case .disconnected: "the supervisor has ended the connection"
@@ -113,7 +113,7 @@ final class TopFeed: Sendable {
                 }
                 if case .details(let app) = subject { try readDetails(of: app, &snapshot, client) }
                 onSuccess()
-                // From the reply on: the supervisor measures anew only after a second.
+                // Count from the reply: the supervisor measures again only a second later.
                 last = Clock.monotonic()
             }
             try readLog(&log, subject, client)
@@ -121,10 +121,10 @@ final class TopFeed: Sendable {
         }
     }
 
-    /// Until the next reading is due, or somebody wants it sooner.
+    /// Waits until the next reading is due or requested.
     private func wait(_ last: Duration, _ subject: TopSubject, _ log: LogReading) {
         var end = last + delay
-        // A log is looked at while it is looked at.
+        // Read a log more often while it is shown.
         if case .log = subject, !log.isOver { end = min(end, Clock.monotonic() + .milliseconds(200)) }
         _ = wishes.wait(until: end) { wishes, deadline -> Bool? in
             if wishes.subject != subject { return true }
@@ -133,7 +133,7 @@ final class TopFeed: Sendable {
         }
     }
 
-    /// A reply that a daemon of another version wrote.
+    /// Decodes a reply that a daemon of another version may have written.
     package static func apps(_ reply: JSON) throws(VarlinkClientError) -> [AppSummary] {
         do throws(FieldError) {
             return try Fields(reply).list("apps") { json throws(FieldError) in try AppSummary(json: json) }
@@ -142,7 +142,7 @@ final class TopFeed: Sendable {
         }
     }
 
-    /// Asks for something that would change an app that there cannot be: who may not change any is told so before.
+    /// Sends a verb for an app that cannot exist, to learn early whether the supervisor lets this user change apps.
     private func mayChange(_ client: VarlinkClient) throws(VarlinkClientError) -> Bool {
         let request = VerbRequest(verb: .reset, apps: ["/"])
         do throws(VarlinkClientError) {
@@ -178,7 +178,7 @@ final class TopFeed: Sendable {
 
     // MARK: What it showed
 
-    /// Which snapshot was read last.
+    /// The snapshot read last.
     private struct SnapshotReading: Hashable {
         var app: String?
         var info: SnapshotInfo?
@@ -204,11 +204,11 @@ final class TopFeed: Sendable {
 
     // MARK: The log
 
-    /// How far the log of an app was read.
+    /// How far an app's log was read.
     private struct LogReading {
         var subject = TopSubject.none
         var cursor: String?
-        /// There is no more to read: it is elsewhere.
+        /// There is nothing more to read here: the log is kept elsewhere.
         var isOver = false
     }
 
@@ -238,7 +238,7 @@ final class TopFeed: Sendable {
                 )
             )
             if isFirst || !lines.isEmpty { inbox.put(.log(app: app, lines, isFirst: isFirst)) }
-            // Without a place to go on from it would begin anew each time.
+            // Without a cursor, each reading would start from the beginning.
             if log.cursor == nil { log.isOver = true }
         } catch {
             guard case .service = error else { throw error }

@@ -4,7 +4,7 @@ import Linux
 import TopView
 import TorporAPI
 
-/// What comes for the screen from other threads.
+/// News from other threads for the screen.
 enum TopNews: Sendable {
     case supervisor(SupervisorInfo)
     case list([AppSummary], asked: Int64)
@@ -13,7 +13,7 @@ enum TopNews: Sendable {
     case events([EventRecord])
     case history([EventRecord], since: Int64)
     case details(app: String, [String])
-    /// What it showed last; nil: nothing.
+    /// The app's last snapshot; nil if there is none.
     case snapshot(app: String, TopSnapshot?)
     case log(app: String, [LogLine], isFirst: Bool)
     case logTrouble(app: String, String)
@@ -21,24 +21,23 @@ enum TopNews: Sendable {
     case lost(String)
 }
 
-/// A place where other threads put news, and a descriptor that tells when there are some.
+/// A queue of news from other threads, with a descriptor that becomes readable when it is not empty.
 final class TopInbox: Sendable {
     private let news = Monitor<[TopNews]>([])
     private let counter: EventCounter
 
-    /// Errors: out of descriptors.
+    /// Throws if no file descriptor is left.
     init() throws(Errno) { counter = try EventCounter() }
 
-    /// Readable when there is something.
+    /// Readable while the queue is not empty.
     var descriptor: Int32 { counter.raw }
 
-    /// Puts something in; from any thread.
+    /// Callable from any thread.
     func put(_ one: TopNews) {
         news.withLock { $0.append(one) }
         counter.signal()
     }
 
-    /// Takes all that there is.
     func take() -> [TopNews] {
         counter.drain()
         return news.withLock { all in

@@ -3,17 +3,17 @@
 import CNCurses
 import TopView
 
-/// The colours of inks. Those of 256 are close to Okabe and Ito's, which the colour-blind tell apart too; each ink also
-/// has a sign or a word of its own wherever it is used.
+/// The colours of inks. With 256 colours they are close to Okabe and Ito's palette, which the colour-blind can tell
+/// apart; wherever an ink is used, a sign or a word says the same.
 struct TopPalette {
-    /// A pair of colours and the style that goes with it, for each ink on each ground.
+    /// The ncurses colour pair and style of each ink on each background.
     private var pairs: [Int16]
     private let colours: Int32
     private let hasColour: Bool
 
     private static let grounds = Style.Background.allCases.count
 
-    /// To be made once the screen was begun.
+    /// Call only after the screen was initialised.
     init(hasColour wanted: Bool) {
         hasColour = wanted && has_colors() && start_color() == OK && torpor_nc_colours() >= 8
         colours = hasColour ? torpor_nc_colours() : 0
@@ -38,13 +38,13 @@ struct TopPalette {
         Int(ink.rawValue) * grounds + Int(ground.rawValue)
     }
 
-    /// The pair, and attributes of the shim.
+    /// The colour pair, and attributes of the shim CNCurses.
     func look(_ style: Style) -> (pair: Int16, attributes: Int32) {
         let pair = pairs[Self.index(style.ink, style.ground)]
         var attributes: Int32 = 0
         if style.isBold { attributes |= Int32(TORPOR_NC_BOLD) }
         if style.ground != .plain, colours < 256 { attributes |= Int32(TORPOR_NC_REVERSE) }
-        // Where there is no grey.
+        // Terminals with fewer than 256 colours have no grey.
         if style.ground == .plain, colours < 256, style.ink == .dim || style.ink == .gone {
             attributes |= Int32(TORPOR_NC_DIM)
         }
@@ -66,7 +66,7 @@ struct TopPalette {
         return colours >= 16 ? bright(ink) : basic(ink)
     }
 
-    /// Good on black and on white.
+    /// Readable on black and on white.
     private func rich(_ ink: Color) -> Int16 {
         switch ink {
         case .plain: -1
@@ -90,7 +90,7 @@ struct TopPalette {
         }
     }
 
-    /// Lighter than elsewhere, so that it can be read on blue.
+    /// Lighter than elsewhere, to be readable on blue.
     private func onSelection(_ ink: Color) -> Int16 {
         switch ink {
         case .plain, .accent: 255

@@ -5,21 +5,21 @@ import CommandLinePages
 import Linux
 import TopView
 
-/// The terminal, by ncurses: shows a picture, gives keys, and is as it was before when it is left. Only for the thread
-/// that made it.
+/// The terminal, by ncurses: draws grids, reads keys, and restores the terminal at the end. Only for the thread that
+/// created it.
 final class TopScreen {
     private let palette: TopPalette
     private var shown: StyledGrid?
     private var pictures = TerminalPictures()
     private var isOpen = true
 
-    /// Terminals for those that are not known here, by how their names begin: over ssh from a newer machine, mostly.
+    /// Replacements for unknown terminal types, by prefix: mostly for ssh from a newer machine.
     private static let standIns = [
         ("tmux", "screen"), ("screen", "screen"), ("xterm", "xterm-256color"), ("alacritty", "xterm-256color"),
         ("foot", "xterm-256color"), ("wezterm", "xterm-256color"), ("rxvt", "xterm"),
     ]
 
-    /// Takes the terminal. `hasColour`: as far as the terminal has.
+    /// Takes over the terminal. `hasColour`: use colours if the terminal has them.
     init(hasColour: Bool) throws(Failure) {
         let name = ThisProcess.environment("TERM") ?? ""
         guard !name.isEmpty, name != "dumb" else {
@@ -55,11 +55,11 @@ final class TopScreen {
 
     deinit { close() }
 
-    /// Whether the terminal is this process's now. In the background it is the shell's, which has set it as it wants it;
-    /// whoever touches it there is stopped, deaf to SIGTERM too.
+    /// Whether this process is in the terminal's foreground. In the background the terminal is the shell's: touching it
+    /// stops this process (SIGTTOU), and then not even SIGTERM ends it.
     var isForeground: Bool { TerminalDevice.isForeground(0) }
 
-    /// Gives the terminal back; once is enough.
+    /// Restores the terminal; further calls do nothing.
     func close() {
         guard isOpen else { return }
         isOpen = false
@@ -69,7 +69,7 @@ final class TopScreen {
         endwin()
     }
 
-    /// Gives the terminal back for a while; the next picture takes it again.
+    /// Restores the terminal for a while; the next `show` takes it again.
     func leave() {
         shown = nil
         guard isForeground else { return }
@@ -78,15 +78,15 @@ final class TopScreen {
         endwin()
     }
 
-    /// Has the next picture be written as a whole: others may have written to the terminal, or changed it.
+    /// Makes the next `show` draw everything: other programs may have written to the terminal or changed its modes.
     func redraw() {
         reset_prog_mode()
-        // Otherwise it would be on with the first key that is read, and that one not known.
+        // Otherwise ncurses enables the keypad at the next read, and misreads that key.
         keypad(torpor_nc_screen(), true)
         shown = nil
     }
 
-    /// The size, as the terminal tells.
+    /// The terminal's size, as the kernel knows it.
     func size() -> TopModel.Size {
         if let size = TerminalDevice.size(1) {
             let (rows, columns) = (min(size.rows, 1000), min(size.columns, 2000))
@@ -98,7 +98,7 @@ final class TopScreen {
         return TopModel.Size(columns: Int(getmaxx(torpor_nc_screen())), rows: Int(getmaxy(torpor_nc_screen())))
     }
 
-    /// Shows a picture: only what is another than before is written. On top of it what an app showed, where it has a place.
+    /// Draws only the cells that changed. An app's snapshot, if the grid has a place for it, goes on top.
     func show(_ grid: StyledGrid, _ snapshot: (place: PicturePlace, snapshot: TopSnapshot)? = nil) {
         if shown == nil {
             pictures.forget()
@@ -121,7 +121,7 @@ final class TopScreen {
         pictures.show(snapshot)
     }
 
-    /// The next key that was pressed; nil when there is none.
+    /// The next pressed key; nil if there is none.
     func key() -> TopKey? {
         while true {
             var code: UInt32 = 0
@@ -136,7 +136,7 @@ final class TopScreen {
         case 10, 13: .enter
         case 27: .escape
         case 8, 127: .backspace
-        // Ctrl-L draws all anew: the window's own size does.
+        // Other control characters are ignored.
         default:
             Unicode.Scalar(code).flatMap {
                 code >= 0x20 && !(0x7f...0x9f).contains(code) ? .character(Character($0)) : nil

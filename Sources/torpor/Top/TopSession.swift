@@ -6,22 +6,22 @@ import TopView
 import TorporAPI
 import Varlink
 
-/// `torpor top`, from its start to its end: keys and news go into the model, its picture onto the screen.
+/// `torpor top`: feeds keys and news into the model, and draws its frames on the screen.
 ///
-/// A class of small steps: a loop around a value as large as the model keeps Swift's optimiser busy for a quarter of an
-/// hour (loop invariant code motion asks of every two instructions in it whether they touch the same of its fields).
+/// A class with small methods: with a loop around a value as large as the model, Swift's optimiser runs for a quarter
+/// of an hour (its loop-invariant code motion compares every pair of instructions for access to the same field).
 final class TopSession {
     private let path: String
     private let delay: Duration
     private var model = TopModel()
     private var subject = TopSubject.none
-    /// When the last picture was shown, and whether there is a newer one.
+    /// When the last frame was drawn, and whether the model has changed since.
     private var drawn = Duration.zero
     private var isDirty = true
 
-    /// What is in the past and known from the start, in microseconds; the timeline asks for more when it is to show more.
+    /// How much history is loaded at the start, in microseconds; the timeline asks for more when it needs to.
     private static let past: Int64 = 3_600_000_000
-    /// The shortest time between two pictures, where no key is waited for.
+    /// The shortest time between two frames, except after a key.
     private static let shortest = Duration.milliseconds(30)
 
     init(path: String, delay: Duration, isASCII: Bool) throws(Failure) {
@@ -31,14 +31,14 @@ final class TopSession {
         model.host = (name ?? "").split(separator: "\n").first.map(String.init) ?? ""
         let isUTF8 = TerminalDevice.adoptLocale()
         if isASCII || !isUTF8 { model.characters = .ascii }
-        // The kernel's own console has few signs.
+        // The Linux console has few glyphs.
         if model.characters == .ascii || ThisProcess.environment("TERM") == "linux" { model.glyphs = .ascii }
         model.now = Times.now
     }
 
     // MARK: One picture
 
-    /// Writes one picture as text or JSON. Two readings, since the use of processors is what is between them.
+    /// Writes one frame as text or JSON. It takes two readings, since CPU use is the difference between them.
     func once(json: Bool) throws {
         let manager = try Manager(socket: path)
         func list() throws(Failure) {
@@ -68,14 +68,14 @@ final class TopSession {
         guard !json else { return Output.document(document) }
         let asked = ThisProcess.environment("COLUMNS").flatMap { Int($0) }
         let columns = TerminalDevice.size(1)?.columns ?? asked ?? 120
-        // All apps, whatever the height of the screen: three lines above, the heads, and two below, which stay empty.
+        // Room for all apps, whatever the terminal's height: four lines above them and two below, which stay empty.
         model.size = .init(columns: max(40, min(columns, 2000)), rows: max(16, model.apps.count + 6))
         let grid = TopLayout.frame(model)
         let rows = (0..<4 + max(1, model.apps.count)).map { grid.text(ofRow: $0) }
         Output.write(rows.joined(separator: "\n") + "\n")
     }
 
-    /// What the picture shows.
+    /// The frame as JSON.
     private var document: JSON {
         let apps = model.apps.map { app in
             var object = app.json.objectValue ?? JSONObject()
@@ -90,7 +90,6 @@ final class TopSession {
 
     // MARK: The screen
 
-    /// The descriptors that are waited for.
     private enum Source: UInt64 { case keys, signals, news }
 
     package func run() throws {
@@ -101,7 +100,7 @@ final class TopSession {
                 message: "top needs a terminal, and \(which) is not one: use ‘torpor list’, or ‘torpor top --once’"
             )
         }
-        // Nobody there is said as every verb says it, before the screen is taken.
+        // An unreachable supervisor is reported like in every verb, before the terminal is taken over.
         _ = try Manager(socket: path)
         let signals: TerminalSignals
         let inbox: TopInbox
@@ -128,7 +127,7 @@ final class TopSession {
         }
     }
 
-    /// Who asks the supervisor.
+    /// The workers that call the supervisor.
     private struct Workers {
         let feed: TopFeed
         let events: TopEvents
@@ -150,13 +149,12 @@ final class TopSession {
         return try body(Workers(feed: feed, events: events, verbs: TopVerbs(path: path, inbox: inbox)))
     }
 
-    /// Why the loop ends.
     private enum End {
         case key
         case signal(Int32)
     }
 
-    /// Until the end is asked for. Gives the signal that did, nil: a key.
+    /// Runs until a key or a signal ends it. Returns the signal; nil for a key.
     private func loop(
         _ screen: TopScreen,
         _ signals: TerminalSignals,
@@ -169,7 +167,7 @@ final class TopSession {
         model.size = screen.size()
         while true {
             draw(screen)
-            // Ages grow, also when nothing comes.
+            // Redraw every second even without news, since ages grow.
             let next = drawn + (isDirty ? Self.shortest : .seconds(1))
             let left = max(.milliseconds(1), next - Clock.monotonic())
             guard (try? Descriptor.wait(poller.descriptor.raw, timeout: left)) == true else {
@@ -187,7 +185,7 @@ final class TopSession {
         }
     }
 
-    /// Shows what is to be seen, unless that was only just done.
+    /// Draws the model, unless the last frame is too recent.
     private func draw(_ screen: TopScreen) {
         let now = Clock.monotonic()
         guard isDirty, now - drawn >= Self.shortest else { return }
@@ -196,7 +194,7 @@ final class TopSession {
         (isDirty, drawn) = (false, now)
     }
 
-    /// Whoever presses a key waits for what it does.
+    /// Draws the next frame without delay, since the user waits for the effect of the key.
     private func drawAtOnce() { (isDirty, drawn) = (true, .zero) }
 
     private func handle(
@@ -228,7 +226,7 @@ final class TopSession {
         return nil
     }
 
-    /// Whether it is the end.
+    /// Handles a key; true if it ends the session.
     private func press(_ key: TopKey, _ talk: Workers) -> Bool {
         drawAtOnce()
         guard let request = model.press(key) else { return false }
@@ -250,7 +248,7 @@ final class TopSession {
         drawAtOnce()
     }
 
-    /// Has that read which the page is about.
+    /// Makes the feed read what the current page shows.
     private func follow(_ talk: Workers) {
         let wanted = Self.subject(of: model)
         guard wanted != subject else { return }
@@ -283,7 +281,7 @@ final class TopSession {
         case .mayChange(let may): model.mayChange = may
         case .events(let events): model.take(events: events)
         case .history(let events, let since): model.take(history: events, since: since)
-        // What comes for a page that was left is not shown on the next one.
+        // Ignore data for a page that was left.
         case .details(let app, let lines): if model.subject == app { model.details = lines }
         case .snapshot(let app, let snapshot): if model.subject == app { model.snapshot = snapshot }
         case .log(let app, let lines, let isFirst):

@@ -6,13 +6,13 @@ import TopView
 import TorporAPI
 import Varlink
 
-/// Sends verbs, each on a thread of its own, and says what became of them as the verbs of the command line do.
+/// Sends verbs, each on a thread of its own, and reports results in the words of the command line.
 final class TopVerbs: Sendable {
     private let path: String
     private let inbox: TopInbox
     private let running = Monitor(0)
 
-    /// So many are under way at a time at most.
+    /// The most verbs that may run at a time.
     private static let most = 16
 
     init(path: String, inbox: TopInbox) { (self.path, self.inbox) = (path, inbox) }

@@ -2,7 +2,7 @@
 
 import ArgumentParser
 
-/// What processes of an app call, over `TORPOR_APP_SOCKET`.
+/// Verbs that an app's own processes call, over `TORPOR_APP_SOCKET`.
 struct AppVerbs: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "app",

@@ -76,7 +76,7 @@ struct Apply: ParsableCommand {
         if applied.apps.contains(where: { !$0.ok }) { throw Failure(status: .failed, message: nil) }
     }
 
-    /// Everything that is wrong, as `torpor check` says it.
+    /// All mistakes in the configuration, in the format of `torpor check`.
     private func invalid(_ error: String, _ parameters: JSON) -> Failure? {
         guard error == ManagerInterface.ErrorName.invalidConfiguration,
             let list = try? Fields(parameters).list(
@@ -128,7 +128,7 @@ struct Apply: ParsableCommand {
         return "\(change.key) \(change.old ?? "none") → \(change.new ?? "none") (\(when))"
     }
 
-    /// As `torpor check` writes it.
+    /// In the format of `torpor check`.
     package static func text(_ diagnostic: DiagnosticInfo) -> String {
         var text = diagnostic.file
         if diagnostic.line > 0 { text += ":\(diagnostic.line):\(diagnostic.column)" }

@@ -67,7 +67,6 @@ struct Check: ParsableCommand {
         }
     }
 
-    /// Which files were read.
     private static func place(_ configuration: TorporConfiguration) -> String {
         let more = configuration.files.count - 1
         let others =
@@ -81,7 +80,7 @@ struct Check: ParsableCommand {
         let more =
             templates == 0 ? "" : templates == 1 ? " and a template of scenes" : " and \(templates) templates of scenes"
         var text = "OK: \(count) \(count == 1 ? "app" : "apps")\(more) in \(place(configuration))\n"
-        // Most apps have the same schedule: each is written once.
+        // Most apps have the same schedule: print each different one once.
         var order: [String] = []
         var names: [String: [String]] = [:]
         for app in configuration.apps + configuration.templates {

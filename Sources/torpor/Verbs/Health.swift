@@ -63,14 +63,14 @@ struct Health: ParsableCommand {
     }
 }
 
-/// `health` without the argument parser.
+/// `health`, usable without the argument parser: see ``PlainArguments``.
 struct PlainHealth {
     package var apps: [String]
     var options: PlainOptions
     var state: String?
     var timeout = Duration.seconds(5)
 
-    /// Something that is not as it should be; without an app the supervisor itself.
+    /// A problem of an app; without an app, of the supervisor.
     private struct Problem {
         var app: String?
         var sentence: String
@@ -93,7 +93,7 @@ struct PlainHealth {
         }
         if apps.isEmpty { problems += supervisor.troubles.map { Problem(sentence: $0) } }
         for app in summaries {
-            // Of those that a template or a pattern stands for, scenes without a process are as they should be.
+            // Of the apps that a template or a pattern matches, skip scenes without a process: that is normal.
             if state == nil, app.isUnattached, !apps.contains(app.name) { continue }
             if let sentence = apps.isEmpty ? Self.problemOfAny(app) : Self.problem(app, state) {
                 problems.append(Problem(app: app.name, sentence: sentence))
@@ -120,14 +120,14 @@ struct PlainHealth {
 
     private func problem(_ supervisor: SupervisorInfo) -> Problem? {
         switch supervisor.phase {
-        // That others are not up yet is nothing to those that are asked for.
+        // Apps named on the command line are checked by themselves: ignore that others are still starting.
         case "starting" where apps.isEmpty: Problem(sentence: "torpord is still starting")
         case "ending": Problem(sentence: "torpord is ending its apps")
         default: nil
         }
     }
 
-    /// Policies that are not asked: what they should do for the apps is not done.
+    /// Policies that are not consulted, so that they do nothing for the apps they should manage.
     private func policies(_ manager: Manager, _ deadline: Duration) throws -> [Problem] {
         let reply = try manager.call(.policies, deadline: deadline)
         let policies = try Manager.read { () throws(FieldError) in
@@ -149,7 +149,7 @@ struct PlainHealth {
         app.state != "not-running" && app.transition != "launching" && app.transition != "terminating"
     }
 
-    /// What is wrong with an app that nobody asks for in particular: one that is down on purpose is well.
+    /// The problem of an app that was not named on the command line; an app that is down on purpose has none.
     private static func problemOfAny(_ app: AppSummary) -> String? {
         if app.failed { return failure(app) }
         if app.stranded { return stranding(app) }
@@ -167,7 +167,7 @@ struct PlainHealth {
         return "\(app.name) is \(app.state), and not \(state)"
     }
 
-    /// Whether its last end was none that anybody asked for, and nothing follows (`restart = "never"`).
+    /// Whether the app ended without being asked to and no restart follows (`restart = "never"`).
     private static func hasFailed(_ app: AppSummary) -> Bool {
         guard app.state == "not-running", app.transition == nil, app.nextRestartMilliseconds == nil,
             let reason = app.lastExit?.reason

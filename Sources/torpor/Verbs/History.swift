@@ -74,16 +74,16 @@ struct History: ParsableCommand {
     }
 }
 
-/// Events in words.
+/// Renders events as sentences.
 enum EventText {
     static func sentence(_ event: EventRecord) -> String {
         var text = Terminal.coloured(Terminal.harmless(event.text), Terminal.colour(ofEvent: event))
-        // A reason that the sentence does not have in it already.
+        // Add the reason only if the sentence does not contain it already.
         if let reason = event.reason, !event.text.contains(reason) { text += " (\(Terminal.harmless(reason)))" }
         return text
     }
 
-    /// Says why events are missing.
+    /// Warns that events are missing, with the reason.
     static func warn(of reply: JSON) {
         if let reason = reply["incomplete"]?.stringValue {
             Complaint.say(reason, .warning)
@@ -92,7 +92,7 @@ enum EventText {
 }
 
 extension Terminal {
-    /// Endings that nobody asked for stand out.
+    /// Colours ends that no user asked for.
     fileprivate static func colour(ofEvent event: EventRecord) -> Colour? {
         switch event.kind {
         case "state": colour(ofState: event.to ?? "")

@@ -76,7 +76,7 @@ struct Import: ParsableCommand {
                 )
             }
         }
-        // Nothing of it is of use.
+        // Fail if no part of the file could be translated.
         if result.translatedCount == 0 { throw Failure(status: .failed, message: nil) }
     }
 
@@ -90,7 +90,7 @@ struct Import: ParsableCommand {
         )
     }
 
-    /// A line for each remark, and the last one for all of it.
+    /// Prints one line for each remark and a summary as the last line.
     private static func tell(_ result: ImportedConfiguration) {
         let file = result.source.split(separator: "/").last.map(String.init) ?? result.source
         func line(_ name: String?, _ remark: Remark) -> String {
@@ -128,7 +128,7 @@ struct Import: ParsableCommand {
 
 /// What `import` and `init` share.
 enum ImportFiles {
-    /// This machine.
+    /// Reads the files of this machine.
     static var live: SourceTree {
         func bound(_ resource: String) -> SourceTree.Bound? {
             guard let number = ThisProcess.resources.first(where: { $0.name == resource })?.number,
@@ -138,7 +138,7 @@ enum ImportFiles {
         }
         var tree = SourceTree(
             read: { path in
-                // A FIFO would block, and a device never end.
+                // Reading a FIFO would block, and a device may never end.
                 guard (try? File.status(path).kind) == .regular else { return nil }
                 return try? File.read(path, limit: ConfigurationSystem.fileLimit)
             },
@@ -152,7 +152,7 @@ enum ImportFiles {
         return tree
     }
 
-    /// The path, absolute, with the links of its folder followed.
+    /// The absolute path, with symlinks in its folder resolved.
     static func absolute(_ path: String) -> String {
         if let real = try? File.realPath(path) { return real }
         var path = path

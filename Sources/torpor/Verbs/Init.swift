@@ -52,11 +52,11 @@ struct Init: ParsableCommand {
         for (_, remark) in others { Output.page("Not taken: \(Terminal.harmless(remark))\n") }
     }
 
-    /// A configuration of another supervisor in the folder.
+    /// A configuration file of another supervisor, found in the folder.
     private struct Source {
         var path: String
         var name: String
-        /// Of what kind it is; nil of one that is a program.
+        /// The kind of file; nil for a program.
         var title: String?
     }
 
@@ -85,7 +85,7 @@ struct Init: ParsableCommand {
         result.translatedCount == 1 ? "1 app" : "\(result.translatedCount) apps"
     }
 
-    /// Why a source was not taken, and what to do with it.
+    /// Why a source was not imported, and how to import it.
     private static func remark(on source: Source, _ file: String) -> String {
         let verb = "‘torpor import \(WrittenFile.quoted(source.path))’"
         do throws(ImportError) {
@@ -100,7 +100,7 @@ struct Init: ParsableCommand {
         }
     }
 
-    /// What another supervisor's configuration in the folder makes; nil where there is none, or it is declined.
+    /// Imports another supervisor's configuration from the folder; nil if there is none or the user declines.
     private func imported(_ sources: [Source], _ file: String, asks: Bool) -> (toml: String, origin: String?)? {
         for source in sources {
             guard let result = try? Self.read(source, file), result.translatedCount > 0 else { continue }
@@ -111,7 +111,7 @@ struct Init: ParsableCommand {
         return nil
     }
 
-    /// One app: found, asked for, or the example.
+    /// The first app: detected in the folder, entered by the user, or the example.
     private func first(_ folder: String, _ file: String, asks: Bool) throws -> (toml: String, origin: String?) {
         let found = FirstApp.found(in: folder, ImportFiles.live)
         var app = found.first ?? .example
@@ -140,7 +140,7 @@ struct Init: ParsableCommand {
         return (app.toml, app.origin)
     }
 
-    /// What is typed; the usual where it is nothing, or the input has ended.
+    /// Reads the user's answer; `usual` on an empty line or at the end of input.
     private static func answer(_ question: String, usual: String) -> String {
         Output.write("\(question) [\(Terminal.harmless(usual))]: ")
         let line = (readLine() ?? "").split(separator: " ").joined(separator: " ")

@@ -29,10 +29,10 @@ struct List: ParsableCommand {
     }
 }
 
-/// `list` without the argument parser.
+/// `list`, usable without the argument parser: see ``PlainArguments``.
 struct PlainList {
     package var apps: [String]
-    /// A line for each scene; else one for all of a template.
+    /// One line for each scene instead of one for each template.
     var showsScenes: Bool
     var options: PlainOptions
 
@@ -45,7 +45,7 @@ struct PlainList {
             let fields = try Fields(reply)
             return (
                 try fields.list("apps") { json throws(FieldError) in try AppSummary(json: json) },
-                // One of before there were scenes has none.
+                // A supervisor older than scenes sends no templates.
                 fields["templates"] == nil
                     ? [] : try fields.list("templates") { json throws(FieldError) in try SceneTemplateInfo(json: json) }
             )
@@ -75,13 +75,13 @@ struct PlainList {
         var shown = table(heads, Self.row)
         if apps.contains(where: { $0.title != nil }) {
             let titled = table(heads + ["TITLE"]) { Self.row($0) + [.init($0.title(in: Languages.wanted) ?? "")] }
-            // On a terminal only where nothing is broken for it.
+            // On a terminal, add the extra column only if no line wraps for it.
             if titled.fits { shown = titled }
         }
         Output.page(shown.text)
     }
 
-    /// Those that apps show in their own process.
+    /// Scenes that apps show in their own process.
     private func scenesInside() throws -> [SceneInfo] {
         let reply = try Manager(options).call(.scenes(template: nil))
         let (templates, scenes) = try Manager.read { () throws(FieldError) in
@@ -113,7 +113,7 @@ struct PlainList {
         ]
     }
 
-    /// The line of a template: its most active scene says where it is.
+    /// One line for a template, with the state of its most active scene.
     private static func row(_ template: SceneTemplateInfo, _ scenes: [AppSummary]) -> [Table.Cell] {
         let states = ["active", "inactive", "background", "suspended"]
         let state = states.first { state in scenes.contains { $0.state == state } } ?? "not-running"
@@ -145,7 +145,7 @@ struct PlainList {
             return "\(scenes.sessions == 1 ? "1 scene" : "\(scenes.sessions) scenes"), \(scenes.live) connected"
         }
         var text = app.failed ? "failed" : ""
-        // Why an app ended once is of no interest any more while it runs.
+        // The last exit does not matter once the app runs again.
         if app.pid == nil, let exit = app.lastExit {
             text += (text.isEmpty ? "" : ": ") + exit.sentence
         }

@@ -63,11 +63,10 @@ struct Logs: ParsableCommand {
         }.run()
     }
 
-    /// How lines are shown.
     private struct Lines: Sendable {
         var hasTimes: Bool
         var isJSON: Bool
-        /// Where there are several.
+        /// Empty unless lines of several apps are shown.
         var apps: [String] = []
 
         private static let colours: [Terminal.Colour] = [.cyan, .yellow, .green, .magenta, .blue, .red]

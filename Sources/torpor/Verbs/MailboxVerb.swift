@@ -63,7 +63,7 @@ struct MailboxVerb: ParsableCommand {
         }
     }
 
-    /// What waits for the app of which this is a process.
+    /// Shows the messages queued for the app that this process belongs to.
     private func showOwn() throws {
         var request = TakeRequest()
         request.keep = true

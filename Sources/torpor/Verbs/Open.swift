@@ -89,9 +89,9 @@ struct Open: ParsableCommand {
         Output.page(handlers.map { "\(Terminal.harmless($0.app)) (by its \($0.by))\n" }.joined())
     }
 
-    /// What the argument is: a file where there is one of that name, else a URL.
+    /// Takes the argument as a file if one of that name exists, else as a URL.
     private func found() throws -> OpenRequest.Target {
-        // As desktops hand files to programs.
+        // Desktops pass files to programs as file:// URLs.
         let isFileURL = target.utf8.starts(with: "file://".utf8)
         let target = isFileURL ? OpenedURL.path(self.target) ?? "" : self.target
         if self.target.isEmpty {
@@ -117,19 +117,19 @@ struct Open: ParsableCommand {
     }
 }
 
-/// The media types of files by their names, as the machine knows them.
+/// The media types of files by name, from the system's MIME databases.
 struct MediaTypes {
-    /// Of shared-mime-info: `WEIGHT:TYPE:PATTERN`, the most specific wins. A user's own come first.
+    /// shared-mime-info's lines `WEIGHT:TYPE:PATTERN`: the most specific pattern wins. The user's own file comes first.
     private static var globs: [String] {
         let own = ThisProcess.environment("HOME").map { $0 + "/.local/share" }
         let home = ThisProcess.environment("XDG_DATA_HOME") ?? own
         let shared = ThisProcess.environment("XDG_DATA_DIRS") ?? "/usr/local/share:/usr/share"
         return ([home].compactMap { $0 } + shared.split(separator: ":").map(String.init)).map { $0 + "/mime/globs2" }
     }
-    /// Of media-types(7): `TYPE EXTENSION…`.
+    /// mime.types(5) as media-types installs it: `TYPE EXTENSION…`.
     private static let types = "/etc/mime.types"
 
-    /// The type of a file of that name; nil where nothing is known.
+    /// The media type for that file name; nil if unknown.
     func type(of path: String) -> String? {
         let name = path.split(separator: "/").last.map { String($0).lowercased() } ?? ""
         for file in Self.globs {

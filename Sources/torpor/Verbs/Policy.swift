@@ -2,7 +2,7 @@
 
 import ArgumentParser
 
-/// The policies in use, and what authors of policies need.
+/// The policies in use, and tools for policy authors.
 struct Policy: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "policy",

@@ -85,10 +85,10 @@ struct PolicyNew: ParsableCommand {
     }
 }
 
-/// A policy's name, and what follows from it.
+/// A policy's name, and the names derived from it.
 struct PolicyNames {
     package let name: String
-    /// Of its type and its module: `NightShiftPolicy`.
+    /// The name of the policy's type and module: `NightShiftPolicy`.
     let type: String
     var library: String { "lib\(type).so" }
 
@@ -117,12 +117,11 @@ struct PolicyNames {
     private static let limit = 48
 }
 
-/// The folder with the kit and the header.
+/// The folder with the policy kit and the C header.
 enum PolicyKitFolder {
     static let header = "Sources/TorporPolicyABI/include/torpor_policy.h"
 
-    /// The one that is named, else the one installed with this program, else the one in the sources that it was built
-    /// from.
+    /// The folder given by the user, else the kit installed with this program, else the sources it was built from.
     static func find(_ named: String?) throws(Failure) -> String {
         if let named {
             guard let path = try? File.realPath(named), isKit(path) else {

@@ -5,10 +5,10 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// ‘torpor events --record’: writes what a supervisor tells of its policies into a file, as long as it is told.
+/// ‘torpor events --record’: writes the supervisor's policy trace into a file.
 final class TraceRecording {
     private let path: String
-    /// Made with the first line: nobody loses an older recording to a supervisor that is not there.
+    /// Opened with the first line: an unreachable supervisor must not cost an older recording.
     private var output: Descriptor?
     private let every: Int64?
     private let limit: Duration?
@@ -19,7 +19,7 @@ final class TraceRecording {
     private var events = 0
     private var headers = 0
 
-    /// Signals that end it: between two lines, so that the file is whole.
+    /// Signals that end the recording. They take effect between two lines, so that the file stays whole.
     private static let endings = [Signal.interrupt, Signal.terminate, Signal.hangup]
 
     init(path: String, every: TimeLimit?, limit: TimeLimit?, isQuiet: Bool) {
@@ -32,7 +32,7 @@ final class TraceRecording {
     package func run(_ options: GlobalOptions) throws(Failure) {
         let manager = try Manager(options)
         if path == "-" { Output.endWithReader() }
-        // A supervisor that is replaced meanwhile is asked again by the next one's time.
+        // If the supervisor is replaced, the retried request asks its successor for the time that is left.
         try manager.call(.recordPolicies(request)) { reply in
             if let line = reply["line"], !line.isNull { take(line) }
         }
@@ -67,14 +67,14 @@ final class TraceRecording {
         )
     }
 
-    /// Writes a line or nothing of it.
+    /// Writes the whole line or nothing of it.
     private func write(_ bytes: [UInt8]) {
         for signal in Self.endings { try? Signal.block(signal) }
         do throws(Errno) {
             if output == nil { output = try open() }
             guard let output else { return }
             if let failure = bytes.withUnsafeBytes({ Descriptor.writeAll(output.raw, $0).failure }) {
-                // What is there of the line would be taken for damage. A pipe has no size to go back to.
+                // A partial line would look like a damaged file. A pipe cannot be truncated.
                 try? File.truncate(output.raw, to: written)
                 throw failure
             }

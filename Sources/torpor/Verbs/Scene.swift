@@ -6,7 +6,7 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// Scenes: apps that are made of a template when somebody opens them.
+/// Scenes: apps made from a template when a user opens them.
 struct Scene: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "scene",
@@ -23,7 +23,7 @@ struct Scene: ParsableCommand {
     .examples("torpor scene open code@alice", "torpor scene list code", "torpor scene discard code@alice")
 }
 
-/// The name of a scene: its template's, and its own.
+/// A scene's full name, `TEMPLATE@NAME`.
 struct SceneArgument: ParsableArguments {
     @Argument(
         help: ArgumentHelp("The template and the scene's own name, with @ between them.", valueName: "template@name"),
@@ -31,7 +31,7 @@ struct SceneArgument: ParsableArguments {
     )
     package var scene: String
 
-    /// Both parts.
+    /// The template and the scene's own name. Throws unless both are given.
     func parts() throws -> (template: String, name: String) {
         guard let at = scene.firstIndex(of: "@"), at != scene.startIndex else {
             throw Failure(
@@ -43,7 +43,7 @@ struct SceneArgument: ParsableArguments {
     }
 }
 
-/// The names of scenes that are there.
+/// The names of existing scenes.
 struct ScenesArgument: ParsableArguments {
     @Argument(
         help: ArgumentHelp(

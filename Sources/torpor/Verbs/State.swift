@@ -7,7 +7,7 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// What a script does with the app's state archive.
+/// Gives scripts access to the app's state archive.
 struct StateVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "state",

@@ -27,14 +27,14 @@ struct Status: ParsableCommand {
     package func run() throws { try PlainStatus(apps: apps.apps, options: PlainOptions(options)).run() }
 }
 
-/// `status` without the argument parser.
+/// `status`, usable without the argument parser: see ``PlainArguments``.
 struct PlainStatus {
     package var apps: [String]
     var options: PlainOptions
 
     package func run() throws {
         let manager = try Manager(options)
-        // What may be several is an array, however many it is.
+        // Arguments that can match several apps print an array, even for one match.
         let (names, isOne) = try manager.names(of: apps)
         var documents: [JSON] = []
         var pages: [String] = []
@@ -61,7 +61,7 @@ struct PlainStatus {
         if isDown, !apps.isEmpty { throw Failure(status: .notRunning, message: nil) }
     }
 
-    /// What happened to it last; none where that cannot be had, which is no reason not to show the rest.
+    /// The app's last events; empty if they cannot be read, since the rest of the status is still worth showing.
     private func events(of app: String, _ manager: Manager) -> [EventRecord] {
         var request = EventsRequest()
         request.app = app

@@ -7,7 +7,7 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// What a script does with background tasks.
+/// Gives scripts background tasks.
 struct TaskVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "task",
@@ -81,7 +81,7 @@ struct TaskRunVerb: ParsableCommand {
         end(name, try run.run())
     }
 
-    /// Those that the command gets: standard output is for the document, where there is to be one.
+    /// The command's descriptors: with `--json`, standard output is reserved for the document.
     private var descriptors: [(there: Int32, here: Int32)] { [(0, 0), (1, output.json ? 2 : 1), (2, 2)] }
 
     private func end(_ name: String, _ status: Int32) {
@@ -126,7 +126,7 @@ struct TaskEnd: ParsableCommand {
         if output.json { Output.document(["name": .string(name), "ok": true]) }
     }
 
-    /// What is said by sd_notify has no answer.
+    // sd_notify messages have no reply, so ask first whether the task exists.
     private func requireTask() throws(Failure) {
         guard AppSide.environment.notifySocket != nil, AppSide.environment.socket != nil else { return }
         let tasks = try AppSide.call(.state)["tasks"]?.arrayValue ?? []
@@ -137,7 +137,7 @@ struct TaskEnd: ParsableCommand {
     }
 }
 
-/// A task by its name, said by sd_notify: it ends with no connection.
+/// Begins or ends a task by name over sd_notify: unlike a task of a connection, it ends only when told to.
 enum TaskNotice {
     static func say(_ field: String, _ name: String) throws {
         guard !name.isEmpty, !name.utf8.contains(where: { $0 < 0x20 }) else {

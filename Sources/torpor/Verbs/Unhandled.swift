@@ -100,7 +100,7 @@ struct Unhandled: ParsableCommand {
         return table
     }
 
-    /// What it is about; of a URL that itself.
+    /// The item's topic, or the URL itself if the item is one.
     private static func topic(of item: UnhandledInfo) -> String {
         if let url = item.payload?["url"]?.stringValue, item.topic == OpenedURL.topic {
             let line = Terminal.harmless(url)
@@ -143,7 +143,7 @@ struct Unhandled: ParsableCommand {
         Output.write(count == 1 ? "1 message dropped\n" : "\(count) messages dropped\n")
     }
 
-    /// Shows what is kept, then looks again whenever the supervisor tells that there is more.
+    /// Shows the kept messages, then reads them again whenever the supervisor reports more.
     private func followAll(_ manager: Manager) throws {
         Output.endWithReader()
         var shown: Set<Int64> = []

@@ -43,7 +43,7 @@ struct Upgrade: ParsableCommand {
         show(before, after, took, untouched: running.count - changed.count, changed)
     }
 
-    /// Waits for the instance that follows.
+    /// Waits for the next supervisor instance.
     private static func next(
         _ manager: Manager,
         after before: SupervisorInfo,
@@ -60,7 +60,7 @@ struct Upgrade: ParsableCommand {
                         + "and keeps running: see what its log says"
                 )
             }
-            // Whoever takes the connection now may still be the one that was asked.
+            // The old instance may still answer on the new connection.
             let info = try describe(manager, deadline)
             if !info.isSameInstance(as: before) { return info }
         }
@@ -71,7 +71,7 @@ struct Upgrade: ParsableCommand {
         return try Manager.read { () throws(FieldError) in try SupervisorInfo(json: reply) }
     }
 
-    /// What identifies each app that runs.
+    /// What identifies the process of each running app.
     private static func running(_ manager: Manager, _ deadline: Duration) throws(Failure) -> [String: [Int64]] {
         let reply = try manager.call(.list, deadline: deadline)
         let apps = try Manager.read { () throws(FieldError) in

@@ -2,11 +2,11 @@
 
 import Foundation
 
-/// How many apps fit into little memory, and what becomes of those that are in use: everything always running beside
-/// Torpor, under one load.
+/// How many apps fit into little memory, and how the apps in use fare: systemd, which runs all apps all the time, and
+/// Torpor under the same load.
 struct Density: Measurement {
     let name = "density"
-    /// It takes the machine's memory away.
+    /// It takes away the machine's memory.
     let isOnlyAsked = true
 
     func conditions(_ bench: Bench) -> String {
@@ -72,13 +72,13 @@ struct Density: Measurement {
         guard !left.isEmpty else { throw Trouble(peers.first?.missing ?? "there is no peer for it: see --help") }
         for peer in peers { if let missing = peer.missing { run.note(peer.name, "not measured: \(missing)") } }
         try prepare(bench)
-        // No run may take the memory for longer than this.
+        // The limit on how long a run may take the memory.
         let machine = try DensityMachine(bench, plan, seconds: bench.quick ? 600 : 3_600)
         defer { machine.end() }
         say("  \(plan.memory) MiB are left, \(machine.device) is the swap")
         let trial = DensityTrial(run, plan, machine)
         var calm: [Double] = []
-        // Without pressure they are alike: one of either kind tells.
+        // Without pressure all peers behave alike: one of each kind is enough.
         let tellers = left.map(\.name).filter { ["torpor", "systemd"].contains($0) }
         let calmOnes = tellers.isEmpty ? [left[0].name] : tellers
         try run.interleave("calm", rounds: 1, also: left, only: { $0 is DensityPeer }) { peer in
@@ -104,7 +104,7 @@ struct Density: Measurement {
     }
 }
 
-/// One peer with so many apps, again and again.
+/// Repeated turns of one peer with different numbers of apps.
 final class DensityTrial {
     struct Outcome {
         let hotFailed: Int
@@ -124,7 +124,7 @@ final class DensityTrial {
         self.machine = machine
     }
 
-    /// With the usual number of apps, then more while they are held, or less until they are.
+    /// Starts with the usual number of apps, then tries more while they are held, or fewer until they are.
     func search(_ peer: DensityPeer, limit: Double) throws {
         var held: Int?
         func tried(_ apps: Int) throws -> Bool {
@@ -153,7 +153,7 @@ final class DensityTrial {
         }
     }
 
-    /// Launches so many apps, asks them, and records all of it.
+    /// Launches `apps` apps, sends requests to them and records the results.
     func turn(_ peer: DensityPeer, _ apps: Int) throws -> Outcome {
         try machine.check()
         try machine.waitUntilWhole()

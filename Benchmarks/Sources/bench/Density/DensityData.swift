@@ -2,9 +2,9 @@
 
 import Foundation
 
-/// The data set of the apps: records with names and texts of made-up words, always the same.
+/// The apps' data set: records with names and texts of invented words, the same in every run.
 enum DensityData {
-    /// As many as the app with the most takes (density/service.c).
+    /// As many as the largest app loads (density/service.c).
     static let records = 60_000
 
     static func write(to path: String) throws {

@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// The machine, made small: a balloon and a swap in zram (density/bound.c), for as long as this is there.
+/// Makes the machine small during its lifetime, with a balloon and a swap in zram (density/bound.c).
 final class DensityMachine {
     private let child: Child
     private let output: String
@@ -18,7 +18,7 @@ final class DensityMachine {
             output: output,
             errors: output + "-errors"
         )
-        // What watches must not have to wait for memory itself.
+        // The harness must not wait for memory itself.
         mlockall(MCL_CURRENT | MCL_FUTURE)
         do {
             _ = try waitUntil(120, step: 0.05) { !words("ready").isEmpty || !child.isRunning }
@@ -32,11 +32,11 @@ final class DensityMachine {
         }
     }
 
-    /// Gives everything back.
+    /// Gives all memory back.
     func end() {
         munlockall()
         child.end(grace: 60)
-        // Where it was killed, its guardian does the same a moment later.
+        // If the child was killed, its guardian gives the memory back a moment later.
         let limit = now() + 30
         while !device.isEmpty, access(device, F_OK) == 0, now() < limit { Glibc.usleep(20_000) }
         if !device.isEmpty, access(device, F_OK) == 0 {
@@ -46,7 +46,7 @@ final class DensityMachine {
 
     private var stallsSeen = 0
 
-    /// Throws when hardly anything moves any more since the last time.
+    /// Throws if the machine has stalled since the last call.
     func checkStall() throws {
         try check()
         let stalls = words("stalled").count
@@ -54,23 +54,23 @@ final class DensityMachine {
         if stalls > stallsSeen { throw Trouble("the machine stood still: all tasks waited for memory for most of 8 s") }
     }
 
-    /// Throws once the balloon had to give up.
+    /// Throws if the balloon had to give up.
     func check() throws {
         if let brokenOff { throw Trouble("the measurement was broken off: \(brokenOff)") }
         if !child.isRunning { throw Trouble("the balloon is gone") }
     }
 
-    /// MiB that the rest of the machine was given at most since the last time that this was asked.
+    /// The most MiB that the balloon gave back to the rest of the machine since the last call.
     func givenSince() -> Double {
         let all = words("given").compactMap { Double($0) }
         defer { givenSeen = all.count }
-        // What was so before is so until it changes.
+        // The last value before the call still holds until it changes.
         return (all.dropFirst(max(0, givenSeen - 1)).max() ?? 0) / 1_048_576
     }
 
     private var givenSeen = 0
 
-    /// Waits until the balloon has its size again, for half a minute at most.
+    /// Waits up to 30 s until the balloon has its full size again.
     func waitUntilWhole() throws {
         _ = try waitUntil(30, step: 0.2) { (words("given").last.flatMap { Double($0) } ?? 0) < 128 * 1_048_576 }
         _ = givenSince()
@@ -78,7 +78,7 @@ final class DensityMachine {
 
     private var brokenOff: String? { words("broken-off").first }
 
-    /// What stands behind a word, in each line that begins with it.
+    /// The rest of each line that begins with a word.
     private func words(_ first: String) -> [String] {
         (Processes.read(output) ?? "").split(separator: "\n").filter { $0.hasPrefix(first + " ") }
             .map { String($0.dropFirst(first.count + 1)) }
@@ -86,18 +86,18 @@ final class DensityMachine {
 
     // MARK: What the kernel says
 
-    /// A look at the whole machine.
+    /// Statistics of the whole machine at one time.
     struct Look {
-        /// When it was taken.
+        /// When they were taken.
         let at = now()
         /// MiB.
         var available = 0.0
         var swapped = 0.0
-        /// Processor time of all since the start, in seconds.
+        /// CPU time of all processes since boot, in seconds.
         var busy = 0.0
-        /// Processes that the kernel has ended for their memory since the start.
+        /// Processes killed by the kernel's OOM killer since boot.
         var kernelKills = 0.0
-        /// Pages that came back from swap and went there since the start.
+        /// Pages swapped in and out since boot.
         var swappedIn = 0.0
         var swappedOut = 0.0
     }
@@ -112,7 +112,7 @@ final class DensityMachine {
         (look.swappedIn, look.swappedOut) = (events["pswpin"] ?? 0, events["pswpout"] ?? 0)
         let line = (Processes.read("/proc/stat") ?? "").split(separator: "\n").first ?? ""
         let times = line.split(separator: " ").dropFirst().compactMap { Double($0) }
-        // user, nice, system, then idle and waiting for a disk, then interrupts.
+        // user, nice, system; then idle and iowait, which are skipped; then interrupts.
         if times.count > 6 {
             look.busy = (times[0...2] + times[5...6]).reduce(0, +) / Double(sysconf(Int32(_SC_CLK_TCK)))
         }

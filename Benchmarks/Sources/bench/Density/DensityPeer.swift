@@ -2,21 +2,21 @@
 
 import Foundation
 
-/// Who keeps many apps in little memory: systemd, alone or with somebody who ends what is too much, and Torpor. All of
-/// them in the same container, with the same apps.
+/// Peers that run many apps in little memory: Torpor, and systemd alone or with a helper that kills processes under
+/// memory pressure. All run in the same container with the same apps.
 struct DensityPeer: Peer {
     enum Kind {
-        /// All apps always run under systemd; a unit of the tree that is started beside it, and what it needs to know.
+        /// systemd runs all apps all the time, with an optional helper beside it.
         case systemd(helper: Helper?)
-        /// Torpor stops what is not in use; whether it may end it too.
+        /// Torpor suspends idle apps; whether it may also evict them.
         case torpor(evicts: Bool)
     }
     struct Helper {
-        /// Its unit in the tree.
+        /// The helper's unit in the container.
         let unit: String
-        /// Lines of a drop-in for it, for so much memory (MiB).
+        /// A drop-in that configures it for so much memory (MiB).
         let dropIn: (_ memory: Int) -> String
-        /// A controller of cgroup v2 without which it does nothing.
+        /// A cgroup v2 controller that it requires.
         var controller: String?
     }
 
@@ -110,7 +110,7 @@ struct DensityPeer: Peer {
                     helper: Helper(
                         unit: "nohang",
                         dropIn: { memory in
-                            // Its defaults are 5 and 2 %, and its file is read as a whole.
+                            // The defaults are 5 and 2 %. The file has no drop-ins, so edit it.
                             """
                             [Service]
                             ExecStartPre=/bin/sed -i -e 's/^soft_threshold_min_mem *=.*/soft_threshold_min_mem = \

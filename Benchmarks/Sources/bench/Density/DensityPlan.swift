@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is measured by `density`, and for how long.
+/// What `density` measures, and for how long.
 struct DensityPlan {
-    /// How many apps are measured with every peer.
+    /// The number of apps measured with every peer.
     let apps: Int
-    /// So many may be tried to find the most that a peer holds.
+    /// Numbers of apps to try when searching for the most that a peer holds.
     let steps: [Int]
-    /// What the apps and who supervises them have of the machine's memory, in MiB.
+    /// The memory for the apps and their supervisor, in MiB.
     let memory: Int
     /// The size of the swap in zram, in MiB.
     let swap: Int
-    /// The size of a swap file beside it, for what has no room in zram, in MiB; 0 for none.
+    /// The size of a swap file for what does not fit into zram, in MiB; 0 for none.
     let swapFile: Int
-    /// Apps that are asked constantly, and how often a second each.
+    /// Hot apps, and the requests per second to each.
     let hot = 10
     let rate = 20
-    /// How often each of the others is asked: once in so many seconds.
+    /// Seconds between two requests to each of the other apps.
     let pause: ClosedRange<Int>
-    /// For how long it is asked before anything counts, and then.
+    /// Seconds of requests before the measurement, and during it.
     let warming: Int
     let seconds: Int
-    /// With so many apps, which fit without any pressure, it is calm.
+    /// The number of apps that fit without memory pressure ("calm").
     let calmApps = 20
-    /// In how many seconds an app looks through all of its data for what has expired; 0: never.
+    /// Seconds in which an app scans all of its data for expired entries; 0: never.
     let sweep: Int
-    /// How long an answer may take.
+    /// The longest time for a response, in seconds.
     let limit = 20
-    /// How much longer than when it is calm the 99th percentile may be with so many apps that they are said to be held.
+    /// Apps count as held if their 99th percentile is at most this many times the calm one.
     static let slower = 3.0
     /// The first port.
     static let port = 21_000
 
     init(_ bench: Bench) {
         swapFile = bench.swapFile
-        // The apps have some 35 MiB each: a third of them fits.
+        // An app has some 35 MiB: a third of them fits.
         if bench.quick {
             (apps, memory, swap, pause, warming, seconds) = (100, 1_200, 1_800, 60...180, 4, 16)
             steps = bench.apps.isEmpty ? [60, 80, 100] : bench.apps
@@ -44,6 +44,6 @@ struct DensityPlan {
         sweep = 20
     }
 
-    /// All numbers of apps that can come up, calm first.
+    /// All numbers of apps that may be measured, calm first.
     var all: [Int] { ([calmApps, apps] + steps).reduce(into: []) { if !$0.contains($1) { $0.append($1) } }.sorted() }
 }

@@ -2,19 +2,19 @@
 
 import Foundation
 
-/// What became of the requests of one turn: the file that density/load.c writes.
+/// The requests of one turn, from the file that density/load.c writes.
 struct DensityRequests {
-    /// Of one kind of app, hot or cold.
+    /// Requests to one kind of app, hot or cold.
     struct Part {
-        /// Answered ones, in milliseconds, sorted.
+        /// Response times in milliseconds, sorted.
         var times: [Double] = []
-        /// The others, by what became of them: refused, broken, late.
+        /// Failed requests by result: refused, broken, late.
         var failures: [String: Int] = [:]
 
         var count: Int { times.count + failed }
         var failed: Int { failures.values.reduce(0, +) }
 
-        /// The nearest rank; nil without answers.
+        /// The nearest rank; nil if there are no responses.
         func percentile(_ part: Double) -> Double? {
             times.isEmpty ? nil : times[max(0, Int((Double(times.count) * part).rounded(.up)) - 1)]
         }
@@ -24,10 +24,10 @@ struct DensityRequests {
 
     var hot = Part()
     var cold = Part()
-    /// Processor time of the load generator.
+    /// CPU time of the load generator.
     var cpu = 0.0
 
-    /// Requests that were due in the first seconds do not count.
+    /// Ignores requests that were due during the warm-up.
     init(file: String, warming: Int) throws {
         guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
             throw Trouble("the load generator has written nothing")

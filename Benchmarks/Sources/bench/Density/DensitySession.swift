@@ -2,13 +2,13 @@
 
 import Foundation
 
-/// A container with a systemd in it, the apps, and who supervises them.
+/// A container with systemd, the apps, and their supervisor.
 class DensitySession: Session {
     let plan: DensityPlan
     private let script: String
     private let tree: String
     private var container: SystemdContainer?
-    /// What all apps are told (density/README.md).
+    /// The environment of all apps (density/README.md).
     var settings: [String: String] {
         [
             "DENSITY_DATA": bench.disk + "/data.jsonl", "DENSITY_PORT": "\(DensityPlan.port)",
@@ -22,7 +22,7 @@ class DensitySession: Session {
         try super.init(bench, peer, Workload(apps))
     }
 
-    /// Boots the container and puts its supervisor into it.
+    /// Boots the container and sets up its supervisor.
     func boot() throws {
         let made = try SystemdContainer(
             script: script,
@@ -30,7 +30,7 @@ class DensitySession: Session {
             folders: [bench.memory, bench.disk, URL(fileURLWithPath: bench.binaries).resolvingSymlinksInPath().path],
             scratch: runtime,
             errors: errors,
-            // Its filter of system calls would take from all peers what they may do on a machine.
+            // The container's default filter would forbid system calls that peers may use on a real machine.
             environment: ["SYSTEMD_SECCOMP": "0"]
         )
         container = made
@@ -52,7 +52,7 @@ class DensitySession: Session {
         try text.write(toFile: path, atomically: false, encoding: .utf8)
     }
 
-    /// The command of an app: the kinds take turns.
+    /// The command of an app: the three kinds alternate.
     func command(_ slot: Int) -> [String] {
         switch slot % 3 {
         case 0: ["/usr/bin/python3", bench.disk + "/service.py", "\(slot)"]
@@ -63,14 +63,14 @@ class DensitySession: Session {
 
     // MARK: For each supervisor
 
-    /// Puts the configuration into the container and starts the supervisor, not the apps.
+    /// Configures and starts the supervisor in the container, but not the apps.
     func setUp() throws {}
-    /// Launches these apps, hot ones among them or not.
+    /// Launches these apps, which may include hot ones.
     func launch(_ slots: Range<Int>) throws {}
 
     // MARK: Launching
 
-    /// Launches all of them, a few at a time, each time waiting until these listen. For `seconds` it may come to nothing.
+    /// Launches all apps in portions, and waits until each portion listens. Throws after `seconds` without progress.
     func launchAll(seconds: Double, check: () throws -> Void) throws {
         var first = 0
         while first < load.count {
@@ -96,7 +96,7 @@ class DensitySession: Session {
         }
     }
 
-    /// How often each app was begun, and which of them have ever listened.
+    /// How often each app was started, and which have ever listened.
     func starts() -> (counts: [Int: Int], ready: Set<Int>) {
         var counts: [Int: Int] = [:]
         var ready: Set<Int> = []
@@ -108,7 +108,7 @@ class DensitySession: Session {
         return (counts, ready)
     }
 
-    /// How many apps have a process.
+    /// The number of apps with a process.
     func alive() -> Int {
         Processes.all().count { entry in
             let words = (Processes.read("/proc/\(entry.pid)/cmdline") ?? "").split(separator: "\0")
@@ -116,7 +116,7 @@ class DensitySession: Session {
         }
     }
 
-    /// Asks all apps for so many seconds, and calls `look` once a second.
+    /// Sends requests to all apps for `seconds` seconds, and calls `look` once a second.
     func ask(seconds: Int, seed: Int, look: () throws -> Void) throws -> String {
         let results = folder + "/requests-\(seed)"
         var command = ["nsenter", "-t", "\(try running().systemd)", "-a", bench.program("load")]
@@ -144,7 +144,7 @@ class DensitySession: Session {
     override var isRunning: Bool { container?.isRunning ?? false }
 
     override func end() {
-        // At once: whoever waits for memory does not end well by being asked.
+        // SIGKILL at once: processes that wait for memory cannot end cleanly.
         if let group = container?.group {
             try? "1".write(toFile: group + "/payload/cgroup.kill", atomically: false, encoding: .utf8)
         }
@@ -154,7 +154,7 @@ class DensitySession: Session {
     }
 }
 
-/// All apps always run.
+/// Runs all apps all the time.
 final class DensitySystemd: DensitySession {
     private let helper: DensityPeer.Helper?
 
@@ -201,7 +201,7 @@ final class DensitySystemd: DensitySession {
     }
 }
 
-/// What is not asked is stopped, paged out, and perhaps ended.
+/// Suspends idle apps, swaps them out, and possibly evicts them.
 final class DensityTorpor: DensitySession {
     private let evicts: Bool
 
@@ -216,7 +216,7 @@ final class DensityTorpor: DensitySession {
 
     override func setUp() throws {
         try configuration.write(toFile: folder + "/torpor.toml", atomically: false, encoding: .utf8)
-        // As torpord.service has it.
+        // As in torpord.service.
         try write(
             """
             [Service]
@@ -246,7 +246,7 @@ final class DensityTorpor: DensitySession {
             let command = "\(binary("torpor")) start --no-wait \(names) --socket \(runtime)/io.torpor"
             try running().run(command, seconds: 30)
         }
-        // The first who asks for them is who launches them.
+        // The first request to each app launches it.
         guard !others.isEmpty else { return }
         let ports = others.map { "\(DensityPlan.port + $0)" }.joined(separator: " ")
         let ask = "exec 3<>/dev/tcp/127.0.0.1/$0 && printf \"GET /?q=1 HTTP/1.0\\r\\n\\r\\n\" >&3 && cat <&3"
@@ -256,7 +256,8 @@ final class DensityTorpor: DensitySession {
     private var configuration: String {
         let environment = settings.map { "\($0) = \"\($1)\"" }.sorted().joined(separator: ", ")
         let hasJetsam = access(binary("libJetsamPolicy.so"), R_OK) == 0
-        // What the machine has is a part of what the kernel says that it has.
+        // torpord's thresholds are percentages of the memory that the kernel reports, but only a part of that is
+        // left.
         let total = Double((Processes.read("/proc/meminfo") ?? "").split(separator: " ").dropFirst().first ?? "") ?? 0
         let part = Double(plan.memory) * 1024 / max(1, total)
         func percent(_ value: Double) -> String { String(format: "\"%.2f%%\"", value * part) }

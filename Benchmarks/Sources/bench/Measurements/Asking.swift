@@ -2,14 +2,14 @@
 
 import Foundation
 
-/// What it takes to look: the status of one app, and the list of all.
+/// The time of queries: the status of one app, and the list of all.
 struct Asking: Measurement {
     let name = "commands"
     let takesStanding = true
 
     private func apps(_ bench: Bench) -> Int { bench.quick ? 100 : 1_000 }
     private func rounds(_ bench: Bench) -> Int { bench.quick ? 1 : 2 }
-    /// Questions in a turn, and when it is enough for those that take long.
+    /// The most queries per turn, and a time limit for slow peers.
     private func times(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (20, 1) : (100, 6) }
 
     func conditions(_ bench: Bench) -> String {

@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// An app with very many processes, each in a session of its own, is stopped.
+/// Stopping an app with very many processes, each in its own session.
 struct Bomb: Measurement {
     let name = "bomb"
 
@@ -28,7 +28,7 @@ struct Bomb: Measurement {
         let rounds = run.bench.quick ? 1 : 3
         if let missing = run.bench.missing(Floor(), apps: count) { return run.note("", missing) }
         try run.interleave("\(grouped(count)) processes", rounds: rounds, only: { $0.name != "floor" }) { peer in
-            // Whatever happens, also on Ctrl-C: they are nobody else's.
+            // Always, even on Ctrl-C: no other process will end them.
             defer { Self.endAll(run.bench.worker) }
             try run.session(peer, load) { session in
                 try session.launch()
@@ -48,7 +48,7 @@ struct Bomb: Measurement {
         }
     }
 
-    /// How many are left. Looks at one at a time, so that looking costs next to nothing.
+    /// Returns how many processes are left. Polls one at a time to use little CPU.
     private func waitForEnd(of pids: [pid_t], _ session: Session) throws -> Int {
         let limit = now() + 60
         var over: Double?

@@ -4,15 +4,15 @@ import Foundation
 import TorporAPI
 import Varlink
 
-/// Apps that hear their lifecycle: how long a message takes there and its answer back, what such an app costs the
-/// supervisor, and many that enter the background at once. No peer has any.
+/// Apps with a delegate: the round trip of a message, the cost of such an app in the supervisor, and many apps that
+/// enter the background at once. No other peer has delegates.
 struct Delegates: Measurement {
     let name = "delegates"
 
     private func apps(_ bench: Bench) -> [Int] { bench.quick ? [50, 250] : [100, 1_000] }
     private func messages(_ bench: Bench) -> Int { bench.quick ? 300 : 2_000 }
     private func crowd(_ bench: Bench) -> Int { bench.quick ? 100 : 500 }
-    /// What each app of the crowd takes for didEnterBackground, in milliseconds.
+    /// How long each app of the crowd takes to answer didEnterBackground, in milliseconds.
     private static let saving = 200
 
     func conditions(_ bench: Bench) -> String {
@@ -66,7 +66,7 @@ struct Delegates: Measurement {
         }
     }
 
-    /// Launches, and waits until every delegate has answered that it is active.
+    /// Launches, and waits until every delegate has confirmed that its app is active.
     private func begin(_ session: TorporSession) throws {
         try session.launch()
         guard try waitUntil(60, step: 0.05, { try self.count("active", session) == session.load.count }) else {
@@ -83,7 +83,7 @@ struct Delegates: Measurement {
     private func talk(_ run: Run, _ peer: any Peer, _ session: TorporSession) throws {
         var sequence: Int64 = 0
         var told: [Double] = []
-        // The log keeps so many: it is read now and then.
+        // The log's size is bounded: read it after every hundred messages.
         for _ in 0..<(messages(run.bench) / 100) {
             for round in 0..<100 {
                 var request = VerbRequest(verb: .interrupt, apps: ["w0"])
@@ -124,7 +124,7 @@ struct Delegates: Measurement {
 }
 
 extension Bench {
-    /// The program of apps that hear their lifecycle by the C library, compiled.
+    /// Compiles the program of apps with a delegate, which uses the C library.
     func delegate() throws -> String {
         let program = program("delegate")
         let library = root + "/Clients/c"

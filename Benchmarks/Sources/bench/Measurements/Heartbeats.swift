@@ -2,11 +2,11 @@
 
 import Foundation
 
-/// What it costs to hear that apps are alive.
+/// The cost of receiving heartbeats.
 struct Heartbeats: Measurement {
     let name = "heartbeats"
 
-    /// Those that flood: enough that the supervisor never has to wait for one.
+    /// Apps that send without pause: enough that the supervisor never waits for the next heartbeat.
     private static let flooding = 8
 
     private func apps(_ bench: Bench) -> Int { bench.quick ? 200 : 1_000 }
@@ -37,7 +37,7 @@ struct Heartbeats: Measurement {
         try run.interleave("\(grouped(apps)) beats a second", rounds: run.bench.quick ? 1 : 2, only: isAsked) { peer in
             try run.session(peer, load(apps, milliseconds: 1_000)) { session in
                 try session.launch()
-                // Until all have had their first.
+                // Wait until every app has sent its first.
                 try rest(2.5)
                 let (beats, cpu, took) = try count(session, seconds(run.bench))
                 let expected = Double(apps) * took

@@ -4,10 +4,10 @@ import Foundation
 import TorporAPI
 import Varlink
 
-/// Scenes inside one process: how long opening one takes, and what each costs the supervisor. No peer has any.
+/// Scenes inside one process: the time to open one, and its cost in the supervisor. No other peer has such scenes.
 struct InnerScenes: Measurement {
     let name = "inner-scenes"
-    /// How many are connected at a time.
+    /// How many scenes are connected at a time.
     private let live = 50
 
     private func counts(_ bench: Bench) -> [Int] { bench.quick ? [50, 250] : [100, 1_000] }
@@ -64,7 +64,7 @@ struct InnerScenes: Measurement {
                 let reply = try session.call(.openScene(OpenSceneRequest(template: "desk", name: "s\(index)")))
                 let took = now() - began
                 guard reply["results"]?.arrayValue?.first?["ok"]?.boolValue == true else { throw Trouble("\(reply)") }
-                // Only those in the background leave their places.
+                // Only scenes in the background free their slots.
                 _ = try session.call(.verb(VerbRequest(verb: .background, apps: ["desk@s\(index)"])))
                 return took * 1e3
             }

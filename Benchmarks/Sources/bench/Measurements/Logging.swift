@@ -36,7 +36,7 @@ struct Logging: Measurement {
                 "supervisord": "stdout_logfile = %(here)s/log/w0.log\nstdout_logfile_maxbytes = 0",
             ]
         )
-        // Whoever asks for some peers alone gets the log programs that came with them.
+        // With --peers, measure only the log programs that belong to the chosen peers.
         let others = LogProgram.all.filter { program in
             run.peers.contains { $0.name == program.package } || run.peers.contains { $0.name == "floor" }
         }
@@ -60,7 +60,7 @@ struct Logging: Measurement {
 
     private func measure(_ session: Session, _ folder: String, _ count: Int) throws -> (cpu: Double, took: Double) {
         try session.launch()
-        // The program at the other end of the pipe may still be on its way.
+        // The program that reads the pipe may still be starting.
         var own: [pid_t] = []
         guard
             try waitUntil(
@@ -84,19 +84,19 @@ struct Logging: Measurement {
     }
 }
 
-/// Reads the worker's lines back from a folder of logs: `NUMBER xxx…`, behind whatever stamp.
+/// Reads the worker's lines back from a log folder: `NUMBER xxx…`, after any timestamp.
 struct LogTail {
     let folder: String
     let lineBytes: Int
 
-    /// In the order in which they were written: names of rotated ones begin with their time.
+    /// In the order of writing: names of rotated files begin with their time.
     private var files: [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         let newest = names.filter { $0 == "current" || $0.hasSuffix(".log") }
         return (names.filter { $0.hasPrefix("@") }.sorted() + newest).map { folder + "/" + $0 }
     }
 
-    /// The number of the last whole line.
+    /// The number of the last complete line.
     func lastNumber() -> Int? {
         guard let path = files.last else { return nil }
         let file = open(path, O_RDONLY | O_CLOEXEC)
@@ -112,7 +112,7 @@ struct LogTail {
         }
     }
 
-    /// Throws unless each line is there, whole, once and in order.
+    /// Throws unless every line is there exactly once, complete and in order.
     func check(_ count: Int) throws {
         var next = 0
         for path in files {
@@ -139,7 +139,7 @@ struct LogTail {
         guard next == count else { throw Trouble("\(next) of \(count) lines are in the log") }
     }
 
-    /// The ten digits that it begins with.
+    /// The ten digits at the start of a line.
     private static func number(_ line: UnsafeRawBufferPointer) -> Int? {
         guard line.count > 10, line[10] == UInt8(ascii: " ") else { return nil }
         var number = 0

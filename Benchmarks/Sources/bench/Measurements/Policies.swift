@@ -3,14 +3,14 @@
 import Foundation
 import TorporAPI
 
-/// What policies cost: a question, what a policy adds to what it is told of, memory, and the time without it when its
-/// process is lost. No peer has any.
+/// The cost of policies: a consultation, what a policy adds to an event, memory, and the time without a policy after
+/// the loss of its process. No other peer has policies.
 struct Policies: Measurement {
     let name = "policies"
 
     private func apps(_ bench: Bench) -> Int { bench.quick ? 100 : 1_000 }
     private func rounds(_ bench: Bench) -> Int { bench.quick ? 1 : 2 }
-    /// How often one supervisor is measured with each kind of policy in turn, and how many suspensions that is.
+    /// How often one supervisor is measured with each kind of policy, and the suspensions each time.
     private func turns(_ bench: Bench) -> (count: Int, suspensions: Int) { bench.quick ? (1, 50) : (3, 200) }
     private func losses(_ bench: Bench) -> Int { bench.quick ? 2 : 5 }
 
@@ -78,7 +78,7 @@ struct Policies: Measurement {
         _ library: String
     ) throws {
         try session.apply(policy: place == .none ? nil : (library, place == .process))
-        // What was given back at rest comes again as it is used: the same is used with each of them.
+        // Warm up each kind the same way: memory released at rest is used again.
         try suspensions(run, peer, session, place, 20, isRecorded: false)
         try suspensions(run, peer, session, place, turns(run.bench).suspensions)
         if place != .none {
@@ -93,7 +93,7 @@ struct Policies: Measurement {
         }
     }
 
-    /// What a policy takes; `before` is what torpord and its keeper had without.
+    /// Measures a policy's memory; `before` is that of torpord and its keeper without one.
     private func weigh(
         _ run: Run,
         _ peer: any Peer,
@@ -147,17 +147,17 @@ struct Policies: Measurement {
         run.record("policy-resume", peer, way: place.rawValue, values: resumed)
     }
 
-    /// The policy's process is taken away again and again.
+    /// Kills the policy's process repeatedly.
     private func lose(_ run: Run, _ peer: any Peer, _ session: TorporSession, _ library: String) throws {
         try session.apply(policy: (library, true))
         for _ in 0..<losses(run.bench) {
-            // What went wrong before counts no more, else it would wait longer each time.
+            // Reset the failure count: else the delay before a restart would grow.
             _ = try session.call(.reloadPolicy(name: "bench"))
             let before = try session.policy()
             guard let pid = before.pid else { throw Trouble("the policy has no process: \(before.lastFailure ?? "?")") }
             let killed = now()
             kill(pid, SIGKILL)
-            // It is asked something as soon as it is loaded.
+            // torpord consults a policy as soon as it is loaded.
             let isBack = try waitUntil(10, step: 0.000_2) {
                 let status = try session.policy()
                 return status.state == "ready" && status.pid != pid && status.questions > before.questions
@@ -167,13 +167,13 @@ struct Policies: Measurement {
         }
     }
 
-    /// A policy in Swift brings a runtime.
+    /// A policy in Swift, which brings its runtime.
     private func mobile(_ run: Run, _ peer: any Peer, _ session: TorporSession) throws {
         let library = run.bench.binaries + "/libMobilePolicy.so"
         guard access(library, R_OK) == 0 else {
             throw Trouble("\(library) is not there: swift build -c release --product MobilePolicy")
         }
-        // So that it sends none to the background.
+        // The limit is high enough that the policy sends no app to the background.
         try session.apply(policy: (library, true), options: "max_active = \(session.load.count)")
         try suspensions(run, peer, session, .process, 20, isRecorded: false)
         guard let pid = try session.policy().pid else { throw Trouble("Mobile has no process") }
@@ -182,7 +182,7 @@ struct Policies: Measurement {
 }
 
 extension TorporSession {
-    /// Goes by a policy named bench, or by none, and waits until it is loaded.
+    /// Configures a policy named bench, or none, and waits until it is loaded.
     func apply(policy: (library: String, isIsolated: Bool)?, options: String = "says = \"again\"") throws {
         var text = configuration
         if let policy {
@@ -204,7 +204,7 @@ extension TorporSession {
         }
     }
 
-    /// How that policy is doing.
+    /// The status of that policy.
     func policy() throws -> PolicyStatus {
         guard let json = try call(.policies)["policies"]?.arrayValue?.first else { throw Trouble("there is no policy") }
         return try PolicyStatus(json: json)

@@ -2,7 +2,8 @@
 
 import Foundation
 
-/// Losing torpord, and replacing it, while apps run on. No peer has either: their apps end with them or are orphaned.
+/// The loss and the replacement of torpord while apps keep running. No other peer supports this: their apps end with
+/// the supervisor or become orphans.
 struct Recovery: Measurement {
     let name = "recovery"
 
@@ -46,7 +47,7 @@ struct Recovery: Measurement {
         let killed = now()
         kill(torpord, SIGKILL)
         let isBack = try waitUntil(60) {
-            // Connections are refused until the next one listens.
+            // Connections are refused until the new torpord listens.
             guard let listed = try? session.listedPIDs() else { return false }
             return listed == pids
         }

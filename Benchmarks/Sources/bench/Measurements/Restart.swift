@@ -2,14 +2,14 @@
 
 import Foundation
 
-/// From the end of an app to its next start, where as little delay as possible is asked for.
+/// The time from an app's end to its next start, with the shortest delay that each peer allows.
 struct Restart: Measurement {
     let name = "restart"
     let takesStanding = true
 
     private func apps(_ bench: Bench) -> Int { bench.quick ? 100 : 1_000 }
     private func rounds(_ bench: Bench) -> Int { bench.quick ? 1 : 2 }
-    /// Kills in a turn, and when it is enough for those that wait a second each time.
+    /// The most kills per turn, and a time limit for peers that wait a second before each restart.
     private func kills(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (60, 2) : (200, 25) }
 
     func conditions(_ bench: Bench) -> String {
@@ -56,7 +56,7 @@ struct Restart: Measurement {
             guard try waitUntil(30, { page.starts(slot) > starts }) else {
                 throw Trouble("the app in slot \(slot) does not run again 30 s after its end")
             }
-            // It writes the time before it counts itself.
+            // The worker writes its start time before it increments the counter.
             values.append((page.started(slot) - killed) * 1_000)
         }
         return values

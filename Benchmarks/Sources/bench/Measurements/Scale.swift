@@ -2,17 +2,17 @@
 
 import Foundation
 
-/// From nothing to so many apps and back: launch, memory at rest, descriptors, and the end of all.
+/// Many apps from launch to end: launch time, memory at rest, descriptors, and the time to stop all.
 struct Scale: Measurement {
     let name = "scale"
 
-    /// How many apps, and how often each peer has its turn.
+    /// The numbers of apps, and each peer's turns.
     private func steps(_ bench: Bench) -> [(apps: Int, rounds: Int)] {
         if !bench.apps.isEmpty { return bench.apps.sorted().map { ($0, 1) } }
         return bench.quick ? [(0, 1), (100, 1), (500, 1)] : [(0, 2), (100, 2), (1_000, 3), (5_000, 1), (10_000, 1)]
     }
 
-    /// Until a supervisor has come to rest.
+    /// Seconds until a supervisor is at rest.
     private func settle(_ bench: Bench) -> Double { bench.quick ? 0.6 : 2 }
 
     func conditions(_ bench: Bench) -> String {
@@ -48,7 +48,7 @@ struct Scale: Measurement {
         for (apps, rounds) in steps(run.bench) {
             var asked: [String] = []
             for peer in run.peers where peer.missing == nil {
-                // The form without cgroups tells what cgroups cost: one number of apps is enough.
+                // Torpor without cgroups shows the cost of cgroups: one number of apps is enough.
                 if peer.name == "torpor-nocg", apps != (run.bench.quick ? 500 : 1_000) { continue }
                 if let missing = run.bench.missing(peer, apps: apps) {
                     run.note(peer.name, missing)
@@ -79,7 +79,7 @@ struct Scale: Measurement {
         run.record("stop-\(apps)", peer, now() - began)
     }
 
-    /// What one more app costs: the slope between 100 apps and the most that ran.
+    /// The cost of one more app: the slope between 100 apps and the most that ran.
     private func each(_ run: Run, _ peer: any Peer) {
         let apps = steps(run.bench).map(\.apps).filter { $0 >= 100 }
         func median(_ figure: String, _ count: Int) -> Double? {

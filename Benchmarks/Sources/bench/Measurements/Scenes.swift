@@ -5,7 +5,8 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// One app, many people: how long until a scene answers that is new, was ended, or sleeps, and what each costs that is kept.
+/// One app for many users: how long a new, an ended and a suspended scene take to answer, and the cost of each kept
+/// scene.
 struct Scenes: Measurement {
     let name = "scenes"
     /// How many run at a time.
@@ -46,7 +47,8 @@ struct Scenes: Measurement {
 
     private func memory(_ session: Session) throws -> Double { try Processes.memory(session.ownProcesses()) }
 
-    /// A socket may have its name before it listens: systemd says that it begins, not that it has.
+    /// Retries: the socket's path may exist before the socket listens, since systemd only reports that the job has
+    /// begun.
     private static func ask(_ address: String) throws {
         let end = now() + 10
         while true {
@@ -59,7 +61,7 @@ struct Scenes: Measurement {
         }
     }
 
-    /// Each in turn; `open` is counted, `rest` is not.
+    /// Calls both for each scene in turn; only `open` is timed.
     private func round(
         _ run: Run,
         open: (Int) throws -> Void = { _ in },
@@ -111,7 +113,7 @@ struct Scenes: Measurement {
             let each = (try memory(session) - before) / Double(count) * 1_024
             run.record("scene-memory", peer, each)
             record(run, "scene-again", peer, try round(run, address: address))
-            // Those that run now.
+            // The scenes still running.
             let last = (count - live + 5)..<count
             _ = try session.call(.verb(VerbRequest(verb: .suspend, apps: last.map { "code@\($0 + 1)" })))
             let suspended = try last.map { index in
@@ -138,7 +140,7 @@ struct Scenes: Measurement {
             )
             try container.run("systemctl daemon-reload")
             let address = { (index: Int) in "\(session.runtime)/\(index + 1).sock" }
-            // Warm: the connection, and the slice of them all.
+            // Warm up the connection and the common slice.
             try session.begin("StartUnit", "bench@0.socket")
             pause(1)
             let before = try memory(session)
@@ -150,7 +152,7 @@ struct Scenes: Measurement {
                 run,
                 open: { index in
                     try session.begin("StartUnit", "bench@\(index + 1).socket")
-                    // Its answer says that it is begun.
+                    // The reply reports only that the job has begun.
                     let path = address(index)
                     guard try waitUntil(10, step: 0.0001, { access(path, F_OK) == 0 }) else {
                         throw Trouble("\(path) is not there")

@@ -2,14 +2,14 @@
 
 import Foundation
 
-/// Stopping an app in memory and letting it run on.
+/// Suspending and resuming an app.
 struct Suspend: Measurement {
     let name = "suspend"
     let takesStanding = true
 
     private func apps(_ bench: Bench) -> Int { bench.quick ? 100 : 1_000 }
     private func rounds(_ bench: Bench) -> Int { bench.quick ? 1 : 2 }
-    /// Suspensions in a turn, and when it is enough for those that take long.
+    /// The most suspensions per turn, and a time limit for slow peers.
     private func times(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (50, 1) : (200, 12) }
 
     func conditions(_ bench: Bench) -> String {
@@ -69,7 +69,7 @@ struct Suspend: Measurement {
     }
 }
 
-/// Reads the state of one process again and again without opening anything.
+/// Polls the state of one process without reopening its file.
 final class StateWatch {
     private let file: Int32
 
@@ -80,7 +80,7 @@ final class StateWatch {
 
     deinit { close(file) }
 
-    /// The letter of its state; nil when it has gone.
+    /// The letter of its state; nil once the process is gone.
     var state: Character? {
         withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { bytes in
             let count = pread(file, bytes.baseAddress, 255, 0)

@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// What it costs to have files downloaded: by torpor-transfer for an app, and by programs that do nothing else.
+/// The cost of downloads: by torpor-transfer for an app, and by plain download programs.
 struct Transfers: Measurement {
     let name = "transfers"
     let isOnlyAsked = true
@@ -50,7 +50,7 @@ struct Transfers: Measurement {
     private func downloader(_ peer: Downloader, _ site: Site, _ run: Run) throws {
         let folder = try site.folder(peer.name)
         if peer.most == 1 { try site.sum.write(toFile: folder + "/sum", atomically: false, encoding: .utf8) }
-        // Pages that the machine had not used yet cost more than all else: those of a first file are used again.
+        // Warm up: pages that the machine uses for the first time would dominate the cost.
         _ = try Child.time(peer.command([(site.url + "big", "first")], folder))
         unlink(folder + "/first")
         let big = try Child(peer.command([(site.url + "big", "big")], folder))
@@ -150,11 +150,11 @@ struct Transfers: Measurement {
     }
 }
 
-/// What is downloaded, and when it went.
+/// The server, its files, and when each was sent.
 private final class Site {
     let url: String
     let size: Int
-    /// The SHA-256 of the big one.
+    /// The SHA-256 of the large file.
     let sum: String
     private let served: String
     private let disk: String
@@ -176,7 +176,7 @@ private final class Site {
         sum = String(try Child.output(["/usr/bin/sha256sum", served + "/big"]).prefix(64))
         var port = UInt16(0)
         var child: Child?
-        // Somebody else may have the port: another one is tried.
+        // If the port is in use, try another.
         for _ in 0..<20 where child == nil {
             port = UInt16.random(in: 20_000..<30_000)
             let next = try Child(
@@ -201,7 +201,7 @@ private final class Site {
         return serial
     }
 
-    /// An empty one on the disk.
+    /// Creates an empty folder on the disk.
     func folder(_ name: String) throws -> String {
         let path = disk + "/transfers-" + name
         try? FileManager.default.removeItem(atPath: path)
@@ -209,7 +209,7 @@ private final class Site {
         return path
     }
 
-    /// What stands behind a name in a file of lines, once it is there.
+    /// The words after a name in a file of lines; waits until the line exists.
     private func line(_ name: String, in path: String) throws -> [Substring] {
         var found: [Substring] = []
         guard
@@ -226,10 +226,10 @@ private final class Site {
         return found
     }
 
-    /// When the last byte went, in seconds.
+    /// When the last byte of a file was sent, in seconds.
     func sent(_ name: String) throws -> Double { (Double(try line(name, in: served + "/sent")[1]) ?? 0) / 1e9 }
 
-    /// When the app was told, in seconds.
+    /// When the app was notified, in seconds.
     func told(_ name: String, _ folder: String) throws -> Double {
         let words = try line(name, in: folder + "/told")
         guard words.count > 2, words[2] == "-" else { throw Trouble("\(words.joined(separator: " "))") }
@@ -262,7 +262,7 @@ private final class Site {
         else { throw Trouble("\(count) downloads are not under way") }
     }
 
-    /// What it takes to have 64 KiB on the disk, in milliseconds each.
+    /// The time to write 64 KiB and fsync, in milliseconds each.
     func sync(_ times: Int) throws -> [Double] {
         let folder = try folder("floor")
         return try (0..<times).map { index in

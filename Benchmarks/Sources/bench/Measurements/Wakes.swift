@@ -4,12 +4,12 @@ import Foundation
 import Linux
 import TorporAPI
 
-/// A connection to an app that is suspended, or does not run: how long until the first byte of its answer.
+/// A connection to an app that is suspended or not running: the time to the first byte of its answer.
 struct Wakes: Measurement {
     let name = "wake"
 
     private func apps(_ bench: Bench) -> Int { bench.quick ? 100 : 1_000 }
-    /// Starts of an app that does not run, and of one in Python.
+    /// The number of launches of a plain app, and of one in Python.
     private func starts(_ bench: Bench) -> (plain: Int, python: Int) { bench.quick ? (30, 5) : (300, 40) }
     private func rest(_ bench: Bench) -> Double { bench.quick ? 2 : 20 }
 
@@ -66,7 +66,7 @@ struct Wakes: Measurement {
         func socket(_ slot: Int, _ runtime: String) -> String {
             "[[apps.w\(slot).sockets]]\nname = \"s\"\nstream = \"\(runtime)/a\(slot)\"\n"
         }
-        // None is so tired of being woken within a run.
+        // Disable the limit on wakes, which a run would exceed.
         let calm = "wake_storm = { limit = 0 }\n"
         var load = Workload(count, arguments: ["answer"], settings: ["torpor": "launch = \"background\"\n" + calm])
         load.tables = socket
@@ -79,7 +79,7 @@ struct Wakes: Measurement {
             record(run, "wake-running", peer, seconds: running, per: 1e6)
             _ = try session.call(.verb(VerbRequest(verb: .suspend, apps: ["*"])))
             for slot in 0..<count { try Connecting.requireStopped(session.worker(slot)) }
-            // They are looked at once more after a second.
+            // torpord checks suspended apps once more after a second: wait for that.
             pause(run.bench.quick ? 2 : 12)
             let switches = Processes.switches(session.ownProcesses())
             pause(rest(run.bench))
@@ -96,7 +96,7 @@ struct Wakes: Measurement {
         for (figure, program, rounds) in [
             ("wake-started", String?.none, starts(run.bench).plain), ("wake-python", python, starts(run.bench).python),
         ] {
-            // One at a time; not always the same.
+            // One app at a time, but not always the same.
             var load = Workload(10, arguments: ["answer", "once"], settings: ["torpor": onDemand])
             load.program = program
             load.tables = { "restart = \"never\"\n" + socket($0, $1) }
@@ -180,7 +180,7 @@ struct Wakes: Measurement {
 
     // MARK: One connection
 
-    /// Starts apps by connections to them: each ends after it has answered, and is gone before the next.
+    /// Launches apps by connecting to them: each exits after its answer, before the next is launched.
     private static func start(_ rounds: Int, _ address: (Int) -> String) throws -> [Double] {
         var last: pid_t = 0
         return try (0..<rounds).map { round in
@@ -188,7 +188,7 @@ struct Wakes: Measurement {
             let seconds = try Connecting.ask(address(round), answered: { pid = $0 })
             guard pid == 0 || pid != last else { throw Trouble("process \(pid) has answered twice") }
             last = pid
-            // One that does not say its number, or that of its container, has this long to end.
+            // If the pid is unknown, or is one of a container, this is the time it has to exit.
             _ = try waitUntil(0.1, { pid > 0 && !Processes.isAlive(pid) })
             pause(0.01)
             return seconds
@@ -196,7 +196,7 @@ struct Wakes: Measurement {
     }
 }
 
-/// A cgroup that somebody freezes and thaws by hand.
+/// A cgroup that the harness freezes and thaws itself.
 private struct Frozen {
     private let path: String
 

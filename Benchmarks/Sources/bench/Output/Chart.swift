@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// The drawing: bars for each figure, in small multiples, and curves over the number of apps.
+/// The drawing: a small bar chart for each figure, and curves over the number of apps.
 enum Chart {
     private static let columns = 3
     private static let width = 330.0
@@ -38,12 +38,12 @@ enum Chart {
         let most = positive.max() ?? 1
         let least = positive.min() ?? most
         let isLogarithmic = most / least > 15
-        // From the power of ten below the least: otherwise the least would have no bar.
+        // Start at the power of ten below the smallest value: else that would have no bar.
         let origin = pow(10, (log10(least) - 0.15).rounded(.down))
         let room = width - labels - values
         let note = [table.unit, isLogarithmic ? "log scale" : "", isLower ? "" : "more is better"]
             .filter { !$0.isEmpty }.joined(separator: ", ")
-        // Long titles are set smaller, so that they stay within their column.
+        // A smaller font keeps long titles within their column.
         let size = min(12, 12 * 42 / Double(max(1, table.title.count)))
         var body = SVG.label(table.title, x: x, y: y + 18, size: size, isBold: true)
         body += SVG.label(note, x: x, y: y + 31, size: 10)

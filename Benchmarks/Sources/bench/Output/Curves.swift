@@ -2,11 +2,11 @@
 
 import Foundation
 
-/// What grows with the number of apps, and how fast. The axes are logarithmic, equal steps are equal factors.
+/// Curves over the number of apps. Both axes are logarithmic.
 enum Curves {
     private static let height = 190.0
 
-    /// Gives the drawing and how high it is.
+    /// Returns the drawing and its height.
     static func draw(_ results: Results, y: Double, width: Double, columns: Int) -> (String, Double) {
         var names: [String] = []
         for name in results.tables.compactMap(\.curve) where !names.contains(name) { names.append(name) }
@@ -28,7 +28,7 @@ enum Curves {
         let low = log10(least).rounded(.down)
         let high = max(low + 1, log10(most).rounded(.up))
         let (left, right, top, bottom) = (x + 38, x + width - 70, y + 46, y + 20 + height)
-        // None has no logarithm: it stands to the left of the fewest.
+        // Zero has no logarithm: place it left of the smallest number.
         let fewest = counts.first { $0 > 0 } ?? 1
         func place(_ apps: Int) -> Double { apps > 0 ? log10(Double(apps)) : log10(Double(fewest)) - 0.7 }
         func across(_ apps: Int) -> Double {
@@ -59,7 +59,7 @@ enum Curves {
             body += SVG.curve(points, colour: SVG.colour(peer))
             ends.append((peer, last.y))
         }
-        // Names at the ends of their curves, moved apart where they would lie on each other.
+        // Labels at the ends of the curves, moved apart where they overlap.
         var free = -Double.infinity
         for end in ends.sorted(by: { $0.y < $1.y }) {
             let place = max(end.y, free)

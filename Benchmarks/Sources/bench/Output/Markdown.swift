@@ -2,8 +2,8 @@
 
 import Foundation
 
-/// The same tables for a page of the documentation: one line a peer and way, one column a figure would be too wide, so
-/// that each figure has a table of its own.
+/// The tables for a page of the documentation: a table per figure with a line per peer and way, since a column per
+/// figure would be too wide.
 enum Markdown {
     static func text(_ results: Results) -> String {
         var text = "# Measured beside the peers\n\n"
@@ -30,7 +30,7 @@ enum Markdown {
         return text
     }
 
-    /// One line a figure: Torpor, floor and the best peer.
+    /// One line per figure: Torpor, floor and the best peer.
     private static func summary(_ results: Results) -> String {
         var text = "| | torpor | floor | best peer | × floor | × best peer |\n|---|---:|---:|---:|---:|---:|\n"
         for table in results.tables {

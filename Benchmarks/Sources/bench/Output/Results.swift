@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// What a run gave, as it is written down: medians, ratios and everything that was left out.
+/// The results of a run for output: medians, ratios and everything that was left out.
 struct Results: Encodable {
     struct Line: Encodable {
         let peer: String
@@ -12,9 +12,9 @@ struct Results: Encodable {
         let maximum: Double
         let percentile99: Double
         let count: Int
-        /// The median against that of floor, in the same run.
+        /// The median divided by floor's in the same run.
         let toFloor: Double?
-        /// The median against that of the best peer that is neither floor nor Torpor.
+        /// The median divided by that of the best peer except floor and Torpor.
         let toBestPeer: Double?
 
         var label: String { way.isEmpty ? peer : "\(peer) (\(way))" }
@@ -67,16 +67,17 @@ struct Results: Encodable {
         notes = run.notes.map { Remark(measurement: $0.measurement, peer: $0.peer, text: $0.text) }
     }
 
-    /// Whether it is Torpor, in whatever form.
+    /// Whether it is Torpor in any form.
     static func isTorpor(_ peer: String) -> Bool { peer.hasPrefix("torpor") }
 
-    /// Whether a way is a whole process: floor's are programs that say hello.
+    /// Whether a way is a whole process: floor's are hello programs.
     static func isCommand(_ way: String) -> Bool { way == "command" || way.hasPrefix("hello") }
 
     private static func table(_ measurement: any Measurement, _ figure: Figure, _ rows: [Row]) -> Table? {
         let known = rows.compactMap { row in Statistics(row.values).map { (row, $0) } }
         guard !known.isEmpty else { return nil }
-        /// A command is compared with commands, an open connection with its like; floor without a way with both.
+        /// Compares commands with commands and open connections with open connections; floor without a way is
+        /// compared with both.
         func peers(_ row: Row, isFloor: Bool) -> [Double] {
             known.filter { other, _ in
                 (other.peer == "floor") == isFloor && !isTorpor(other.peer)

@@ -2,13 +2,13 @@
 
 import Foundation
 
-/// The few elements of SVG that the drawing needs. Colours are of middle brightness, so that they can be read on light
-/// and on dark pages alike; there is no background.
+/// The few SVG elements that the drawing needs. Colours are of medium brightness, readable on light and dark pages;
+/// there is no background.
 enum SVG {
     static let text = "#7f868e"
     static let line = "#7f868e55"
 
-    /// Torpor stands out, floor and the peers keep back.
+    /// Torpor in a strong colour, floor and the peers in pale ones.
     static func colour(_ peer: String) -> String {
         switch peer {
         case "torpor": "#e0701a"

@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// The tables on standard output, 80 columns and wider where names are.
+/// The tables on standard output, 80 columns wide or more if names are long.
 enum TextTable {
     static func text(_ results: Results) -> String {
         var text = ""

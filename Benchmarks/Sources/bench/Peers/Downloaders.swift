@@ -2,16 +2,16 @@
 
 import Foundation
 
-/// A program that downloads, for the measurement of transfers alone: it supervises nothing.
+/// A download program, for the measurement of transfers only: it supervises nothing.
 struct Downloader: Peer {
     let name: String
     let program: String
     let version: String
-    /// What it does beside, or does not.
+    /// What it does or omits, for the conditions.
     var conditions = "keeps nothing for a loss of power and computes no SHA-256"
-    /// How many downloads it has at a time.
+    /// The most downloads at a time.
     var most = Int.max
-    /// What is called to have URLs in a folder; so many at a time.
+    /// The command that downloads URLs into a folder, at most `most` at a time.
     let command: (_ list: [(url: String, file: String)], _ folder: String) throws -> [String]
 
     var title: String {
@@ -35,7 +35,7 @@ struct Downloader: Peer {
         }
     }
 
-    /// What systemd-importd has images downloaded by.
+    /// The program with which systemd-importd downloads images.
     static var systemd: Downloader {
         Downloader(
             name: "systemd-pull",
@@ -44,7 +44,7 @@ struct Downloader: Peer {
             conditions: "computes a SHA-256 and syncs the file, as Torpor does; begins anew what was cut",
             most: 1
         ) { list, folder in
-            // A sum that is another one only makes it fail, and be computed.
+            // The first call has no sum yet: a wrong one makes it fail, and print the right one.
             let known = try? String(contentsOfFile: folder + "/sum", encoding: .utf8)
             return [
                 "/lib/systemd/systemd-pull", "raw", "--direct", "--verify=\(known ?? "no")", list[0].url,

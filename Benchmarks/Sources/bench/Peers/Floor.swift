@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// What the kernel itself costs: Programs/floor.c, a bare posix_spawn loop and its like.
+/// The cost of the kernel alone: Programs/floor.c, a bare posix_spawn loop and the like.
 struct Floor: Peer {
     let name = "floor"
     let title = "floor: a bare posix_spawn loop in C"
@@ -24,7 +24,7 @@ final class FloorSession: Session {
 
     override func askStop() throws { child?.write(line: "") }
 
-    /// What the whole process of any command costs at least.
+    /// The least cost of any command's process.
     override var queries: [Query] {
         [
             Query(kind: .status, way: "hello in C") { try Child.time([self.bench.program("hello")]) },
@@ -32,11 +32,11 @@ final class FloorSession: Session {
         ]
     }
 
-    /// Beside this program, built with it.
+    /// Built with this program, and beside it.
     private static let helloInSwift =
         URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().path + "/hello"
 
-    /// Runs `floor MODE ROUNDS` to its end; the numbers that it wrote, line by line, in nanoseconds.
+    /// Runs `floor MODE ROUNDS`; returns its numbers line by line, in nanoseconds.
     func measure(_ mode: String, rounds: Int) throws -> [[Double]] {
         let output = folder + "/output-" + mode
         unlink(output)
@@ -46,7 +46,7 @@ final class FloorSession: Session {
             output: output,
             errors: errors
         )
-        // Its worker stands on the page, so that it is ended with the session.
+        // Its worker is on the report page, so it ends with the session.
         defer { child.end() }
         let status = try child.wait(60, "floor \(mode)")
         guard status == 0, let text = try? String(contentsOfFile: output, encoding: .utf8) else {

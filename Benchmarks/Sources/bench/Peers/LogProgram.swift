@@ -2,12 +2,12 @@
 
 import Foundation
 
-/// A program that does nothing but write a log, at the end of a pipe from the worker.
+/// A program that only writes a log, reading a pipe from the worker.
 struct LogProgram: Peer {
     let name: String
     let package: String
     let conditions: String
-    /// Its command; DIRECTORY stands for where it writes.
+    /// Its command; DIRECTORY stands for its output folder.
     let command: [String]
     /// A `config` in that directory.
     var configuration: String?
@@ -39,7 +39,7 @@ struct LogProgram: Peer {
         ),
     ]
 
-    /// What the kernel needs for a pipe and a file: bytes are copied, lines are not looked at.
+    /// The kernel's share: copies bytes from a pipe to a file without splitting lines.
     static let copying = LogProgram(
         name: "cat",
         package: "coreutils",
@@ -65,7 +65,7 @@ final class LogProgramSession: Session {
         child = try Child(
             ["sh", "-c", script, bench.worker] + command,
             environment: environment,
-            // cat alone writes there; the others write their files themselves.
+            // Only cat writes to standard output; the others open their own files.
             output: program.command == ["cat"] ? directory + "/current" : "/dev/null",
             errors: errors
         )
@@ -75,7 +75,7 @@ final class LogProgramSession: Session {
         child.map { Array(Processes.family($0.pid, children: [program.command[0]]).dropFirst()) } ?? []
     }
 
-    /// The whole pipe.
+    /// Signals the whole pipeline.
     override func askStop() throws {
         if let child, child.isRunning { kill(-child.pid, SIGTERM) }
     }

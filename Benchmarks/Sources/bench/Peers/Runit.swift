@@ -19,7 +19,7 @@ struct Runit: Peer {
 final class RunitSession: Session {
     /// MAXSERVICES of runsvdir.c.
     private static let most = 1_000
-    /// Those beside the first.
+    /// Further instances of runsvdir.
     private var others: [Child] = []
     private var scans: Int { max(1, (load.count + Self.most - 1) / Self.most) }
 

@@ -57,14 +57,14 @@ final class S6Session: Session {
     }
 }
 
-/// The folder of a service, as s6 and runit have it: `run`, and a FIFO `supervise/control`.
+/// The folder of a service, for s6 and runit: `run`, and a FIFO `supervise/control`.
 enum ServiceFolder {
-    /// Makes it. The worker finds its slot in the folder's name.
+    /// Creates the folder. The worker derives its slot from the folder's name.
     static func make(_ folder: String, _ worker: String, _ load: Workload) throws {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let run = folder + "/run"
         if load.arguments.isEmpty {
-            // A link by name works across filesystems, and where a tmpfs is mounted noexec.
+            // A symlink works across filesystems, and on a tmpfs mounted noexec.
             guard symlink(worker, run) == 0 else { throw Trouble("\(run) cannot be made") }
             return
         }
@@ -74,7 +74,7 @@ enum ServiceFolder {
         chmod(run, 0o755)
     }
 
-    /// Writes to the control FIFO itself, as s6-svc and sv do, without a process for it.
+    /// Writes to the control FIFO directly, as s6-svc and sv do, but without a process for it.
     static func suspender(_ folder: @escaping (Int) -> String) -> Suspender {
         func control(_ slot: Int, _ letter: String) throws {
             let file = open(folder(slot) + "/supervise/control", O_WRONLY | O_NONBLOCK | O_CLOEXEC)
@@ -87,14 +87,14 @@ enum ServiceFolder {
     }
 }
 
-/// What Debian's packages say.
+/// Queries Debian's packages.
 enum Packages {
     static func version(_ package: String) -> String {
         let text = try? Child.output(["dpkg-query", "-W", "-f", "${Version}", package])
         return text?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
     }
 
-    /// A sentence when one of the programs is not in the PATH.
+    /// An error message if one of the programs is not in the PATH.
     static func missing(_ package: String, programs: [String]) -> String? {
         let places = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin").split(separator: ":")
         for program in programs where !places.contains(where: { access("\($0)/\(program)", X_OK) == 0 }) {

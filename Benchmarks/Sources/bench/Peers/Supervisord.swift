@@ -39,7 +39,7 @@ final class SupervisordSession: Session {
 
             """
         if load.count > 0 {
-            // One group: programs of their own would be stopped one after the other, some by a second each.
+            // One group: separate programs would be stopped one after the other, some only after a second each.
             let command = ([bench.worker, "%(process_num)d"] + load.arguments).joined(separator: " ")
             text += """
                 [program:w]
@@ -62,7 +62,7 @@ final class SupervisordSession: Session {
 
     private func control(_ arguments: String...) -> [String] { ["supervisorctl", "-c", configuration] + arguments }
 
-    /// Asks by XML-RPC, on a connection that is kept open where the server keeps it.
+    /// Calls XML-RPC, on a connection that is kept alive if the server allows.
     private func call(_ method: String, _ parameters: String...) throws {
         let connection = try connection ?? HTTPConnection(path: socket)
         self.connection = connection

@@ -3,7 +3,7 @@
 import Foundation
 import Linux
 
-/// systemd, really booted, in a container: a Debian of its own with hardly anything else in it.
+/// systemd, really booted, in a minimal Debian container.
 struct Systemd: Peer {
     let name = "systemd"
     private let script: String
@@ -80,7 +80,7 @@ final class SystemdSession: Session {
 
             """
         try service.write(toFile: folder + "/bench@.service", atomically: false, encoding: .utf8)
-        // A line has a limit.
+        // systemd limits the length of a line.
         let target = stride(from: 0, to: load.count, by: 100).map { first in
             let units = (first..<min(first + 100, load.count)).map { "bench@\($0).service" }
             return "Wants=" + units.joined(separator: " ") + "\n"
@@ -100,18 +100,18 @@ final class SystemdSession: Session {
     override var isRunning: Bool { container?.isRunning ?? false }
     override func ownProcesses() -> [pid_t] { container.map { [$0.systemd] } ?? [] }
 
-    /// Where the unit's processes are counted; it goes with the last of them.
+    /// The unit's cgroup, which systemd removes with its last process.
     func group(_ slot: Int) -> String {
         (container?.group ?? "") + "/payload/system.slice/system-bench.slice/bench@\(slot).service"
     }
 
-    /// The number on the report page is the container's own.
+    /// The pid on the report page is the container's, so read the cgroup.
     override func worker(_ slot: Int) -> pid_t {
         let text = Processes.read(group(slot) + "/cgroup.procs") ?? ""
         return text.split(separator: "\n").first.flatMap { pid_t($0) } ?? 0
     }
 
-    /// A connection as systemctl has it, made within the container (Programs/connect.c).
+    /// A connection like systemctl's, made inside the container (Programs/connect.c).
     private func openBus() throws -> SystemdBus {
         let path = runtime + "/bus"
         let listener = try Sockets.listen(path: path)
@@ -135,7 +135,7 @@ final class SystemdSession: Session {
         }
     }
 
-    /// Begins a job of a unit, and does not wait for its end.
+    /// Starts a job of a unit without waiting for its end.
     func begin(_ job: String, _ unit: String) throws {
         if bus == nil { bus = try openBus() }
         try bus?.call(SystemdBus.manager, "org.freedesktop.systemd1.Manager", job, unit, "replace")

@@ -2,27 +2,27 @@
 
 import Foundation
 
-/// A connection to a systemd manager that stays open: as much of D-Bus as its methods with string arguments need
-/// (https://dbus.freedesktop.org/doc/dbus-specification.html), over the private socket that systemctl itself uses.
+/// A persistent connection to a systemd manager, over systemctl's private socket. It implements the subset of D-Bus
+/// for methods with string arguments (https://dbus.freedesktop.org/doc/dbus-specification.html).
 final class SystemdBus {
     static let manager = "/org/freedesktop/systemd1"
     private let socket: Int32
     private var serial: UInt32 = 0
 
-    /// Goes on with a connection that was made by a process that systemd can see.
+    /// Takes a connection made by a process that systemd can see.
     init(taking connection: Int32) throws {
         socket = connection
         var patience = timeval(tv_sec: 30, tv_usec: 0)
         setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-        // 30: the digit 0, root. All at once: of a message that comes in one piece with BEGIN systemd learns only when
-        // another one follows.
+        // 30 is the digit 0 in hexadecimal: root. Send all at once: if BEGIN and the first message arrive in one
+        // piece, systemd notices the message only when another one follows.
         guard write([0] + Array("AUTH EXTERNAL 30\r\nBEGIN\r\n".utf8)), try line().hasPrefix("OK ")
         else { throw Trouble("systemd does not take the connection") }
     }
 
     deinit { close(socket) }
 
-    /// The path of a unit's object.
+    /// The object path of a unit.
     static func object(_ unit: String) -> String {
         let letters = unit.utf8.map { byte -> String in
             let isPlain = (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
@@ -31,7 +31,7 @@ final class SystemdBus {
         return manager + "/unit/" + letters.joined()
     }
 
-    /// Calls a method and gives the bytes of the answer's body.
+    /// Calls a method; returns the bytes of the reply's body.
     @discardableResult
     func call(_ path: String, _ interface: String, _ member: String, _ arguments: String...) throws -> [UInt8] {
         serial += 1
@@ -43,7 +43,7 @@ final class SystemdBus {
         fields.field(3, "s", member)
         if !arguments.isEmpty { fields.field(8, "g", String(repeating: "s", count: arguments.count)) }
         var message = Marshal()
-        // Little endian, a call, no flags, version 1.
+        // Little endian, method call, no flags, version 1.
         message.bytes = [UInt8(ascii: "l"), 1, 0, 1]
         message.number(UInt32(body.bytes.count))
         message.number(serial)
@@ -61,7 +61,7 @@ final class SystemdBus {
             let fieldsLength = Int(number(head, 12))
             let fields = try read((fieldsLength + 7) / 8 * 8)
             let body = try read(bodyLength)
-            // 2: a return; 3: an error; anything else is a signal that nobody asked for here.
+            // 2: method return; 3: error; anything else is an unrequested signal.
             guard head[1] == 2 || head[1] == 3, replySerial(fields, fieldsLength) == serial else { continue }
             guard head[1] == 2 else {
                 let said = String(decoding: body.dropFirst(4).filter { $0 >= 0x20 && $0 < 0x7f }, as: UTF8.self)
@@ -71,7 +71,7 @@ final class SystemdBus {
         }
     }
 
-    /// Field 5 of a header.
+    /// REPLY_SERIAL, field 5 of a header.
     private func replySerial(_ fields: [UInt8], _ length: Int) -> UInt32? {
         var at = 0
         while at + 8 <= length {
@@ -130,7 +130,7 @@ final class SystemdBus {
     }
 }
 
-/// Values as D-Bus writes them, little endian.
+/// Encodes D-Bus values, little endian.
 private struct Marshal {
     var bytes: [UInt8] = []
 
@@ -148,7 +148,7 @@ private struct Marshal {
         bytes += text.utf8 + [0]
     }
 
-    /// An entry of a header: a code and a variant.
+    /// A header field: a code and a variant.
     mutating func field(_ code: UInt8, _ type: Character, _ value: String) {
         align(8)
         bytes += [code, 1, type.asciiValue!, 0]

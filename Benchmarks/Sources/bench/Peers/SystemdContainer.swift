@@ -2,18 +2,18 @@
 
 import Foundation
 
-/// A booted systemd: scripts/systemd-container, and a shell within.
+/// A booted systemd (scripts/systemd-container) and a shell inside it.
 final class SystemdContainer {
-    /// The container's PID 1, as /proc of the harness has it.
+    /// The container's PID 1, by its pid outside.
     let systemd: pid_t
-    /// The cgroup of everything in it, below the mount of cgroup v2.
+    /// The cgroup of the whole container, below the cgroup v2 mount.
     let group: String
     private let script: Child
     private let shell: Child
     private let fifo: String
     private let answers: Int32
 
-    /// Boots it; a second or less.
+    /// Boots the container, in a second or less.
     init(
         script path: String,
         root: String,
@@ -35,7 +35,7 @@ final class SystemdContainer {
             (systemd, group) = try Self.waitUntilReady(script, output)
             fifo = scratch + "/answers"
             guard mkfifo(fifo, 0o600) == 0 else { throw Trouble("no FIFO can be made at \(fifo)") }
-            // Before the shell opens its side, which would wait for this one.
+            // Open it before the shell opens its end, which would block.
             answers = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
             guard answers >= 0 else { throw Trouble("\(fifo) cannot be opened") }
             shell = try Child(
@@ -53,7 +53,7 @@ final class SystemdContainer {
     private static func waitUntilReady(_ script: Child, _ output: String) throws -> (pid_t, String) {
         var words: [String] = []
         _ = try waitUntil(90, step: 0.01) {
-            // Only a whole line.
+            // Only a complete line.
             if let text = Processes.read(output), let end = text.firstIndex(of: "\n") {
                 words = text[..<end].split(separator: " ").map(String.init)
             }
@@ -69,13 +69,13 @@ final class SystemdContainer {
 
     var isRunning: Bool { script.isRunning }
 
-    /// A file of the container, as seen from here.
+    /// A file of the container, by its path outside.
     func path(_ file: String) -> String { "/proc/\(systemd)/root\(file)" }
 
-    /// What else of systemd runs in it: journal and bus.
+    /// systemd's other processes in the container: journal and bus.
     var helpers: [pid_t] { Processes.all().filter { $0.parent == systemd && $0.name != "worker" }.map(\.pid) }
 
-    /// Runs a command in it, from a shell that is there already; the seconds until its end.
+    /// Runs a command in the running shell; returns the seconds until its end.
     @discardableResult
     func run(_ command: String, seconds: Double = 120) throws -> Double {
         let began = now()
@@ -98,7 +98,7 @@ final class SystemdContainer {
         return took
     }
 
-    /// Powers it off; removes what belongs to it.
+    /// Powers the container off and removes its files.
     func end() {
         shell.write(line: "exit")
         let limit = now() + 1

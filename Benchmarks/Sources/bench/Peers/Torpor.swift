@@ -4,9 +4,9 @@ import Foundation
 import TorporAPI
 import Varlink
 
-/// Torpor as it comes: a cgroup, an output FIFO and a notify socket for each app.
+/// Torpor with defaults: a cgroup, an output FIFO and a notify socket for each app.
 struct Torpor: Peer {
-    /// Whether apps get cgroups. Without, the v2 hierarchy is unmounted for torpord alone.
+    /// Whether apps get cgroups. If not, cgroup v2 is unmounted in torpord's mount namespace.
     var hasCgroups = true
     var binaries: String
 
@@ -37,7 +37,6 @@ struct Torpor: Peer {
 
     func prepare(_ bench: Bench, _ load: Workload) throws -> Session { try TorporSession(bench, self, load) }
 
-    /// Where cgroup v2 is mounted.
     static var cgroupMount: String? {
         for line in (Processes.read("/proc/self/mounts") ?? "").split(separator: "\n") {
             let fields = line.split(separator: " ")
@@ -50,7 +49,7 @@ struct Torpor: Peer {
 final class TorporSession: Session {
     private let torpor: Torpor
     private var connection: VarlinkClient?
-    /// What is in its file at first.
+    /// The first contents of the configuration file.
     private(set) var configuration = ""
     var socket: String { runtime + "/io.torpor" }
 
@@ -94,7 +93,7 @@ final class TorporSession: Session {
     /// The torpord below the keeper.
     var torpord: pid_t? { ownProcesses().dropFirst().first }
 
-    /// Asks on the connection that is kept open.
+    /// Calls on a connection that is kept open.
     func call(_ request: ManagerRequest) throws -> JSON {
         let client: VarlinkClient
         if let connection { client = connection } else { client = try VarlinkClient(path: socket) }
@@ -107,10 +106,10 @@ final class TorporSession: Session {
         }
     }
 
-    /// Ends the connection; the next question connects again.
+    /// Closes the connection; the next call reconnects.
     func disconnect() { connection = nil }
 
-    /// The pid of each app as torpord says it, by slot; nil where it says none.
+    /// The pid of each app from torpord, by slot; nil if it has none.
     func listedPIDs() throws -> [pid_t?] {
         var pids = [pid_t?](repeating: nil, count: load.count)
         for app in try call(.list)["apps"]?.arrayValue ?? [] {
@@ -120,7 +119,7 @@ final class TorporSession: Session {
         return pids
     }
 
-    /// What a command of torpor is called with.
+    /// A command line of torpor.
     func command(_ arguments: String...) -> [String] {
         [torpor.binaries + "/torpor"] + arguments + ["--socket", socket]
     }
@@ -161,7 +160,7 @@ final class TorporSession: Session {
         ]
     }
 
-    /// A torpord that had to be killed leaves its cgroups: which they are, an app says while it lives.
+    /// A torpord that had to be killed leaves its cgroups behind: find them through a running app.
     override func end() {
         let line = (Processes.read("/proc/\(worker(0))/cgroup") ?? "").split(separator: "\n").first {
             $0.hasPrefix("0::")

@@ -38,7 +38,7 @@ extension Part {
         )
     }
 
-    /// The server as torpord has it, and a client on the other side of its socket.
+    /// A server like torpord's, and a client connected to it.
     private static func serving(
         _ request: ManagerRequest,
         _ answer: @escaping () -> JSON

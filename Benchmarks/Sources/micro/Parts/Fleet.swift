@@ -4,7 +4,7 @@ import Lifecycle
 import Linux
 import Recovery
 
-/// A thousand apps as the shell has them: the coordinator, and the recovery file that each decision goes into first.
+/// A thousand apps as in torpord's shell: the coordinator, and the recovery file that records each decision first.
 final class Fleet {
     static let size = 1_000
 
@@ -13,7 +13,7 @@ final class Fleet {
     let slots: [Int]
     var now = Duration.seconds(1)
 
-    /// All of them active, with a watchdog.
+    /// All apps are active and have a watchdog.
     init() throws {
         var rules = AppRules()
         rules.watchdog = .seconds(10)
@@ -31,7 +31,7 @@ final class Fleet {
         }
     }
 
-    /// What happened goes to the core, what it decided into the recovery file.
+    /// Passes an event to the coordinator and records its decisions.
     @discardableResult
     func take(_ event: AppEvent, of app: AppID) -> Int {
         let actions = coordinator.handle(event, of: app, now: now)
@@ -39,7 +39,7 @@ final class Fleet {
         return actions.count
     }
 
-    /// The same for what a person asks for.
+    /// The same for a request of a user.
     @discardableResult
     func ask(_ request: Request, of app: AppID) throws -> Int {
         let actions = try coordinator.request(request, of: app, now: now)

@@ -6,7 +6,7 @@ import Linux
 import Notify
 
 extension Part {
-    /// The sender's own instructions, a system call's, are in it.
+    /// This includes the sender's own instructions for its system call.
     static let notify = Part(
         name: "notify",
         what: "a WATCHDOG=1 is read from an app's socket, taken apart and reaches the app's state"

@@ -102,7 +102,7 @@ extension Part {
         return view
     }
 
-    /// The policy in C, compiled anew.
+    /// The policy in C, newly compiled.
     private static func policyLibrary() throws -> String {
         // Benchmarks/Sources/micro/Parts/Policies.swift
         var folder = URL(fileURLWithPath: #filePath)
@@ -110,14 +110,14 @@ extension Part {
         let headers = folder.deletingLastPathComponent().appendingPathComponent("Sources/TorporPolicyABI/include").path
         let library = Scratch.path("libpolicy.so")
         let source = folder.appendingPathComponent("Programs/policy.c").path
-        // Not by Foundation, whose way of starting programs does not work below valgrind.
+        // With popen: Foundation's Process does not work under valgrind.
         let compiler = popen("exec cc -O2 -shared -fPIC -I '\(headers)' -o '\(library)' '\(source)'", "r")
         guard let compiler, pclose(compiler) == 0 else { throw WentWrong("\(source) cannot be compiled") }
         return library
     }
 }
 
-/// Takes all advice.
+/// Accepts all advice.
 private final class AdviceTaker: PolicyChainDelegate {
     var taken = 0
     var said = ""

@@ -3,7 +3,7 @@
 import EventLoop
 
 extension Part {
-    /// With a thousand others that wait, as watchdogs do.
+    /// A thousand other timers are armed, as for watchdogs.
     static let timer = Part(
         name: "timer",
         what: "a timer is armed on the loop, and fires, while a thousand others are armed"

@@ -3,7 +3,7 @@
 import Lifecycle
 
 extension Part {
-    /// An app walks from the foreground to suspended and back: eight calls a round.
+    /// An app goes from the foreground to suspended and back: eight calls per round.
     static let transition = Part(
         name: "transition",
         what: "one of a thousand apps takes an event, and its record is written"
