@@ -5,19 +5,19 @@ import Linux
 package import SystemPackage
 import Varlink
 
-/// The state archives of one app on the disk: `current`, which its next launch may get, and `set-aside`, which a launch
-/// got that did not come up.
+/// The state archives of one app on disk: `current`, for its next launch, and `set-aside`, with which a launch
+/// failed.
 ///
-/// Most of this waits for the disk: it is for the threads of ``StateArchives``.
+/// Most functions block on the disk: call them on the threads of ``StateArchives``.
 package struct ArchiveFolder: Sendable {
-    /// The folder; its parents are the supervisor's.
+    /// The folder; its parents belong to the supervisor.
     package let path: String
     package var current: String { path + "/current" }
     package var aside: String { path + "/set-aside" }
 
     private static let draft = ".new-"
 
-    /// An archive as stat(2) has it.
+    /// An archive, from stat(2).
     package struct Found: Hashable, Sendable {
         package let path: String
         package let bytes: UInt64
@@ -25,7 +25,7 @@ package struct ArchiveFolder: Sendable {
         let savedAt: Int64
     }
 
-    /// The archive that a launch may get; reads the directory only, and does not wait for a disk that hangs.
+    /// The archive for the next launch; reads only the directory, so it does not block on a disk that hangs.
     package var found: Found? { Self.found(current) }
     /// The archive that was set aside last.
     package var foundAside: Found? { Self.found(aside) }
@@ -37,13 +37,13 @@ package struct ArchiveFolder: Sendable {
 
     // MARK: What waits for the disk
 
-    /// Keeps an archive in place of the one before, which stays whatever fails; durable when it returns. Returns its
-    /// bytes.
+    /// Saves an archive in place of the current one, which stays if anything fails. It is durable when this returns.
+    /// Returns its size in bytes.
     ///
     /// - Parameters:
-    ///   - name: what it is called, where that is not ``current``.
-    ///   - limit: bytes; nil for none.
-    ///   - owner: who can read it, where that is not the supervisor's own user.
+    ///   - name: its file name, if not ``current``.
+    ///   - limit: in bytes; nil for none.
+    ///   - owner: the user that can read it, if not the supervisor's.
     func save(
         _ content: ArchiveContent,
         as name: String? = nil,
@@ -71,7 +71,7 @@ package struct ArchiveFolder: Sendable {
         }
     }
 
-    /// Forgets the archive; not an error when there is none.
+    /// Removes the current archive; no error if there is none.
     func discard() throws(Errno) {
         do throws(Errno) {
             try File.remove(current)
@@ -82,7 +82,7 @@ package struct ArchiveFolder: Sendable {
         try Self.synchronise(path)
     }
 
-    /// Puts the archive where no launch gets it, in place of one that was put there before; not an error when there is
+    /// Sets the current archive aside, so that no launch gets it, in place of an earlier one; no error if there is
     /// none.
     package func setAside() throws(Errno) {
         do throws(Errno) {
@@ -94,7 +94,7 @@ package struct ArchiveFolder: Sendable {
         try Self.synchronise(path)
     }
 
-    /// Removes all that is kept of the app.
+    /// Removes everything stored for the app.
     package func remove() throws(Errno) { try File.removeTree(path) }
 
     private func write(
@@ -103,7 +103,7 @@ package struct ArchiveFolder: Sendable {
         limit: UInt64?,
         owner: ArchiveOwner?
     ) throws -> UInt64 {
-        // Nobody else may read it, nor write to it by mistake.
+        // Only its owner may read it, and no one may write to it by mistake.
         let file = try File.open(draft, [.write, .create, .exclusive, .noFollow], mode: 0o400)
         let bytes = try source.copy(to: file.raw, limit: limit)
         if let owner { try File.setOwner(draft, uid: owner.uid, gid: owner.gid) }
@@ -111,7 +111,7 @@ package struct ArchiveFolder: Sendable {
         return bytes
     }
 
-    /// Makes the folder; that it is there must survive the machine's end as well as what is in it.
+    /// Creates the folder durably: its directory entry must survive a power failure like its contents.
     private func make() throws(Errno) {
         if try File.kind(path) == .directory { return }
         var missing: [String] = []
@@ -120,12 +120,12 @@ package struct ArchiveFolder: Sendable {
             missing.append(directory)
             directory = parent
         }
-        // Passed through by the app's user, and listed by nobody.
+        // The app's user may pass through it, but not list it.
         try File.makeDirectories(path, mode: 0o711)
         for made in missing { if let parent = File.parent(of: made) { try Self.synchronise(parent) } }
     }
 
-    /// What a torpord that was killed had begun.
+    /// Removes what a killed torpord left unfinished.
     private func removeDrafts() {
         for name in (try? File.list(path)) ?? [] where name.hasPrefix(Self.draft) {
             try? File.remove(path + "/" + name)
@@ -147,39 +147,39 @@ package struct ArchiveFolder: Sendable {
     }
 }
 
-/// Whose archives are.
+/// The owner of an app's archives.
 struct ArchiveOwner: Hashable, Sendable {
     let uid: UInt32
     let gid: UInt32
 }
 
-/// Why an archive is not kept.
+/// Why an archive was not saved.
 package enum ArchiveFailure: Error, Hashable, Sendable {
-    /// It has more bytes than that.
+    /// It is larger than the limit, in bytes.
     case tooLarge(limit: UInt64)
-    /// What the app asked for cannot be had; a sentence.
+    /// The app's request cannot be met; a sentence.
     case refused(String)
-    /// The disk did not take it; a sentence.
+    /// Writing to disk failed; a sentence.
     case failed(String)
 }
 
-/// What an app wants kept.
+/// What an app wants to save.
 package enum ArchiveContent: Sendable {
-    /// Base64.
+    /// Base64 text.
     case data(String)
-    /// What a command or a server gave.
+    /// The output of a command or a server.
     case bytes([UInt8])
-    /// A file of the app's state directory, or another that it names. It must be one of these users'.
+    /// A file in the app's state directory, or another that it names. It must belong to one of these users.
     case file(name: String, directory: String, owners: Set<UInt32>)
 
-    /// The most that can come as data: a message is bounded.
+    /// The most bytes of decoded data: the size of a message is limited.
     static let largestData = 512 << 10
 
     enum Source {
         case bytes([UInt8])
         case file(Descriptor)
 
-        /// Writes all of it; returns how many bytes.
+        /// Writes everything to a file; returns the number of bytes.
         func copy(to file: Int32, limit: UInt64?) throws -> UInt64 {
             switch self {
             case .bytes(let bytes):
@@ -191,7 +191,7 @@ package enum ArchiveContent: Sendable {
                     while true {
                         guard let count = try Descriptor.read(source.raw, into: buffer), count > 0 else { return total }
                         total += UInt64(count)
-                        // It may grow while it is read.
+                        // The file may grow while it is read.
                         if let limit, total > limit { throw ArchiveFailure.tooLarge(limit: limit) }
                         let part = UnsafeRawBufferPointer(rebasing: buffer[..<count])
                         if let failure = Descriptor.writeAll(file, part).failure { throw failure }
@@ -201,7 +201,7 @@ package enum ArchiveContent: Sendable {
         }
     }
 
-    /// How much it takes while it waits.
+    /// The bytes of memory that it takes while it waits.
     var waitingBytes: Int {
         switch self {
         case .data(let text): text.utf8.count
@@ -210,7 +210,7 @@ package enum ArchiveContent: Sendable {
         }
     }
 
-    /// All of it, for who has to look into it.
+    /// Reads everything into memory, to inspect it.
     package func read(limit: UInt64) throws(ArchiveFailure) -> [UInt8] {
         switch try open(limit: limit) {
         case .bytes(let bytes):
@@ -219,7 +219,7 @@ package enum ArchiveContent: Sendable {
             do throws(Errno) {
                 return try File.read(descriptor: source.raw, limit: Int(clamping: limit))
             } catch {
-                // It may have grown since it was opened.
+                // The file may have grown since it was opened.
                 if error == .fileTooLarge { throw .tooLarge(limit: limit) }
                 throw .refused("it cannot be read: \(error)")
             }
@@ -248,7 +248,7 @@ package enum ArchiveContent: Sendable {
         }
     }
 
-    /// Opens what the app itself could have opened, whatever it makes of the name meanwhile.
+    /// Opens a file that the app itself could have opened, even if the app changes the path meanwhile.
     private static func open(
         _ name: String,
         in directory: String,
@@ -271,7 +271,7 @@ package enum ArchiveContent: Sendable {
     ) throws(ArchiveFailure) -> (Descriptor, FileStatus) {
         do throws(Errno) {
             let folder = try File.open(directory, [.path, .directory, .noFollow])
-            // Neither a FIFO nor a lease keeps whoever opens it waiting.
+            // O_NONBLOCK: opening must not block on a FIFO or a lease.
             let file = try File.open(name, in: folder.raw, [.noFollow, .nonBlocking])
             return (file, try File.status(descriptor: file.raw))
         } catch {

@@ -5,19 +5,19 @@ import Lifecycle
 package import Linux
 package import Processes
 
-/// What state archives and snapshots need of the rest of the supervisor, and no more.
+/// What state archives and snapshots need from the rest of the supervisor.
 package protocol ArchiveHost: AnyObject {
-    /// The folder of what outlives the boot.
+    /// The folder for data that survives a reboot.
     var stateFolder: String { get }
     /// Whether it is the full name of a scene inside an app.
     func isScene(named name: String) -> Bool
-    /// The number of an app's user; nil when it cannot be found.
+    /// The id of an app's user; nil if the user is not found.
     func userID(of app: AppRuntime) -> UInt32?
-    /// Whom an app runs as; nil for the supervisor's own user.
+    /// The user that an app runs as; nil for the supervisor's own.
     ///
-    /// - Throws: ``LaunchError`` when that user cannot be found.
+    /// - Throws: ``LaunchError`` when that user is not found.
     func user(of app: AppRuntime) throws(LaunchError) -> User?
-    /// Runs a command as the app's user, in its directory, and hears how it ended. What it writes goes into `output`.
+    /// Runs a command as the app's user, in the app's directory, with its output to `output`; reports how it ended.
     func runCommand(
         _ app: AppRuntime,
         _ command: [String],

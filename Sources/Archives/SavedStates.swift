@@ -7,14 +7,14 @@ import Linux
 package import TorporAPI
 package import VarlinkServer
 
-/// State archives: what an app saves of itself, so that a launch after an eviction, a crash or a reboot goes on from there.
+/// State archives: state that an app saves, so that it can continue after an eviction, a crash or a reboot.
 ///
-/// What there is, the disk says: nothing of it is in memory. An archive is there until somebody wanted the app ended, it
-/// ended with success, or it says so itself; one with which a launch did not come up is set aside.
+/// The disk is the only record of them; memory has no copy. An archive stays until a user stops the app, the app
+/// exits successfully, or the app discards it. If a launch with it fails, it is set aside.
 package final class SavedStates: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
-    /// What it needs of the other rooms. It owns this one.
+    /// The rest of the supervisor. It owns this room.
     package unowned(unsafe) let host: any ArchiveHost
     private let folders: StateArchives
 
@@ -25,7 +25,7 @@ package final class SavedStates: Room, LifecycleObserver {
         folders = StateArchives(loop: engine.loop)
     }
 
-    /// What becomes of the archive.
+    /// Decides what happens to the archive.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         let isOver = !(machine(app).lastEnding ?? ending.reason).keepsState
         let isDone = isOver && app.specification.rules.isOneshot
@@ -39,7 +39,7 @@ package final class SavedStates: Room, LifecycleObserver {
     }
 
     package func forget(_ app: AppRuntime) {
-        // It goes on as a scene inside another one.
+        // Its folder now belongs to a scene inside another app.
         if host.isScene(named: app.name) { return }
         let folder = archives(of: app)
         guard File.exists(folder.path) || folders.isBusy(folder) else { return }
@@ -51,24 +51,24 @@ package final class SavedStates: Room, LifecycleObserver {
         }
     }
 
-    /// Where an app's archives are.
+    /// The folder of an app's archives.
     package func archives(of app: AppRuntime, scene: String? = nil) -> ArchiveFolder {
         ArchiveFolder(path: host.stateFolder + "/archives/" + Self.name(of: app, scene: scene))
     }
 
-    /// What a folder is called that is of an app, or of a scene inside it.
+    /// The name of the folder of an app, or of a scene inside it.
     static func name(of app: AppRuntime, scene: String?) -> String {
         scene.map { AppName.scene(app.name, $0) } ?? app.name
     }
 
-    /// Calls back when all that was asked for in the app's folder by now is done.
+    /// Calls `completion` once everything requested so far for the app's folder is done.
     package func whenDone(_ app: AppRuntime, scene: String? = nil, _ completion: @escaping () -> Void) {
         folders.whenDone(archives(of: app, scene: scene), completion)
     }
 
     // MARK: What apps ask
 
-    /// Keeps an archive; `completion` is called when it is durable, with its bytes.
+    /// Saves an archive; `completion` is called with its size in bytes once it is durable.
     package func saveState(
         of app: AppRuntime,
         scene: String? = nil,
@@ -88,7 +88,7 @@ package final class SavedStates: Room, LifecycleObserver {
             in: archives(of: app, scene: scene)
         ) { [weak self, weak app] outcome in
             if let self, let app, case .success(let bytes) = outcome {
-                // What was to be set aside was, before this was written.
+                // Work is done in order, so the failed archive was set aside before this one was written.
                 if scene == nil, app.restoration == .failed {
                     app.restoration = nil
                     self.record(app)
@@ -97,7 +97,7 @@ package final class SavedStates: Room, LifecycleObserver {
                 self.note(app, .stateKept, text: "saved \(whose), \(bytes) byte\(bytes == 1 ? "" : "s")")
             }
             completion(outcome)
-            // Said once a run: a full disk stays full.
+            // Reported once per run: a full disk stays full.
             guard let self, let app, case .failure(.failed(let sentence)) = outcome,
                 app.run.stateNotKeptIn != incarnation
             else { return }
@@ -106,10 +106,10 @@ package final class SavedStates: Room, LifecycleObserver {
         }
     }
 
-    /// Whether an archive may be removed or set aside in a moment: it is as if it were not there.
+    /// Whether an archive is about to be removed or set aside: treat it as absent.
     func takesAway(_ folder: ArchiveFolder) -> Bool { folders.takesAway(folder) }
 
-    /// What an app gives to be kept: bytes, or the name of a file in its state directory.
+    /// What an app wants to save: data, or the name of a file in its state directory.
     package func given(
         by app: AppRuntime,
         _ peer: Peer,
@@ -119,7 +119,7 @@ package final class SavedStates: Room, LifecycleObserver {
         switch (data, file) {
         case (let data?, nil): return .success(.data(data))
         case (nil, let name?):
-            // Who runs as root may have given its user up.
+            // An app that was started as root may have changed its user.
             let owners = ownUsers(of: app).union([peer.uid])
             return .success(.file(name: name, directory: stateDirectory(of: app), owners: owners))
         case (nil, nil): return .failure(.refused("nothing to keep: give data or file"))
@@ -127,10 +127,10 @@ package final class SavedStates: Room, LifecycleObserver {
         }
     }
 
-    /// Whose files are the app's own.
+    /// The users whose files belong to the app.
     func ownUsers(of app: AppRuntime) -> Set<UInt32> { host.userID(of: app).map { [$0] } ?? [] }
 
-    /// Forgets the archive, as the app asks.
+    /// Removes the archive at the app's request.
     package func discardState(
         of app: AppRuntime,
         scene: String? = nil,
@@ -141,13 +141,13 @@ package final class SavedStates: Room, LifecycleObserver {
 
     // MARK: What scenes inside apps get
 
-    /// What a scene that is connected now gets back; nil for nothing.
+    /// The archive for a scene that connects now; nil if there is none.
     package func found(of app: AppRuntime, scene: String) -> ArchiveFolder.Found? {
         let folder = archives(of: app, scene: scene)
         return folders.takesAway(folder) ? nil : folder.found
     }
 
-    /// Puts what a scene has saved where it is not given back any more.
+    /// Sets a scene's archive aside, so that the scene does not get it again.
     package func setAside(of app: AppRuntime, scene: String, _ why: String) {
         let folder = archives(of: app, scene: scene)
         note(
@@ -171,11 +171,11 @@ package final class SavedStates: Room, LifecycleObserver {
 
     // MARK: What launches get
 
-    /// The archive that this launch gets; nil for none. One that no launch is to get any more goes.
+    /// The archive for this launch; nil for none. One that no launch may get any more is discarded.
     package func archiveToRestore(_ app: AppRuntime, _ order: LaunchOrder) -> ArchiveFolder.Found? {
         let folder = archives(of: app)
         if app.restoration == .failed {
-            // Its torpord ended before that was done.
+            // An earlier torpord ended before it was set aside.
             if !folders.takesAway(folder) { setAside(app, folder) }
             return nil
         }
@@ -193,24 +193,24 @@ package final class SavedStates: Room, LifecycleObserver {
     private func isRestorable(_ found: ArchiveFolder.Found, _ app: AppRuntime, _ order: LaunchOrder) -> Bool {
         let known = app.lastExit.flatMap { TerminationReason(rawValue: $0.reason) }
         if order.previousEnding?.keepsState ?? true, known?.keepsState ?? true { return true }
-        // The ending that is known may be an older one: of a run after it nobody has seen the end.
+        // The last known ending may be older than the archive: the end of a later run was not seen.
         return app.lastExit?.at.map { found.savedAt > $0 } ?? false
     }
 
-    /// The app does not want what it was offered: the next launch gets it.
+    /// The app declined the archive: the next launch gets it.
     package func restorationDeclined(_ app: AppRuntime) {
         guard app.restoration == .offered else { return }
         app.restoration = nil
         record(app)
     }
 
-    /// The app has said that it could not restore its state.
+    /// The app reported that it could not restore its state.
     package func restorationFailed(_ app: AppRuntime, _ text: String?) {
         guard app.restoration == .offered else { return }
         setArchiveAside(app, "the app could not restore it" + (text.map { " (\($0))" } ?? ""))
     }
 
-    /// A person stops or force-quits an app that does not run.
+    /// A user stops or force-quits an app that does not run.
     package func personEnds(_ app: AppRuntime) {
         if !coordinator.machine(app.id).isAlive { discardArchive(app) }
     }
@@ -240,7 +240,7 @@ package final class SavedStates: Room, LifecycleObserver {
         folders.ask(.setAside, in: folder) { [weak self, weak app] outcome in
             guard let self, let app else { return }
             if case .failure(let failure) = outcome {
-                // Tried again before the next launch.
+                // This is tried again before the next launch.
                 return self.log.warning("\(app.name): its state archive cannot be set aside: \(failure)")
             }
             guard app.restoration == .failed else { return }
@@ -251,22 +251,22 @@ package final class SavedStates: Room, LifecycleObserver {
 }
 
 extension ArchiveInfo {
-    /// For clients.
+    /// The information for clients.
     package init(_ found: ArchiveFolder.Found) {
         self.init(path: found.path, bytes: Int64(clamping: found.bytes), at: found.savedAt)
     }
 }
 
-/// What has become of the archive that a launch got.
+/// The state of the archive that a launch got.
 package enum Restoration: UInt8 {
-    /// It was offered to the incarnation that lives, or is about to.
+    /// It was offered to the incarnation that runs or is being launched.
     case offered = 1
     /// It is being set aside.
     case failed = 2
 }
 
 extension AppRuntime {
-    /// What has become of the state archive that it was offered at its launch.
+    /// The state of the archive that the app's launch got; nil for none.
     package var restoration: Restoration? {
         get { slots[RestorationSlot.self] }
         set { slots[RestorationSlot.self] = newValue }
@@ -276,7 +276,7 @@ extension AppRuntime {
 private enum RestorationSlot: Slot { typealias Value = Restoration }
 
 extension Incarnation {
-    /// The incarnation of which it was said that its state cannot be saved.
+    /// The incarnation for which it was reported that its state cannot be saved.
     var stateNotKeptIn: UInt32? {
         get { slots[StateNotKeptInSlot.self] }
         set { slots[StateNotKeptInSlot.self] = newValue }

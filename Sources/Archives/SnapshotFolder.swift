@@ -4,21 +4,21 @@ import Engine
 import Linux
 import TorporAPI
 
-/// The snapshot of one app on the disk: a file whose name says of which incarnation it is, and what: `3.png`.
+/// The snapshot of one app on disk: a file named by its incarnation and type, such as `3.png`.
 extension ArchiveFolder {
-    /// The most bytes that a snapshot has.
+    /// The largest snapshot, in bytes.
     static let largestSnapshot: UInt64 = 4 << 20
 
-    /// A snapshot as its name and stat(2) have it.
+    /// A snapshot, from its name and stat(2).
     struct FoundSnapshot: Hashable, Sendable {
         let path: String
         let info: SnapshotInfo
     }
 
-    /// The snapshot that was taken last; reads the directory only, and does not wait for a disk that hangs.
+    /// The latest snapshot; reads only the directory, so it does not block on a disk that hangs.
     var snapshot: FoundSnapshot? {
         let names = (try? File.list(path)) ?? []
-        // Where a torpord was killed between the new one's coming and the old one's going there are two.
+        // There are two if torpord was killed after it added the new one and before it removed the old one.
         return names.compactMap(snapshot(named:)).max { $0.info.at < $1.info.at }
     }
 
@@ -39,7 +39,7 @@ extension ArchiveFolder {
 
     // MARK: What waits for the disk
 
-    /// Keeps a snapshot in place of the one before, which stays whatever fails. Returns its bytes.
+    /// Saves a snapshot in place of the previous one, which stays if anything fails. Returns its size in bytes.
     package func saveSnapshot(_ content: ArchiveContent, incarnation: UInt32) throws(ArchiveFailure) -> UInt64 {
         let bytes = try content.read(limit: Self.largestSnapshot)
         if bytes.isEmpty { throw .refused("it is empty") }
@@ -52,12 +52,12 @@ extension ArchiveFolder {
         return count
     }
 
-    /// A part of the snapshot, from there on.
+    /// A part of the snapshot, from that offset on.
     func snapshotPart(at offset: UInt64) -> SnapshotPart {
-        // Another one may come, and take the place of the one that was found.
+        // A new snapshot may replace the one found.
         for _ in 0..<4 {
             guard let found = snapshot else { break }
-            // Behind its end the kernel may refuse to look.
+            // Reading past the end may fail.
             guard offset < UInt64(clamping: found.info.bytes) else { return SnapshotPart(found.info) }
             guard let file = try? File.open(found.path, [.read, .noFollow]),
                 let data = try? File.read(file.raw, at: offset, maximum: SnapshotPart.mostBytes)

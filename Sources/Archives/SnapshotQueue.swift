@@ -3,12 +3,13 @@
 import Engine
 package import EventLoop
 
-/// Bounds how many snapshots are being taken at once: a locked session sends every app into the background in one moment,
-/// and each that is taken may have some megabytes in memory. The others wait their turn, within their deadlines.
+/// Limits how many snapshots are taken at once: when the session is locked, all apps enter the background at the same
+/// moment, and each snapshot may take several megabytes of memory. The others wait in a queue, within their
+/// deadlines.
 ///
-/// Of the loop's thread.
+/// Use it only on the loop's thread.
 package final class SnapshotQueue {
-    /// As many commands as keep a machine busy, and 64 MiB at most.
+    /// Enough commands to keep a machine busy, and at most 64 MiB.
     private static let most = 16
 
     private struct Waiting {
@@ -22,14 +23,14 @@ package final class SnapshotQueue {
 
     package init(_ loop: EventLoop) { self.loop = loop }
 
-    /// Begins a run when it is its turn, never at once. It gives its place back by ``leave()``.
+    /// Begins a run when it is its turn, never before this returns. The run frees its place with ``leave()``.
     package func enter(_ run: SnapshotRun, _ begin: @escaping (SnapshotRun) -> Void) {
         waiting.removeAll { $0.run == nil }
         waiting.append(Waiting(run: run, begin: begin))
         if underWay < Self.most { nextSoon() }
     }
 
-    /// One that has begun is over.
+    /// A run that has begun is over.
     package func leave() {
         underWay -= 1
         if !waiting.isEmpty { nextSoon() }
@@ -40,7 +41,7 @@ package final class SnapshotQueue {
     private func next() {
         while underWay < Self.most, !waiting.isEmpty {
             let first = waiting.removeFirst()
-            // Its app may have left the background meanwhile.
+            // The app may have left the background meanwhile.
             guard let run = first.run else { continue }
             underWay += 1
             first.begin(run)

@@ -8,16 +8,16 @@ import Lifecycle
 import Linux
 import Processes
 
-/// Has a snapshot made as the configuration says: by a command, or a request to a server, whose answer it gathers. It ends
-/// with its last reference, and what it has started with it.
+/// Takes a snapshot as configured: by a command or a request to a server, whose output it collects, or from a file.
+/// When its last reference goes, it ends what it started.
 package final class SnapshotRun {
-    /// What it came to: what is to be kept, or why there is nothing, in a sentence.
+    /// The content to save, or why there is none, as a sentence.
     typealias Outcome = Result<ArchiveContent, LaunchError>
 
     private static let mostBytes = Int(ArchiveFolder.largestSnapshot)
-    /// Read at a time: others have their turn in between.
+    /// Bytes per read, so that other work gets a turn.
     private static let portion = 64 << 10
-    /// The core's deadline comes first.
+    /// Added to the deadline, so that the core's deadline comes first.
     private static let reserve = Duration.seconds(1)
 
     private let loop: EventLoop
@@ -27,21 +27,21 @@ package final class SnapshotRun {
     private var isOver = false
     private var bytes: [UInt8] = []
     private var timer: TimerSource?
-    /// The app shows something new meanwhile.
+    /// The app has shown something new meanwhile.
     package var isOutdated = false
     private var descriptor: Descriptor?
     private var source: IOSource?
     private var command: Descriptor?
     private var question: HTTPQuestion?
 
-    /// - Parameter completion: called by the loop, once, and not after the last reference is gone.
+    /// - Parameter completion: is called once by the loop, unless the last reference goes before.
     init(_ loop: EventLoop, _ queue: SnapshotQueue, _ completion: @escaping (Outcome) -> Void) {
         self.loop = loop
         self.queue = queue
         self.completion = completion
     }
 
-    /// Has it made when the time is over, as soon as it is its turn then.
+    /// Takes the snapshot after `wait`, as soon as it is its turn then.
     package func begin(
         _ specification: SnapshotSpecification,
         after wait: Duration,
@@ -57,7 +57,7 @@ package final class SnapshotRun {
     }
 
     private func enter(_ specification: SnapshotSpecification, for app: AppRuntime, _ states: SavedStates) {
-        // The app's own time stands still while it is traced, and so does its deadline: this one is the supervisor's.
+        // Deadlines of the app are paused while it is traced; this one is not.
         timer = try? loop.timer { [weak self] in self?.fail("it was not ready within its deadline") }
         timer?.arm(after: specification.deadline + Self.reserve)
         queue.enter(self) { [weak app, weak states] run in
@@ -115,12 +115,12 @@ package final class SnapshotRun {
             self.command = pidfd
         } completion: { [weak self] result in
             guard let self, !self.isOver else { return }
-            // What it has left running has nobody else who would end it.
+            // End the processes that the command left behind: nothing else would.
             if let command = self.command { Pidfd.killGroup(command.raw) }
             self.command = nil
             switch result {
             case .success(.exited(0)):
-                // What is left of it is no more than a pipe has.
+                // At most what a pipe holds is still unread.
                 while self.read(name) == .some {}
                 self.finish(.success(.bytes(self.bytes)))
             case .success(.exited(let code)): self.fail("command \(name) failed with exit status \(code)")
@@ -131,11 +131,11 @@ package final class SnapshotRun {
     }
 
     private func gather(_ name: String) {
-        // The command may have closed its output and go on: its exit tells.
+        // The command may close its output and keep running: its exit decides.
         if read(name) == .end { source?.cancel() }
     }
 
-    /// What one read came to.
+    /// The result of one read.
     private enum Portion { case some, none, end }
 
     private func read(_ name: String) -> Portion {
@@ -167,7 +167,7 @@ package final class SnapshotRun {
 
     // MARK: A file
 
-    /// A file is read where disks are waited for.
+    /// Files are read by the threads that may block on disks.
     private func take(file path: String, of owners: Set<UInt32>) {
         let name = path.split(separator: "/").last.map(String.init) ?? ""
         let folder = File.parent(of: path) ?? "/"

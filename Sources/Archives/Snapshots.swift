@@ -8,20 +8,20 @@ import Linux
 package import TorporAPI
 package import VarlinkServer
 
-/// Snapshots: what apps show, a picture or a text, as it was when they were in the background last. The core says when one
-/// is taken; here it is had from whom the configuration names, or from the app itself, and kept.
+/// Snapshots: pictures or texts of what apps show, as of when they were last in the background. The core decides when
+/// one is taken; this gets it from the configured source or from the app itself, and saves it.
 ///
-/// What there is, the disk says; in memory is no more than when a picture was taken.
+/// The disk is the only record of them; memory only has the time of each picture.
 package final class Snapshots: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
-    /// What it needs of the other rooms. It owns this one.
+    /// The rest of the supervisor. It owns this room.
     package unowned(unsafe) let host: any ArchiveHost
     private let savedStates: SavedStates
     private let folders: StateArchives
-    /// How many are taken at once.
+    /// Limits how many are taken at once.
     private let queue: SnapshotQueue
-    /// Reads them for clients.
+    /// Reads snapshots for clients.
     private let reads: BackgroundWorker
 
     package init(_ engine: Engine, _ recorder: Recorder, _ host: any ArchiveHost, _ savedStates: SavedStates) {
@@ -29,7 +29,7 @@ package final class Snapshots: Room, LifecycleObserver {
         self.recorder = recorder
         self.host = host
         self.savedStates = savedStates
-        // Threads of their own, so that no app waits with its state behind the pictures of others.
+        // Separate threads, so that saving states does not wait for snapshots.
         folders = StateArchives(loop: engine.loop, workers: 2)
         queue = SnapshotQueue(engine.loop)
         reads = BackgroundWorker(engine.loop, named: "snapshots")
@@ -42,23 +42,23 @@ package final class Snapshots: Room, LifecycleObserver {
         if !host.isScene(named: app.name) { removeSnapshot(of: app) }
     }
 
-    /// Where an app's snapshot is.
+    /// The folder of an app's snapshot.
     package func snapshots(of app: AppRuntime, scene: String? = nil) -> ArchiveFolder {
         ArchiveFolder(path: host.stateFolder + "/snapshots/" + SavedStates.name(of: app, scene: scene))
     }
 
-    /// Calls back when all that was asked for in the app's folder by now is done.
+    /// Calls `completion` once everything requested so far for the app's folder is done.
     package func whenDone(_ app: AppRuntime, scene: String? = nil, _ completion: @escaping () -> Void) {
         folders.whenDone(snapshots(of: app, scene: scene), completion)
     }
 
-    /// What there is of an app; nil for none.
+    /// The app's snapshot; nil if there is none.
     package func found(of app: AppRuntime) -> SnapshotInfo? {
         let folder = snapshots(of: app)
         return folders.takesAway(folder) ? nil : folder.snapshot?.info
     }
 
-    /// The file of what an app showed last and what sort of picture it is, where it is one.
+    /// The file and type of the app's snapshot, if it is a picture.
     package func picture(of app: AppRuntime) -> (path: String, kind: String)? {
         let folder = snapshots(of: app)
         guard !folders.takesAway(folder), let snapshot = folder.snapshot, let kind = snapshot.info.kind, kind != .text
@@ -70,10 +70,10 @@ package final class Snapshots: Room, LifecycleObserver {
 
     // MARK: Those that the configuration says
 
-    /// Takes one. While one is being taken another is only remembered: an app that shows something new all the time is
-    /// seen now and then, and starts no more than one a second.
+    /// Takes a snapshot. If one is being taken, the request is only remembered, so that an app that shows something
+    /// new all the time starts at most one per second.
     ///
-    /// - Parameter isAnother: it follows on one that was outdated when it was there, and nothing follows on it.
+    /// - Parameter isAnother: whether it follows one that was outdated; none follows on it.
     package func takeSnapshot(_ app: AppRuntime, isAnother: Bool = false) {
         guard let specification = app.specification.snapshot else { return snapshotIsOver(app) }
         if let run = app.snapshotRun {
@@ -86,16 +86,16 @@ package final class Snapshots: Room, LifecycleObserver {
             app.snapshotRun = nil
             switch outcome {
             case .success(.file(let name, let directory, let owners)):
-                // It is read where disks are waited for; until then it is to be as it was in the background.
+                // The threads for disks read it; until then the app must stay in the background.
                 return self.keepSnapshot(.file(name: name, directory: directory, owners: owners), of: app) { _ in
-                    // Else another one was wanted meanwhile, and the app waits for that.
+                    // If another snapshot was requested meanwhile, the app waits for that.
                     if app.snapshotRun == nil { self.snapshotIsOver(app) }
                 }
             case .success(let content): self.keepSnapshot(content, of: app)
             case .failure(let trouble): self.noteNoSnapshot(app, trouble.description)
             }
             if isOutdated { return self.takeSnapshot(app, isAnother: true) }
-            // The disk may take its time: the app need not.
+            // The disk may be slow; the app need not wait for it.
             self.snapshotIsOver(app)
         }
         app.snapshotRun = run
@@ -103,16 +103,16 @@ package final class Snapshots: Room, LifecycleObserver {
         run.begin(specification, after: wait, for: app, savedStates)
     }
 
-    /// So long after the last one the next one begins at the soonest.
+    /// The shortest time between the beginnings of two snapshots.
     private static let betweenSnapshots = Duration.seconds(1)
 
-    /// The machine waits for one no more: it has left the background, declined, or the time is up.
+    /// Ends the run if the machine no longer waits for it: the app left the background or declined, or time is up.
     func checkSnapshot(_ app: AppRuntime) {
         guard app.snapshotRun != nil || app.snapshotBegan != nil else { return }
         let machine = coordinator.machine(app.id)
         guard !machine.awaitsSnapshot else { return }
         app.snapshotRun = nil
-        // The next stay in the background is another one.
+        // In the next stay in the background, the first one need not wait.
         if machine.state != .background { app.snapshotBegan = nil }
     }
 
@@ -124,7 +124,7 @@ package final class Snapshots: Room, LifecycleObserver {
 
     // MARK: Those that apps give
 
-    /// Keeps one that the app gives itself; `completion` is called when it is durable, with its bytes.
+    /// Saves a snapshot that the app sends; `completion` is called with its size in bytes once it is durable.
     package func saveSnapshot(
         of app: AppRuntime,
         scene: String? = nil,
@@ -144,7 +144,7 @@ package final class Snapshots: Room, LifecycleObserver {
         }
     }
 
-    /// The app shows what is nobody's business: what there is goes, and none is taken until it enters the background again.
+    /// The app shows something private: removes its snapshot; none is taken until it enters the background again.
     package func declineSnapshot(
         of app: AppRuntime,
         scene: String? = nil,
@@ -156,7 +156,7 @@ package final class Snapshots: Room, LifecycleObserver {
         removeSnapshot(of: app, completion)
     }
 
-    /// It works for somebody else now: what it showed before is nobody's business.
+    /// The app's identity has changed: removes the snapshot of what it showed before.
     package func discardForIdentity(of app: AppRuntime) { removeSnapshot(of: app) }
 
     // MARK: What is kept
@@ -191,7 +191,7 @@ package final class Snapshots: Room, LifecycleObserver {
         }
     }
 
-    /// Removes what is kept of an app: it does not want it, or has left the configuration.
+    /// Removes an app's snapshot, because the app declined it or left the configuration.
     func removeSnapshot(
         of app: AppRuntime,
         scene: String? = nil,
@@ -212,7 +212,7 @@ package final class Snapshots: Room, LifecycleObserver {
         }
     }
 
-    /// What clients get of it, one part at a time.
+    /// Sends a client one part of the snapshot.
     package func sendSnapshot(of app: AppRuntime, scene: String? = nil, at offset: Int64, _ reply: Reply) {
         let folder = snapshots(of: app, scene: scene)
         guard !folders.takesAway(folder) else { return reply.send(SnapshotPart(nil).json) }
@@ -221,14 +221,14 @@ package final class Snapshots: Room, LifecycleObserver {
 
     // MARK: What should not be there
 
-    /// What the app declined before this torpord began goes, whether the last one came to that or not.
+    /// Removes a snapshot that the app declined before this torpord started, in case the last one could not.
     package func removeDeclinedSnapshot(of app: AppRuntime) {
         let machine = coordinator.machine(app.id)
         if machine.isAlive, machine.declinesSnapshot { removeSnapshot(of: app) }
     }
 
-    /// Finds out which apps have a picture. Those that have left the configuration while there was no torpord, or one that
-    /// died too soon, leave theirs behind.
+    /// Finds out which apps have pictures, and removes snapshots of apps that left the configuration while no torpord
+    /// ran.
     package func takeStock() {
         let path = host.stateFolder + "/snapshots"
         reads.ask {
@@ -253,19 +253,19 @@ package final class Snapshots: Room, LifecycleObserver {
 }
 
 extension AppRuntime {
-    /// When the picture was taken that is its snapshot, microseconds since 1970; nil where there is none, or a text.
+    /// When the snapshot was taken, in microseconds since 1970; nil if there is none or it is text.
     package var pictureAt: Int64? {
         get { slots[PictureAtSlot.self] }
         set { slots[PictureAtSlot.self] = newValue }
     }
 
-    /// A snapshot of it that is being taken.
+    /// The snapshot that is being taken.
     package var snapshotRun: SnapshotRun? {
         get { slots[SnapshotRunSlot.self] }
         set { slots[SnapshotRunSlot.self] = newValue }
     }
 
-    /// When the last one began of this stay in the background.
+    /// When the last snapshot in this stay in the background began.
     var snapshotBegan: Duration? {
         get { slots[SnapshotBeganSlot.self] }
         set { slots[SnapshotBeganSlot.self] = newValue }

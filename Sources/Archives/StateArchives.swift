@@ -4,22 +4,21 @@ import Engine
 import EventLoop
 import Linux
 
-/// What waits for the disk on behalf of state archives and snapshots, on threads of its own, of which there is none while
-/// there is nothing to do. What is asked for one folder is done in that order, one after the other; what is asked for
-/// several at once, so that a disk can make it durable together.
+/// Disk work for state archives and snapshots, on threads that exist only while there is work. Work in one folder is
+/// done in order; work in several folders is done in parallel, so that the disk can make it durable together.
 ///
-/// Of the loop's thread.
+/// Use it only on the loop's thread.
 final class StateArchives {
-    /// Something to be done in an app's folder.
+    /// Work in an app's folder.
     enum Work: Sendable {
         case save(ArchiveContent, limit: UInt64?, owner: ArchiveOwner?)
-        /// A snapshot, in place of the one before; the incarnation is in its name.
+        /// Saves a snapshot in place of the previous one; the incarnation becomes part of its name.
         case saveSnapshot(ArchiveContent, incarnation: UInt32)
         case discard
         case setAside
         case remove
 
-        /// What is to be kept.
+        /// The content to save.
         var content: ArchiveContent? {
             switch self {
             case .save(let content, _, _), .saveSnapshot(let content, _): content
@@ -27,7 +26,7 @@ final class StateArchives {
             }
         }
 
-        /// Whether what is there now is not there any more afterwards.
+        /// Whether the current file is gone afterwards.
         var takesAway: Bool {
             switch self {
             case .save, .saveSnapshot: false
@@ -67,7 +66,7 @@ final class StateArchives {
 
     private struct Queue {
         var waiting: [Job] = []
-        /// Folders in which somebody works.
+        /// Folders in which a thread works.
         var busy: Set<String> = []
         var workers = 0
         var answers: [(ticket: Int, outcome: Outcome)] = []
@@ -82,15 +81,15 @@ final class StateArchives {
         let completion: (Outcome) -> Void
     }
 
-    /// Of one app, waiting or under way.
+    /// The most jobs per app, waiting or in progress.
     private static let mostOfAnApp = 4
-    /// Of all apps, in memory.
+    /// The most bytes of all apps in memory.
     private static let mostBytes = 64 << 20
-    /// A thread that has answered may still be on its way out of the program's memory.
+    /// How long a thread may take to end after its answer.
     private static let leaving = Duration.milliseconds(100)
 
     private let loop: EventLoop
-    /// More at once make no disk faster.
+    /// More threads would not make a disk faster.
     private let mostWorkers: Int
     private let queue = Monitor(Queue())
     private var doorbell: EventCounter?
@@ -102,18 +101,18 @@ final class StateArchives {
 
     init(loop: EventLoop, workers: Int = 8) { (self.loop, mostWorkers) = (loop, workers) }
 
-    /// Whether no thread of it is in the program.
+    /// Whether none of its threads exists.
     var isIdle: Bool { pending.isEmpty && answeredAt.map { loop.now - $0 > Self.leaving } ?? true }
 
-    /// Whether something is still to be done there.
+    /// Whether work in the folder is not done yet.
     func isBusy(_ folder: ArchiveFolder) -> Bool { pending.values.contains { $0.path == folder.path } }
 
-    /// Whether what is there now is about to go.
+    /// Whether the current file is about to go.
     func takesAway(_ folder: ArchiveFolder) -> Bool {
         pending.values.contains { $0.path == folder.path && $0.takesAway }
     }
 
-    /// Calls back when all that was asked for there by now is done.
+    /// Calls `completion` once everything requested so far for the folder is done.
     func whenDone(_ folder: ArchiveFolder, _ completion: @escaping () -> Void) {
         guard let last = pending.filter({ $0.value.path == folder.path }).keys.max(), let entry = pending[last] else {
             return loop.later(completion)
@@ -124,7 +123,7 @@ final class StateArchives {
         }
     }
 
-    /// Has it done; `completion` is called by the loop, with the bytes of an archive that was saved.
+    /// Requests work; `completion` is called by the loop, with the size in bytes of a saved archive.
     func ask(_ work: Work, in folder: ArchiveFolder, _ completion: @escaping (Outcome) -> Void) {
         var size = 0
         if let content = work.content {
@@ -156,7 +155,7 @@ final class StateArchives {
                 queue.waiting.removeAll { $0.ticket == job.ticket && queue.workers == 0 }
                 return queue.workers == 0
             }
-            // Somebody else comes to it.
+            // Another thread will do the job.
             guard isAlone else { return }
             forget(job.ticket)
             loop.later { completion(.failure(.failed("no thread for it could be started: \(error)"))) }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is wrong with a text that should be a calendar expression.
+/// What is wrong with a calendar expression.
 public struct CalendarError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// A sentence that says what to write.
+    /// A sentence that says what to write instead.
     public var description: String
 }
 
-/// Points in time that come again by the calendar, such as `Mon..Fri 08:00` or `*-*~1 22:00 Europe/Berlin`, in the
-/// syntax of systemd.time(7), "Calendar events".
+/// Recurring times by the calendar, such as `Mon..Fri 08:00` or `*-*~1 22:00 Europe/Berlin`, in the syntax of
+/// systemd.time(7), "Calendar events".
 ///
-/// Local time is treated as systemd 252 does: a time that is skipped when the clocks are set forward does not come on
-/// that day, one that comes twice when they are set back counts once, the first time.
+/// Local time works as in systemd 252: a time that is skipped when clocks are set forward does not occur on that day;
+/// one that occurs twice when they are set back counts once, the first time.
 public struct CalendarExpression: Sendable, Hashable {
-    /// Bits from 0 for Monday; all of them where the expression names none.
+    /// Bit 0 is Monday; all bits are set if the expression names no weekday.
     var weekdays: UInt8
     var years: CalendarField
     var months: CalendarField
@@ -22,30 +22,31 @@ public struct CalendarExpression: Sendable, Hashable {
     var minutes: CalendarField
     /// In microseconds.
     var seconds: CalendarField
-    /// How it ends.
+    /// The time zone as written.
     var suffix: Suffix
-    /// What its times are by.
+    /// The time zone that the times are in.
     let zone: TimeZone
 
-    /// The fields as bits, from what they say once and for all.
+    /// The fields as bits, computed once.
     let monthMask: UInt64
     let dayMask: UInt64
     let hourMask: UInt64
     let minuteMask: UInt64
 
-    /// Which time zone an expression names.
+    /// The time zone that an expression names.
     enum Suffix: Hashable, Sendable {
-        /// None: the machine's.
+        /// None: the machine's zone applies.
         case none
         case utc
         case named(String)
-        /// Half the year of the machine's zone, by what people call it, as in `CET`.
+        /// Only the part of the year with this abbreviation in the machine's zone, as in `CET`.
         case local(isDaylight: Bool, name: String)
     }
 
-    /// Reads an expression.
+    /// Parses an expression.
     ///
-    /// - Parameter zones: whose zone holds where the expression names none, and where those that it names are.
+    /// - Parameter zones: the local zone, if the expression names none, and the known zones.
+    /// - Throws: ``CalendarError`` when the text is not a valid expression.
     public init(_ text: String, zones: some TimeZones = SystemTimeZones()) throws(CalendarError) {
         let parsed = try CalendarParser.parse(text, zones: zones)
         weekdays = parsed.weekdays == 0 ? Self.everyWeekday : parsed.weekdays
@@ -58,7 +59,7 @@ public struct CalendarExpression: Sendable, Hashable {
         seconds = parsed.seconds
         suffix = parsed.suffix
         zone = parsed.zone
-        // Without the bit of no month.
+        // Months begin at bit 1.
         monthMask = months.mask(limit: 12) & ~1
         dayMask = days.mask(limit: 31)
         hourMask = hours.mask(limit: 23)
@@ -67,7 +68,7 @@ public struct CalendarExpression: Sendable, Hashable {
 
     static let everyWeekday: UInt8 = 0b111_1111
 
-    /// Whether only summer time or only the other counts.
+    /// Whether only daylight saving time counts (true) or only standard time (false); nil for both.
     var isDaylight: Bool? {
         guard case .local(let isDaylight, _) = suffix else { return nil }
         return isDaylight
@@ -75,7 +76,7 @@ public struct CalendarExpression: Sendable, Hashable {
 }
 
 extension CalendarExpression: CustomStringConvertible {
-    /// The normal form, as `systemd-analyze calendar` shows it: `Mon..Fri *-*-* 08:00:00`.
+    /// The normal form, as `systemd-analyze calendar` prints it: `Mon..Fri *-*-* 08:00:00`.
     public var description: String {
         var text = weekdays == Self.everyWeekday ? "" : weekdayText + " "
         text += years.text(at: .year) + "-" + months.text(at: .month)
@@ -88,7 +89,7 @@ extension CalendarExpression: CustomStringConvertible {
         }
     }
 
-    /// Days that follow each other are a range from three on.
+    /// Three or more days in a row are written as a range.
     private var weekdayText: String {
         var parts: [String] = []
         var day = 0

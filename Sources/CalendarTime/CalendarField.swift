@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One number of an expression, a range, or what repeats.
+/// A number, a range or a repetition in a field of an expression.
 struct CalendarComponent: Hashable, Sendable, Comparable {
     var start: Int
-    /// The last of a range; nil for a single value or one that repeats to the end of its field.
+    /// The end of a range; nil for a single value, or for one that repeats to the end of its field.
     var stop: Int?
-    /// How far apart the values are; 0 for a single one.
+    /// The distance between values; 0 for a single value.
     var step = 0
 
     static func < (one: Self, other: Self) -> Bool {
         (one.start, one.stop ?? -1, one.step) < (other.start, other.stop ?? -1, other.step)
     }
 
-    /// The last value below `limit`.
+    /// The last possible value, at most `limit`.
     private func last(limit: Int) -> Int {
         if let stop { return min(stop, limit) }
         return step > 0 ? limit : start
     }
 
-    /// The first value from `value` on, up to `limit`.
+    /// The first value from `value` on, at most `limit`.
     func next(from value: Int, limit: Int) -> Int? {
         var found = start
         if value > start {
@@ -28,7 +28,7 @@ struct CalendarComponent: Hashable, Sendable, Comparable {
         return found <= last(limit: limit) ? found : nil
     }
 
-    /// The last value up to `value`, if there is one.
+    /// The last value that is at most `value`, if there is one.
     func previous(from value: Int, limit: Int) -> Int? {
         let highest = min(value, last(limit: limit))
         guard highest >= start else { return nil }
@@ -36,19 +36,19 @@ struct CalendarComponent: Hashable, Sendable, Comparable {
     }
 }
 
-/// What one place of an expression, such as the hour, may be.
+/// The allowed values of one field of an expression, such as the hour.
 struct CalendarField: Hashable, Sendable {
-    /// Sorted and without repetitions; empty: anything.
+    /// Sorted, without duplicates; empty if any value is allowed.
     var components: [CalendarComponent]
 
-    /// Anything.
+    /// Any value.
     static let any = CalendarField(components: [])
-    /// That value alone.
+    /// Only these values.
     static func only(_ values: Int...) -> CalendarField {
         CalendarField(components: values.map { CalendarComponent(start: $0) })
     }
 
-    /// Which place it is.
+    /// Which field it is.
     enum Place {
         case year
         case month
@@ -60,13 +60,13 @@ struct CalendarField: Hashable, Sendable {
         /// In microseconds.
         case second
 
-        /// What it can be.
+        /// The allowed range.
         var range: ClosedRange<Int> {
             switch self {
             case .year: 1970...2199
             case .month: 1...12
             case .day: 1...31
-            // Every month has as many.
+            // Every month has at least 28 days.
             case .dayFromEnd: 1...28
             case .hour: 0...23
             case .minute: 0...59
@@ -74,7 +74,7 @@ struct CalendarField: Hashable, Sendable {
             }
         }
 
-        /// What it is in a sentence.
+        /// Its name in error messages.
         var name: String {
             switch self {
             case .year: "year"
@@ -88,8 +88,8 @@ struct CalendarField: Hashable, Sendable {
         }
     }
 
-    /// Brings it into the form in which it is shown: a range ends at a value that it has, what is one value is no
-    /// range, and all is in order.
+    /// Brings the field into normal form: ranges end at a value that they contain, ranges of one value become single
+    /// values, and components are sorted without duplicates.
     mutating func normalise() {
         for index in components.indices {
             guard let stop = components[index].stop else { continue }
@@ -105,7 +105,7 @@ struct CalendarField: Hashable, Sendable {
         }
     }
 
-    /// What is wrong with it, in a sentence, once it is normal.
+    /// What is wrong with the field, as a sentence; nil if nothing. Call after `normalise`.
     func problem(at place: Place) -> String? {
         let range = place.range
         for component in components {
@@ -118,7 +118,7 @@ struct CalendarField: Hashable, Sendable {
             if let stop = component.stop, stop < component.start {
                 return "\(written) runs backwards: write the lower \(place.name) first"
             }
-            // From the end of the month repetitions go towards that end.
+            // Repetitions from the end of the month run towards the end.
             let room = place == .dayFromEnd ? component.start - range.lowerBound : range.upperBound - component.start
             if component.stop == nil, component.step > room {
                 return "\(written) never repeats: there is no \(place.name) that far on"
@@ -127,7 +127,7 @@ struct CalendarField: Hashable, Sendable {
         return nil
     }
 
-    /// The values as bits.
+    /// The values as a bit mask.
     func mask(limit: Int) -> UInt64 {
         if components.isEmpty { return ~0 >> UInt64(63 - limit) }
         var mask: UInt64 = 0
@@ -141,7 +141,7 @@ struct CalendarField: Hashable, Sendable {
         return mask
     }
 
-    /// The first value from `value` on, up to `limit`.
+    /// The first value from `value` on, at most `limit`.
     func next(from value: Int, limit: Int) -> Int? {
         if components.isEmpty { return value <= limit ? value : nil }
         var found: Int?
@@ -153,7 +153,7 @@ struct CalendarField: Hashable, Sendable {
         return found
     }
 
-    /// The last value up to `value`.
+    /// The last value that is at most `value`.
     func previous(from value: Int, limit: Int) -> Int? {
         if components.isEmpty { return value }
         var found: Int?
@@ -167,16 +167,16 @@ struct CalendarField: Hashable, Sendable {
 
     // MARK: As text
 
-    /// As `systemd-analyze calendar` shows it.
+    /// The text as `systemd-analyze calendar` prints it.
     func text(at place: Place) -> String {
         if components.isEmpty { return "*" }
         let width = place == .year ? 4 : 2
-        // What else there is with it is not shown.
+        // Other components beside `*` are not printed.
         if place == .second, components.contains(Self.everySecond) { return "*" }
         return components.map { Self.text($0, width: width, isSecond: place == .second) }.joined(separator: ",")
     }
 
-    /// What `*` means where seconds are.
+    /// The meaning of `*` for seconds.
     static let everySecond = CalendarComponent(start: 0, step: Int(microsecondsPerSecond))
 
     private static func text(_ component: CalendarComponent, width: Int, isSecond: Bool) -> String {

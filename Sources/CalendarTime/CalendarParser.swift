@@ -4,7 +4,7 @@ import WireText
 
 /// Reads calendar expressions.
 struct CalendarParser {
-    /// Bits from 0 for Monday; none where the expression names none.
+    /// Bit 0 is Monday; no bit is set if the expression names no weekday.
     var weekdays: UInt8 = 0
     var years = CalendarField.any
     var months = CalendarField.any
@@ -18,7 +18,7 @@ struct CalendarParser {
 
     private var scanner: Scanner
 
-    /// How many values a list may have, as in systemd.
+    /// The most values in a list, as in systemd.
     private static let listLimit = 241
 
     static func parse(_ text: String, zones: some TimeZones) throws(CalendarError) -> CalendarParser {
@@ -60,7 +60,7 @@ struct CalendarParser {
         return (text, .none, local)
     }
 
-    /// The text without its end, if it ends so, whatever the case.
+    /// The text without its ending `end`, ignoring case; nil if it does not end with that.
     private static func without(_ end: String, at text: String) -> String? {
         let ending = text.utf8.suffix(end.utf8.count)
         guard ending.count == end.utf8.count, zip(ending, end.utf8).allSatisfy({ lowered($0) == lowered($1) }) else {
@@ -69,7 +69,7 @@ struct CalendarParser {
         return String(wire: text.utf8.dropLast(end.utf8.count))
     }
 
-    /// The error if it is what crontab(5) has.
+    /// The error for a text in the format of crontab(5); nil if it is not.
     private static func cron(_ text: String) -> CalendarError? {
         guard let times = CronTimes.calendar(text) else { return nil }
         let list = times.map { "\"\($0)\"" }.joined(separator: ", ")
@@ -78,7 +78,7 @@ struct CalendarParser {
         )
     }
 
-    /// The error if all but the last word is an expression, and that should be a zone.
+    /// The error if only the last word, which should be a time zone, is wrong.
     private static func unknownZone(_ text: String, _ zones: some TimeZones) -> CalendarError? {
         guard let space = text.lastIndex(of: " ") else { return nil }
         let name = String(text[text.index(after: space)...])
@@ -150,7 +150,7 @@ struct CalendarParser {
         case "semiannually", "semi-annually", "biannually", "bi-annually":
             months = .only(1, 7)
             days = .only(1)
-        // The last one is a slip that systemd once made and keeps.
+        // "anually" is a misspelling that systemd accepts.
         case "yearly", "annually", "anually":
             months = .only(1)
             days = .only(1)
@@ -160,7 +160,7 @@ struct CalendarParser {
         return true
     }
 
-    /// Reads `@` and seconds since 1970, after which nothing comes.
+    /// Reads `@` and seconds since 1970, with nothing after them.
     private mutating func readTimestamp() throws(CalendarError) {
         _ = scanner.take("@")
         // The last second of 2199.
@@ -190,7 +190,7 @@ struct CalendarParser {
         return nil
     }
 
-    /// Reads days and ranges up to a space; there may be none.
+    /// Reads weekdays and ranges up to a space; there may be none.
     private mutating func readWeekdays() throws(CalendarError) {
         guard var first = takeWeekday() else { return }
         while true {
@@ -223,14 +223,14 @@ struct CalendarParser {
         }
     }
 
-    /// False when there was none.
+    /// Returns false if there was no space.
     private mutating func skipSpaces() -> Bool {
         !scanner.take { $0 == UInt8(ascii: " ") }.isEmpty
     }
 
     // MARK: Date and time
 
-    /// What comes first is a date if a `-` or `~` follows, else the hour.
+    /// The first number belongs to a date if `-` or `~` follows, otherwise it is the hour.
     private mutating func readDateAndTime() throws(CalendarError) {
         guard !scanner.isAtEnd else { return }
         let start = scanner
@@ -311,9 +311,9 @@ struct CalendarParser {
         return component
     }
 
-    /// Reads a number; one of seconds may have decimals, and becomes microseconds.
+    /// Reads a number. Seconds may have decimals and are returned in microseconds.
     private mutating func readNumber(isSecond: Bool) throws(CalendarError) -> Int {
-        // What systemd can hold; everything larger is out of range wherever it stands.
+        // The limit of systemd's parser; larger values are out of range in every field.
         let limit = Int(Int32.max)
         guard let next = scanner.next, isDigit(next) else {
             let found = scanner.isAtEnd ? "the end" : "\"\(scanner.rest)\""
@@ -323,7 +323,7 @@ struct CalendarParser {
             throw error("\(scanner.take(while: isDigit)) is too large")
         }
         guard isSecond else { return whole }
-        // Two dots are a range.
+        // Two dots mean a range, not a decimal point.
         var behind = scanner
         var value = whole * Int(microsecondsPerSecond)
         guard behind.take("."), behind.next != UInt8(ascii: ".") else { return value }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// When an expression's time comes.
+/// When an expression's times occur.
 ///
-/// What it says of dates and times is searched as bits, and no further than its years go: a search takes at most some
-/// thousand steps, whatever the expression, and most take a handful.
+/// Fields are searched as bit masks, and only within its years: a search takes at most a few thousand steps for any
+/// expression, and usually only a few.
 extension CalendarExpression {
-    /// The first time after a moment, both in microseconds since 1970; nil when none comes before the year 2200.
+    /// The first time after a moment, both in microseconds since 1970; nil if there is none before the year 2200.
     public func next(after moment: Int64) -> Int64? {
-        // Nothing comes before 1970.
+        // There are no times before 1970.
         let moment = max(moment, -1)
         guard moment < Self.end else { return nil }
         let second = floorDivide(moment + 1, by: microsecondsPerSecond)
@@ -22,7 +22,7 @@ extension CalendarExpression {
         return nil
     }
 
-    /// The last time that is not after a moment, both in microseconds since 1970; nil when there is none since 1970.
+    /// The last time that is not after a moment, both in microseconds since 1970; nil if there is none since 1970.
     public func latest(notAfter moment: Int64) -> Int64? {
         guard moment >= 0 else { return nil }
         let moment = min(moment, Self.end)
@@ -37,7 +37,7 @@ extension CalendarExpression {
         return nil
     }
 
-    /// Some days into the year 2200.
+    /// A few days into the year 2200.
     private static let end: Int64 = 84_010 * microsecondsPerDay
 
     // MARK: Dates and times as the clocks show them, in microseconds as if they were those of UTC
@@ -102,20 +102,20 @@ extension CalendarExpression {
         return nil
     }
 
-    /// The days of a month that fit, as bits from 1.
+    /// The matching days of a month, as bits from 1.
     private func days(inMonth month: Int, of year: Int) -> UInt64 {
         let count = CivilDate.days(inMonth: month, of: year)
         var mask = isFromEndOfMonth ? daysFromEnd(count) : dayMask
         mask &= (2 << UInt64(count)) - 2
         guard weekdays != Self.everyWeekday else { return mask }
         let first = CivilDate.weekday(dayNumber: CivilDate(year: year, month: month, day: 1).dayNumber)
-        // Six weeks one after the other, and the first day of the month at bit 1.
+        // Six weeks in sequence, shifted so that the first day of the month is bit 1.
         var weeks: UInt64 = 0
         for week in 0..<6 { weeks |= UInt64(weekdays) << UInt64(7 * week) }
         return mask & ((weeks >> UInt64(first)) << 1)
     }
 
-    /// The days of a month that has `count`, counted from its end; a repetition goes on towards it.
+    /// The matching days of a month with `count` days, counted from its end; repetitions run towards the end.
     private func daysFromEnd(_ count: Int) -> UInt64 {
         let turned = days.components.map { component in
             CalendarComponent(

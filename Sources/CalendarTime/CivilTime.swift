@@ -14,10 +14,10 @@ struct CivilDate: Hashable, Sendable {
         self.day = day
     }
 
-    /// The date that lies `number` days after 1970-01-01.
+    /// The date `number` days after 1970-01-01.
     ///
-    /// Years are counted from March here, so that the leap day is the last of its year, in eras of 400 years, all of
-    /// which are alike.
+    /// The computation counts years from March, so that the leap day is the last day of its year, in eras of 400
+    /// years, which all have equal length.
     init(dayNumber number: Int) {
         let fromEra = number + 719_468
         let era = floorDivide(fromEra, by: 146_097)
@@ -59,13 +59,13 @@ struct CivilDate: Hashable, Sendable {
     }
 }
 
-/// The quotient rounded down, also for what lies before 1970.
+/// The quotient rounded down, also for negative values (times before 1970).
 func floorDivide<T: BinaryInteger>(_ value: T, by divisor: T) -> T {
     let (quotient, rest) = value.quotientAndRemainder(dividingBy: divisor)
     return rest < 0 ? quotient - 1 : quotient
 }
 
-/// What ``floorDivide(_:by:)`` leaves: never negative.
+/// The remainder of ``floorDivide(_:by:)``: never negative.
 func remainder<T: BinaryInteger>(_ value: T, by divisor: T) -> T {
     let rest = value % divisor
     return rest < 0 ? rest + divisor : rest

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The five fields of crontab(5), or six with seconds before them, as calendar expressions.
+/// Translates the five fields of crontab(5), or six with seconds first, into calendar expressions.
 public enum CronTimes {
-    /// The expressions that mean the same, without a time zone; nil where it is no cron expression.
+    /// The equivalent expressions, without a time zone; nil if the text is not a cron expression.
     ///
-    /// Two where it names days of the month and of the week: for cron it is enough that one of them fits.
+    /// There are two if it names days of the month and of the week: in cron it is enough that one of them matches.
     public static func calendar(_ text: String) -> [String]? {
         guard text.utf8.count <= 1000, text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f }) else { return nil }
         var fields = text.lowercased().split(separator: " ").map(String.init)
@@ -34,7 +34,7 @@ public enum CronTimes {
     private static let days = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
     private static let shown = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
-    /// One element of a list: where it begins, where it ends, and its step; nil where it is none.
+    /// One element of a list: start, end and step; nil if the text is invalid.
     private static func element(
         _ text: Substring,
         _ range: ClosedRange<Int>,
@@ -68,7 +68,7 @@ public enum CronTimes {
             guard let (start, end, step, isAll) = element(part, range, names) else { return nil }
             if isAll, step == 1 { isAny = true }
             var value = padded(start)
-            // What comes but once does not repeat.
+            // A step beyond the end of the range never repeats.
             if step <= (end ?? range.upperBound) - start {
                 if let end { value += "..\(padded(end))" }
                 if step > 1 || end == nil { value += "/\(step)" }
@@ -78,7 +78,7 @@ public enum CronTimes {
         return isAny ? "*" : list.joined(separator: ",")
     }
 
-    /// The days of the week, empty for all of them: 0 and 7 are Sunday, and a range may end there.
+    /// The weekdays, empty for all. 0 and 7 are Sunday, so that a range can end with it.
     private static func weekdays(_ text: String) -> String? {
         var found: Set<Int> = []
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {
@@ -86,7 +86,7 @@ public enum CronTimes {
             for day in stride(from: start, through: end ?? (isAll ? 6 : 7), by: step) { found.insert(day % 7) }
         }
         guard found.count < 7 else { return "" }
-        // From Monday on, and days in a row as a range.
+        // Sorted from Monday; three or more days in a row become a range.
         var rest = found.map { ($0 + 6) % 7 }.sorted()[...]
         var list: [String] = []
         while let first = rest.first {

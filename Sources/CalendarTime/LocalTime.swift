@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the clocks and calendars of a place show at a moment.
+/// The local date and time at a moment.
 public struct LocalTime: Sendable, Hashable {
     /// The year.
     public let year: Int
@@ -16,10 +16,10 @@ public struct LocalTime: Sendable, Hashable {
     public let minute: Int
     /// The second, from 0.
     public let second: Int
-    /// Which day it is, counted from 1970-01-01: the difference of two is how many days lie between them.
+    /// Days since 1970-01-01; the difference of two is the number of days between them.
     public let dayNumber: Int
 
-    /// What they show.
+    /// The local time in `zone`.
     ///
     /// - Parameter moment: microseconds since 1970.
     public init(_ moment: Int64, in zone: TimeZone) {

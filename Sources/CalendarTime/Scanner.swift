@@ -2,7 +2,7 @@
 
 import WireText
 
-/// Walks through a text byte by byte.
+/// Reads a text byte by byte.
 struct Scanner {
     let bytes: [UInt8]
     private(set) var position = 0
@@ -14,10 +14,10 @@ struct Scanner {
     var isAtEnd: Bool { position == bytes.count }
     var next: UInt8? { isAtEnd ? nil : bytes[position] }
 
-    /// What is still to come.
+    /// The text not read yet.
     var rest: String { String(wire: bytes[position...]) }
 
-    /// Goes past the text if it comes next, whatever its case.
+    /// Reads `text` if it comes next, ignoring case; returns whether it did.
     mutating func take(_ text: StaticString) -> Bool {
         let length = text.utf8CodeUnitCount
         guard bytes.count - position >= length else { return false }
@@ -28,14 +28,14 @@ struct Scanner {
         return true
     }
 
-    /// Goes past what fits, which may be nothing.
+    /// Reads bytes while they match; returns them, maybe none.
     mutating func take(while fits: (UInt8) -> Bool) -> String {
         let start = position
         while let next, fits(next) { position += 1 }
         return String(wire: bytes[start..<position])
     }
 
-    /// Reads a decimal number up to `limit`; nil, and nothing read, if there is none or it is larger.
+    /// Reads a decimal number up to `limit`; nil, with nothing read, if there is none or it is larger.
     mutating func number(limit: Int) -> Int? {
         var value = 0
         var end = position
@@ -56,7 +56,7 @@ func isLetter(_ byte: UInt8) -> Bool {
     lowered(byte) >= UInt8(ascii: "a") && lowered(byte) <= UInt8(ascii: "z")
 }
 
-/// In lower case, if it is an ASCII letter.
+/// The byte in lower case, if it is an ASCII letter.
 func lowered(_ byte: UInt8) -> UInt8 {
     byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte + 32 : byte
 }

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the clocks of a place show: a table of changes, and a rule for the time after it.
+/// The offsets of a time zone: a table of changes, and a rule for the time after it.
 public struct TimeZone: Sendable, Hashable {
-    /// What the clocks are set to.
+    /// A local time type: its offset and name.
     struct Kind: Sendable, Hashable {
         /// Seconds ahead of UTC.
         var offset: Int
         var isDaylight: Bool
-        /// What people call it, as in `CET`.
+        /// Its abbreviation, as in `CET`.
         var name: String
     }
 
-    /// A stretch of time in which the clocks are not changed, in seconds since 1970; the end does not belong to it.
+    /// A period of constant offset, in seconds since 1970, without its end.
     struct Period {
         var start: Int64
         var end: Int64
         var kind: Kind
 
-        /// What the clocks show, in seconds since 1970 as if they were those of UTC, when it begins.
+        /// Local time when the period begins, in seconds since 1970 as if it were UTC.
         var localStart: Int64 { start == .min ? .min : start + Int64(kind.offset) }
-        /// What they show when it is over.
+        /// Local time when the period ends.
         var localEnd: Int64 { end == .max ? .max : end + Int64(kind.offset) }
     }
 
-    /// What the clocks are set to before the first change.
+    /// The local time type before the first change.
     private var initial: Kind
-    /// When they are set to what, in order.
+    /// The changes, in order.
     private var changes: [Change]
     private var rule: ZoneRule?
 
@@ -34,11 +34,11 @@ public struct TimeZone: Sendable, Hashable {
         var to: Kind
     }
 
-    /// No zone says anything of times that are further from 1970, in seconds: 34,000 years.
+    /// Changes further from 1970 than this many seconds (34,000 years) are ignored.
     private static let horizon: Int64 = 1 << 40
 
     init(initial: Kind, changes: [Change], rule: ZoneRule?) {
-        // Some files begin with the beginning of the universe.
+        // Some files begin with a change at the Big Bang.
         self.initial = changes.last { $0.at < -Self.horizon }?.to ?? initial
         self.changes = changes.filter { $0.at >= -Self.horizon && $0.at <= Self.horizon }
         self.rule = rule
@@ -47,35 +47,35 @@ public struct TimeZone: Sendable, Hashable {
     /// Coordinated Universal Time.
     public static let utc = TimeZone(initial: Kind(offset: 0, isDaylight: false, name: "UTC"), changes: [], rule: nil)
 
-    /// A zone of the time zone database (``ZoneFile``); nil when the bytes are none.
+    /// A zone from a file of the time zone database (``ZoneFile``); nil if the bytes are not such a file.
     package init?(file bytes: [UInt8]) {
         guard let zone = ZoneFile.zone(bytes) else { return nil }
         self = zone
     }
 
-    /// A zone by its rule alone, such as `CET-1CEST,M3.5.0,M10.5.0/3`; nil when the text is none.
+    /// A zone from a rule alone, such as `CET-1CEST,M3.5.0,M10.5.0/3`; nil if the text is not a rule.
     public init?(rule text: String) {
         guard let rule = ZoneRule(text) else { return nil }
         self.init(initial: rule.standard, changes: [], rule: rule)
     }
 
-    /// Seconds that the clocks are ahead of UTC at a time in seconds since 1970.
+    /// Seconds that local time is ahead of UTC, at a time in seconds since 1970.
     public func offset(at moment: Int64) -> Int { period(at: moment).kind.offset }
 
-    /// What people call the time that the clocks show then, such as `CEST`.
+    /// The abbreviation of local time at that time, such as `CEST`.
     public func abbreviation(at moment: Int64) -> String { period(at: moment).kind.name }
 
-    /// What people last called the time without and with daylight saving; the second is nil where there never was any.
+    /// The latest abbreviations of standard and daylight saving time; the second is nil if there never was any.
     var abbreviations: (standard: String, daylight: String?) {
         if let rule, let daylight = rule.daylight { return (rule.standard.name, daylight.name) }
         let standard = rule?.standard.name ?? changes.last { !$0.to.isDaylight }?.to.name ?? initial.name
         return (standard, changes.last { $0.to.isDaylight }?.to.name)
     }
 
-    /// The stretch around a moment in which the clocks are not changed.
+    /// The period of constant offset around a moment, in seconds since 1970.
     func period(at moment: Int64) -> Period {
         let moment = min(max(moment, -Self.horizon), Self.horizon)
-        // How many changes came before it.
+        // Binary search for the number of changes up to that moment.
         var low = 0
         var high = changes.count
         while low < high {
@@ -94,22 +94,22 @@ public struct TimeZone: Sendable, Hashable {
 
     // MARK: From local time to time
 
-    /// No clock is further from UTC than this, in seconds.
+    /// The largest difference between local time and UTC, in seconds.
     private static let furthest: Int64 = 26 * 3_600
 
-    /// When the clocks show something.
+    /// When clocks show a given local time.
     enum Reading {
-        /// Then, in microseconds since 1970.
+        /// At this time, in microseconds since 1970.
         case at(Int64)
-        /// Never: they are set past it. What they show next, or showed last, in microseconds as if they were those of
-        /// UTC.
+        /// Never: clocks skip it. `resumes` is the next local time that they do show (or the last, if searching
+        /// backwards), in microseconds as if it were UTC.
         case skipped(resumes: Int64)
-        /// Never again, or never before.
+        /// Never at any later (or earlier) time.
         case never
     }
 
-    /// The first moment after `limit` at which the clocks show `local` (all in microseconds); only summer time or only
-    /// the other counts if `isDaylight` says so.
+    /// The first moment after `limit` at which clocks show `local` (all in microseconds). `isDaylight` restricts it
+    /// to daylight saving time (true) or standard time (false).
     func reading(of local: Int64, after limit: Int64, isDaylight: Bool?) -> Reading {
         let second = floorDivide(local, by: microsecondsPerSecond)
         var period = period(
@@ -128,13 +128,13 @@ public struct TimeZone: Sendable, Hashable {
         }
     }
 
-    /// The first moment at which the clocks show `local`, if it is not after `limit`; where there is none, what they
-    /// showed last before that.
+    /// The first moment at which clocks show `local`, if it is not after `limit`; otherwise the last local time that
+    /// they showed before `local`.
     func reading(of local: Int64, notAfter limit: Int64, isDaylight: Bool?) -> Reading {
         let second = floorDivide(local, by: microsecondsPerSecond)
         let limitSecond = floorDivide(limit, by: microsecondsPerSecond)
         var period = period(at: second - Self.furthest)
-        // What the clocks showed last of the time that counts.
+        // The last local time shown so far in periods that count.
         var last: Int64?
         while period.start <= limitSecond, second >= period.localStart {
             if isDaylight == nil || isDaylight == period.kind.isDaylight {
@@ -150,7 +150,7 @@ public struct TimeZone: Sendable, Hashable {
         return earlier(than: second - Self.furthest, isDaylight: isDaylight)
     }
 
-    /// The end of the last stretch before a moment that counts.
+    /// The end of the last period before a moment that counts.
     private func earlier(than moment: Int64, isDaylight: Bool?) -> Reading {
         var period = period(at: moment)
         while period.start != .min {
@@ -162,8 +162,8 @@ public struct TimeZone: Sendable, Hashable {
         return .never
     }
 
-    /// The latest that the clocks have shown at a moment or in the hours before it, in microseconds: after they were
-    /// set back that is more than they show.
+    /// The latest local time that clocks showed at a moment or in the hours before, in microseconds: after clocks
+    /// were set back, that is later than what they show.
     func latestLocal(at moment: Int64) -> Int64 {
         let second = floorDivide(moment, by: microsecondsPerSecond)
         let now = period(at: second)

@@ -3,16 +3,16 @@
 import Glibc
 import WireText
 
-/// Where time zones come from.
+/// A source of time zones.
 public protocol TimeZones {
-    /// The zone of the machine, or whatever shall stand for it: it holds where an expression names none.
+    /// The machine's zone, or a substitute: it applies if an expression names none.
     var local: TimeZone { get }
-    /// The zone of that name, such as `Europe/Berlin`; nil when there is none.
+    /// The zone with that name, such as `Europe/Berlin`; nil if there is none.
     func zone(named name: String) -> TimeZone?
 }
 
 extension TimeZones {
-    /// The same zones with another one for the machine's.
+    /// The same zones with a different local zone.
     public func with(local: TimeZone) -> some TimeZones { Relocated(local: local, others: self) }
 }
 
@@ -27,7 +27,7 @@ private struct Relocated<Others: TimeZones>: TimeZones {
 ///
 /// A zone is read whole and holds no file open: it stays as it was when it was read.
 public struct SystemTimeZones: TimeZones {
-    /// The machine's zone: what the variable TZ says, as in tzset(3), else `/etc/localtime`, else UTC.
+    /// The machine's zone: the variable TZ as in tzset(3), otherwise `/etc/localtime`, otherwise UTC.
     public var local: TimeZone {
         guard let variable = getenv("TZ") else { return Self.read("/etc/localtime") ?? .utc }
         var name = String(terminatedWire: variable)
@@ -39,25 +39,25 @@ public struct SystemTimeZones: TimeZones {
 
     private let directory: String
 
-    /// - Parameter directory: where the database is.
+    /// - Parameter directory: the directory of the database.
     public init(directory: String = "/usr/share/zoneinfo") {
         self.directory = directory
     }
 
-    /// The zone of that name, read anew; nil when there is none or its file is none of a zone.
+    /// The zone with that name, read again at each call; nil if there is none or its file is invalid.
     public func zone(named name: String) -> TimeZone? {
-        // As systemd has it: nothing that could lead out of the directory.
+        // As in systemd: only names that cannot lead out of the directory.
         let isSound = name.utf8.allSatisfy {
             isLetter($0) || isDigit($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
                 || $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "/")
         }
         guard isSound, !name.split(separator: "/", omittingEmptySubsequences: false).contains("") else { return nil }
-        // It is there even where there is no database.
+        // UTC exists even without a database.
         if name == "UTC" { return .utc }
         return Self.read(directory + "/" + name)
     }
 
-    /// The largest file that is read: those of the database have a few KiB.
+    /// The largest file to read, in bytes; files of the database have a few KiB.
     private static let limit = 1 << 20
 
     private static func read(_ path: String) -> TimeZone? {

@@ -2,17 +2,17 @@
 
 import WireText
 
-/// Reads a zone from a file of the time zone database (TZif, RFC 9636, versions 1 to 4).
+/// Parses a file of the time zone database (TZif, RFC 9636, versions 1 to 4).
 struct ZoneFile {
     private let bytes: [UInt8]
     private var position = 0
 
-    /// Nil when the bytes are no such file, or one that counts leap seconds: the system's clock does not.
+    /// Returns nil if the bytes are not such a file, or if it counts leap seconds: system time does not.
     static func zone(_ bytes: [UInt8]) -> TimeZone? {
         var file = ZoneFile(bytes: bytes)
         guard let version = file.header() else { return nil }
         guard version.isFirst else {
-            // What follows says the same again with times of eight bytes.
+            // A second block repeats the data with 8-byte times.
             file.position += version.counts.size(timeSize: 4)
             guard let again = file.header() else { return nil }
             return file.body(again.counts, timeSize: 8)
@@ -24,7 +24,7 @@ struct ZoneFile {
         self.bytes = bytes
     }
 
-    /// How many there are of each.
+    /// The numbers of entries, from the header.
     private struct Counts {
         var universal: Int
         var standard: Int
@@ -33,7 +33,7 @@ struct ZoneFile {
         var types: Int
         var characters: Int
 
-        /// Bytes of what follows the header.
+        /// The size of the data after the header, in bytes.
         func size(timeSize: Int) -> Int {
             times * (timeSize + 1) + types * 6 + characters + leapSeconds * (timeSize + 4) + standard + universal
         }
@@ -47,7 +47,7 @@ struct ZoneFile {
         position += 20
         var counts: [Int] = []
         for _ in 0..<6 { counts.append(Int(UInt32(truncatingIfNeeded: number(4)))) }
-        // More than a file can hold would be no file of this kind.
+        // Larger counts cannot fit into the file.
         guard counts.allSatisfy({ $0 <= bytes.count }) else { return nil }
         let found = Counts(
             universal: counts[0],
@@ -92,14 +92,14 @@ struct ZoneFile {
         return TimeZone(initial: kinds[0], changes: changes, rule: footer())
     }
 
-    /// The rule at the end of the file, between two line feeds.
+    /// The rule at the end of the file, between two newlines.
     private func footer() -> ZoneRule? {
         guard position < bytes.count, bytes[position] == UInt8(ascii: "\n") else { return nil }
         let text = bytes[(position + 1)...].prefix { $0 != UInt8(ascii: "\n") }
         return ZoneRule(String(wire: text))
     }
 
-    /// The next number, the highest byte first, with its sign.
+    /// The next number, big endian, signed.
     private mutating func number(_ size: Int) -> Int64 {
         var value: UInt64 = bytes[position] & 0x80 == 0 ? 0 : .max
         for byte in bytes[position..<(position + size)] { value = value << 8 | UInt64(byte) }

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a zone goes on beyond its table: a rule as the variable TZ and the end of a zone's file have it, such as
-/// `CET-1CEST,M3.5.0,M10.5.0/3` (POSIX.1, with the wider hours of RFC 9636, section 3.3.1).
+/// A zone's rule for times after its table, as in the variable TZ and at the end of a zone file, such as
+/// `CET-1CEST,M3.5.0,M10.5.0/3` (POSIX.1, with the larger hours of RFC 9636, section 3.3.1).
 struct ZoneRule: Sendable, Hashable {
     var standard: TimeZone.Kind
-    /// Nil where the clocks are not changed.
+    /// Nil without daylight saving time.
     var daylight: TimeZone.Kind?
-    /// When summer time begins and ends, each by the clock that was in force until then.
+    /// When daylight saving time begins and ends, each in the local time before the change.
     private var begin = Day(on: .week(3, 2, 0), time: 7_200)
     private var end = Day(on: .week(11, 1, 0), time: 7_200)
 
-    /// A day of each year and the seconds since its midnight, which may be another day's.
+    /// A day of each year, and seconds from its midnight, which may reach into another day.
     private struct Day: Hashable {
         var on: Date
         var time: Int
     }
 
     private enum Date: Hashable {
-        /// From 1 to 365, the leap day not counted.
+        /// From 1 to 365; February 29 is not counted.
         case julian(Int)
         /// From 0 to 365.
         case ordinal(Int)
-        /// Month, week (5: the last) and day from 0 for Sunday.
+        /// Month, week (5 is the last) and weekday from 0 for Sunday.
         case week(Int, Int, Int)
     }
 
-    /// Nil when the text is no such rule.
+    /// Returns nil if the text is not a rule.
     init?(_ text: String) {
         var scanner = Scanner(text)
         guard let name = Self.name(&scanner), let offset = Self.seconds(&scanner, hours: 24) else { return nil }
@@ -38,7 +38,7 @@ struct ZoneRule: Sendable, Hashable {
             summer = -offset
         }
         daylight = TimeZone.Kind(offset: summer, isDaylight: true, name: name)
-        // Without dates, those of the United States hold.
+        // Without dates, those of the United States apply.
         guard !scanner.isAtEnd else { return }
         guard scanner.take(","), let begin = Self.day(&scanner) else { return nil }
         guard scanner.take(","), let end = Self.day(&scanner), scanner.isAtEnd else { return nil }
@@ -46,7 +46,7 @@ struct ZoneRule: Sendable, Hashable {
         self.end = end
     }
 
-    /// The stretch of time around a moment, in seconds since 1970, in which the clocks are not changed.
+    /// The period of constant offset around a moment, in seconds since 1970.
     func period(at moment: Int64) -> TimeZone.Period {
         guard let daylight else { return TimeZone.Period(start: .min, end: .max, kind: standard) }
         let year = CivilDate(dayNumber: Int(floorDivide(moment + Int64(standard.offset), by: 86_400))).year
@@ -56,13 +56,13 @@ struct ZoneRule: Sendable, Hashable {
             let ends = (at: Self.local(end, year) - Int64(daylight.offset), to: standard)
             changes += begins.at <= ends.at ? [begins, ends] : [ends, begins]
         }
-        // Summer time that lasts all year ends when it begins: what comes last at a moment holds.
+        // With daylight saving time all year, end and begin coincide: the last change at a moment applies.
         let index = changes.lastIndex { $0.at <= moment } ?? 0
         let next = index + 1 < changes.count ? changes[index + 1].at : .max
         return TimeZone.Period(start: changes[index].at, end: next, kind: changes[index].to)
     }
 
-    /// Seconds since 1970, were the clocks those of UTC.
+    /// The moment in seconds since 1970, as if local time were UTC.
     private static func local(_ day: Day, _ year: Int) -> Int64 {
         let first = CivilDate(year: year, month: 1, day: 1).dayNumber
         let number: Int
@@ -71,7 +71,7 @@ struct ZoneRule: Sendable, Hashable {
         case .ordinal(let n): number = first + n
         case .week(let month, let week, let weekday):
             let start = CivilDate(year: year, month: month, day: 1).dayNumber
-            // Sunday is 0 here and 6 there.
+            // Sunday is 0 in rules and 6 in `weekday`.
             var found = start + remainder((weekday + 6) % 7 - CivilDate.weekday(dayNumber: start), by: 7)
             found += (week - 1) * 7
             if found >= start + CivilDate.days(inMonth: month, of: year) { found -= 7 }

@@ -6,43 +6,44 @@ import Linux
 
 /// Carries out what the core decides, for an ``Engine``.
 package protocol ActionPerformer: AnyObject {
-    /// Writes down what was decided, before anything of it is done: a torpord that is lost then leaves it to the next one.
+    /// Records decisions before any of them is carried out: if torpord dies, the next one carries them out.
     func writeAhead(_ outputs: [AppAction])
-    /// Does what was written down.
+    /// Carries out what was recorded.
     func carryOut(_ outputs: [AppAction])
-    /// Writes all that is known of an app down, since what the shell knows of it has changed.
+    /// Records all about an app, since what the shell knows of it has changed.
     func record(_ app: AppRuntime)
-    /// The core is about to be told of a fact.
+    /// Called before the core handles an event.
     func willHandle(_ event: AppEvent, of app: AppRuntime)
-    /// The core was told of a fact; what it decided is not carried out yet.
+    /// Called after the core has handled an event; its decisions are not carried out yet.
     func handled(_ event: AppEvent, of app: AppRuntime)
-    /// A deadline of an app has passed. Returns whether it is judged; else it is looked at again when the core says so.
+    /// A deadline of an app has passed. Returns whether to act on it now; otherwise it is checked again at the next
+    /// one.
     func isJudged(_ app: AppRuntime) -> Bool
-    /// An app has left the configuration and come to rest. Observers have forgotten it.
+    /// An app left the configuration and has stopped. Observers were told already.
     func forget(_ app: AppRuntime)
-    /// All is carried out, and everybody has heard of it.
+    /// All actions are carried out, and all observers were told.
     func settled()
 }
 
-/// The heart of the shell: facts go in, the core decides, and what it decided is carried out.
+/// The engine of the shell: events go in, the core decides, and its decisions are carried out.
 ///
-/// Everything runs on one thread. A fact that arises while actions are carried out waits until they are done. A request may
-/// reach the core meanwhile; what the core decides on it waits too, so that actions are carried out in the order of the
-/// decisions, each wholly before the next.
+/// Everything runs on one thread. An event that occurs while actions are carried out waits until they are done. A
+/// request may reach the core in between; the decisions about it wait too, so that decisions are carried out in
+/// order, each completely before the next.
 package final class Engine {
     package let loop: EventLoop
-    /// The core: what is decided, and the state of every app.
+    /// The core: it decides, and has the state of every app.
     package let coordinator: Coordinator
-    /// The apps, as the shell has them.
+    /// What the shell stores for each app.
     package let apps = AppTable()
-    /// Who does what is decided.
+    /// Carries out the decisions.
     package unowned(unsafe) var performer: (any ActionPerformer)?
 
-    /// The first launches are begun.
+    /// The first launches have begun.
     package private(set) var isStarted = false
-    /// What waits until then.
+    /// Work that waits for the start.
     private var afterStart: [() -> Void] = []
-    /// The supervisor ends: nothing may begin any more.
+    /// The supervisor is shutting down: nothing new may begin.
     package var isEnding = false
 
     private enum Fact {
@@ -50,39 +51,39 @@ package final class Engine {
         case work(() -> Void)
     }
     private var facts: [Fact] = []
-    /// What the core decided, until it is carried out; those before `nextDecided` are.
+    /// Decisions of the core to carry out; those before `nextDecided` are done.
     private var decided: [[AppAction]] = []
     private var nextDecided = 0
     private var isDraining = false
     private var observers: [any LifecycleObserver] = []
-    /// Apps of which a room knows something new.
+    /// Apps that a room marked as changed.
     private var news: Set<AppID> = []
     private var paceTimer: TimerSource?
 
-    /// Enough that no processor waits for the next one.
+    /// Enough to keep every processor busy.
     private static let launchesAtOnce = max(4, 2 * ThisProcess.processorCount)
-    /// A launch that has not come to its exec after this long holds up no other.
+    /// A launch that has not reached its exec after this time no longer blocks others.
     private static let launchPatience = Duration.milliseconds(50)
 
-    /// - Parameter loop: what runs it, and whose time it goes by.
+    /// - Parameter loop: runs the engine and provides its clock.
     package init(_ loop: EventLoop, _ coordinator: Coordinator) {
         self.loop = loop
         self.coordinator = coordinator
         self.coordinator.launchesAtOnce = Self.launchesAtOnce
     }
 
-    /// Where an app is, as the core has it.
+    /// A copy of the app's machine.
     package func machine(_ app: AppID) -> AppMachine { coordinator.machine(app) }
 
     // MARK: The start
 
-    /// Calls back when the first launches are begun: at once where they are.
+    /// Calls `work` once the first launches have begun; at once if they have.
     package func whenStarted(_ work: @escaping () -> Void) { if isStarted { work() } else { afterStart.append(work) } }
 
-    /// The first launches are begun.
+    /// Notes that the first launches have begun.
     package func started() { isStarted = true }
 
-    /// What waited for the start is done.
+    /// Runs the work that waited for the start.
     package func goOnAfterStart() {
         for work in afterStart { work() }
         afterStart = []
@@ -90,58 +91,58 @@ package final class Engine {
 
     // MARK: Observers
 
-    /// From now on it hears of all that apps go through.
+    /// Adds an observer for the lifecycles of all apps.
     package func add(_ observer: any LifecycleObserver) { observers.append(observer) }
 
-    /// Takes in one app more, of which the core knows, and tells all observers.
+    /// Adds an app that the core knows already, and tells all observers.
     package func add(_ app: AppRuntime) {
         apps.append(app)
         for observer in observers { observer.added(app) }
     }
 
-    /// Tells all observers of a state.
+    /// Tells all observers that an app entered a state.
     package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
         for observer in observers { observer.entered(app, from: from, to: to) }
     }
 
-    /// Tells all observers of an ending.
+    /// Tells all observers that an incarnation ended.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         for observer in observers { observer.ended(app, ending) }
     }
 
     // MARK: Facts in, actions out
 
-    /// Hands a fact to the core, after all that came before it.
+    /// Passes an event to the core, after all earlier ones.
     package func deliver(_ event: AppEvent, to app: AppID) {
         facts.append(.event(event, app))
         drain()
     }
 
-    /// Asks the core for something on behalf of a person, an event or a policy.
+    /// Passes a request of a user, an event or a policy to the core.
     ///
     /// - Throws: ``RequestError`` when the app cannot do that now.
     package func request(_ request: Request, of app: AppID) throws(RequestError) {
         perform(try coordinator.request(request, of: app, now: loop.now))
-        // A failure that somebody has seen is in the history, and no longer how the app is: it was reset, or stopped while
-        // it waited to be restarted.
+        // After a reset, or a stop while it waited for a restart, a failure is no longer the app's current state; it
+        // stays in the history.
         let isSeen = request == .reset || request == .stop(.stopped) && !coordinator.machine(app).isAlive
         if isSeen, let reason = apps[app].lastReason, !reason.wasAskedFor { apps[app].lastExit = nil }
         settle()
     }
 
-    /// Carries out what the core decided, after all that it decided before. It is written down at once.
+    /// Records decisions of the core at once, and carries them out after all earlier ones.
     package func perform(_ outputs: [AppAction]) {
         performer?.writeAhead(outputs)
         performWritten(outputs)
     }
 
-    /// Carries out what was written ahead when it was decided.
+    /// Carries out decisions that were recorded when they were made.
     package func performWritten(_ outputs: [AppAction]) {
         decided.append(outputs)
         if !isDraining { carryOutAll() }
     }
 
-    /// What is decided for an app and not begun yet.
+    /// Actions that are decided for an app and not begun yet.
     package func decidedActions(of app: AppID) -> ActionMask {
         var mask = ActionMask()
         for outputs in decided[nextDecided...] {
@@ -150,19 +151,19 @@ package final class Engine {
         return mask
     }
 
-    /// Does something as if it were a fact: whatever arises from it waits until it is done.
+    /// Runs `work` like an event: whatever it causes waits until it has returned.
     package func uninterrupted(_ work: @escaping () -> Void) {
         facts.append(.work(work))
         drain()
     }
 
-    /// Carries out what the core said to something that is no fact, such as a task.
+    /// Carries out decisions that did not come from an event, for example about a task.
     package func takeIn(_ outputs: [AppAction]) {
         perform(outputs)
         settle()
     }
 
-    /// A room knows something new of an app: those who follow it look at it again.
+    /// A room knows something new about an app: observers check it again.
     package func touch(_ app: AppID) {
         news.insert(app)
         settle()
@@ -174,7 +175,7 @@ package final class Engine {
         settle()
     }
 
-    /// Decisions first: the core is told of the next fact when all that it decided is carried out.
+    /// Decisions first: the core gets the next event only when all its earlier decisions are carried out.
     private func carryOutAll() {
         isDraining = true
         var index = 0
@@ -202,7 +203,7 @@ package final class Engine {
         isDraining = false
     }
 
-    /// After the core has spoken: timers, and everybody who follows the apps that were touched.
+    /// After the core has decided: arms timers and tells the observers about changed apps.
     package func settle() {
         guard !isDraining else { return }
         for id in coordinator.takePutOff() { armDeadline(apps[id]) }
@@ -237,7 +238,7 @@ package final class Engine {
                 self.settle()
             }
         }
-        // Not put off by launches that come to their exec meanwhile: now and then one more beside them does no harm.
+        // Launches that reach their exec do not postpone it: one extra launch now and then does no harm.
         if paceTimer?.deadline == nil { paceTimer?.arm(after: Self.launchPatience) }
     }
 
@@ -246,7 +247,7 @@ package final class Engine {
         guard next != app.armedFor else { return }
         app.armedFor = next
         guard let next else {
-            // Most apps have none most of the time.
+            // Most apps have no deadline most of the time.
             app.deadlineTimer = nil
             return
         }

@@ -2,23 +2,23 @@
 
 package import Lifecycle
 
-/// A room that follows apps through their lives. It is added to the ``Engine`` once, and hears of every app from then on:
-/// there is no list in which it could be forgotten.
+/// A room that follows the lifecycles of apps. It is added to the ``Engine`` once and is told about every app from
+/// then on, so that no list of apps can miss it.
 ///
-/// Observers are told in the order in which they were added. What one causes (a request, a fact) waits, as ever, until all
-/// that was decided before is carried out.
+/// Observers are called in the order in which they were added. Requests and events that they cause wait until all
+/// earlier decisions are carried out.
 package protocol LifecycleObserver: AnyObject {
-    /// There is one app more, without another configuration, and nothing has happened to it yet.
+    /// An app was added without a new configuration; nothing has happened to it yet.
     func added(_ app: AppRuntime)
-    /// An app has come into a state. Its ``AppRuntime/lastState`` is still the one before.
+    /// An app has entered a state. ``AppRuntime/lastState`` is still the previous one.
     func entered(_ app: AppRuntime, from: AppState, to: AppState)
-    /// An incarnation is over. Its processes are gone, and what the app has of it is there until all have heard.
+    /// An incarnation has ended. Its processes are gone; ``AppRuntime/run`` stays until all observers were called.
     func ended(_ app: AppRuntime, _ ending: Ending)
-    /// Something about these apps may be otherwise than before, after all that was decided for them is carried out. Called
-    /// often: it must cost next to nothing for apps of which the room has nothing.
+    /// These apps may have changed, and everything decided for them is carried out. Called often: it must cost almost
+    /// nothing for apps that the room does not deal with.
     func touched(_ apps: [AppRuntime])
-    /// An app has left the configuration and come to rest: it is gone for good, and nothing of it may stay, here or on the
-    /// disk. Its id can be another's soon.
+    /// An app has left the configuration and has stopped for good: nothing of it may stay in memory or on disk. Its
+    /// id may be reused soon.
     func forget(_ app: AppRuntime)
 }
 

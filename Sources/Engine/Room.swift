@@ -5,8 +5,8 @@ package import EventLoop
 package import Lifecycle
 import Linux
 
-/// A part of the shell with a state of its own, in a folder of its own. What all rooms have in common is the engine, by
-/// which they reach apps and the core, and the recorder, by which they tell what happened.
+/// A part of the shell with its own state, in its own folder. All rooms share the engine, to reach apps and the core,
+/// and the recorder, to record events.
 package protocol Room: AnyObject {
     var engine: Engine { get }
     var recorder: Recorder { get }
@@ -20,47 +20,47 @@ extension Room {
         _read { yield recorder.counters }
         _modify { yield &recorder.counters }
     }
-    /// Where each app is, as the core has it.
+    /// The core: it decides, and has the state of every app.
     @inlinable package var coordinator: Coordinator { engine.coordinator }
     @inlinable package var apps: AppTable { engine.apps }
 
-    /// The first launches are begun.
+    /// The first launches have begun.
     package var isStarted: Bool { engine.isStarted }
-    /// The supervisor ends: nothing may begin any more.
+    /// The supervisor is shutting down: nothing new may begin.
     package var isEnding: Bool { engine.isEnding }
 
     @inlinable
     package func machine(_ app: AppRuntime) -> AppMachine { engine.coordinator.machine(app.id) }
 
-    /// Whether somebody hears the app's messages who answers them, now or when it is launched.
+    /// Whether a delegate is connected and answers messages, or will be once the app is launched.
     package func mayHaveDelegate(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         return machine.hasDelegate || machine.rules.readiness == .delegate
     }
 
-    /// Whether the app has a delegate, or will have one, or a signal for the message.
+    /// Whether the message can reach the app: by a delegate, now or later, or by a signal.
     package func hears(_ app: AppRuntime, _ message: Message) -> Bool {
         mayHaveDelegate(app) || app.specification.signals[message] != nil
     }
 
-    /// Hands a fact to the core, after all that came before it.
+    /// Passes an event to the core, after all earlier ones.
     package func deliver(_ event: AppEvent, to app: AppID) { engine.deliver(event, to: app) }
 
-    /// Asks the core for something on behalf of a person, an event or a policy.
+    /// Passes a request of a user, an event or a policy to the core.
     package func request(_ request: Request, of app: AppID) throws(RequestError) {
         try engine.request(request, of: app)
     }
 
-    /// Carries out what the core decided, after all that it decided before.
+    /// Carries out decisions of the core, after all earlier ones.
     package func perform(_ outputs: [AppAction]) { engine.perform(outputs) }
 
-    /// Does something as if it were a fact: whatever arises from it waits until it is done.
+    /// Runs `work` like an event: whatever it causes waits until it has returned.
     package func uninterrupted(_ work: @escaping () -> Void) { engine.uninterrupted(work) }
 
-    /// Writes all that is known of an app down, since what the shell knows of it has changed.
+    /// Records all about an app, since what the shell knows of it has changed.
     package func record(_ app: AppRuntime) { engine.performer?.record(app) }
 
-    /// Tells of something; ``Recorder/note(_:_:from:to:text:reason:level:fields:)``.
+    /// Records an event of an app; see ``Recorder/note(_:_:from:to:text:reason:level:fields:)``.
     package func note(
         _ app: AppRuntime?,
         _ kind: EventKind,
@@ -83,11 +83,11 @@ extension Room {
         )
     }
 
-    /// Tells of something that concerns no app alone.
+    /// Records an event that does not concern a single app.
     package func note(_ kind: EventKind, text: String, reason: String? = nil, level: LogLevel? = nil) {
         recorder.note(nil, kind, text: text, reason: reason, level: level)
     }
 
-    /// Notes a moment in the life of an app's incarnation.
+    /// Adds a moment to the timeline of the app's incarnation.
     package func trace(_ app: AppRuntime, _ moment: Moment) { recorder.trace(app, moment) }
 }

@@ -3,28 +3,28 @@
 import CSystemd
 public import Linux
 
-/// The one loop that everything runs on: descriptors, timers, signals and deferred work, over sd-event(3).
+/// The event loop that everything runs on: descriptors, timers, signals and deferred work, over sd-event(3).
 ///
-/// In each turn at most one batch is handled, chosen by priority: what came from outside first (descriptors, signals),
-/// then timers, then `later` work. So a datagram that waits is read before a deadline is judged. What floods the loop
-/// does not starve the rest: after 32 turns in a row of descriptors alone, the timers that are due come before the next;
-/// and in each 32 turns of whatever kind, what comes last and `later` work have their turn.
+/// Each turn handles at most one batch, chosen by priority: input from outside first (descriptors, signals), then
+/// timers, then `later` work. So a waiting datagram is read before a deadline is judged. A flood of events does not
+/// starve the rest: after 32 turns in a row of descriptors alone, the timers that are due come next; and in every 32
+/// turns of any kind, watches of priority `last` and `later` work get a turn.
 ///
-/// All I/O watches of normal priority sit behind one epoll descriptor of the loop's own, and so do those of the last:
-/// sd-event handles one source a turn, which is quadratic with many that are ready. Of the normal ones a turn handles all
-/// that are ready, of the last about a millisecond's worth.
+/// All I/O watches of normal priority share one epoll descriptor, and so do those of priority `last`. sd-event
+/// handles one source per turn, which is quadratic if many are ready. A turn handles all normal watches that are
+/// ready, but of the `last` ones only about a millisecond's worth.
 ///
-/// Not thread-safe, and not for use across fork(2): sd-event answers ECHILD there.
+/// Not thread-safe, and not for use across fork(2): sd-event returns ECHILD there.
 public final class EventLoop {
-    /// What is handled first when several things wait.
+    /// The order in which ready events are handled.
     public enum Priority: Sendable {
-        /// Before all else.
+        /// Before everything else.
         case first
-        /// Descriptors, unless said otherwise.
+        /// The default for descriptors.
         case normal
-        /// Descriptors whose events may wait up to 4 ms for each other when they are frequent.
+        /// Descriptors whose frequent events may be delayed by up to 4 ms, to be handled together.
         case gathered
-        /// Descriptors of which there are few, and whose events count in microseconds: after the others.
+        /// A few descriptors for which microseconds count: after the other descriptors, before timers.
         case answer
         /// Timers.
         case timer
@@ -42,43 +42,44 @@ public final class EventLoop {
         }
     }
 
-    /// Runs just before the loop waits, and only then.
+    /// Runs just before the loop waits.
     public var beforeSleep: (() -> Void)?
-    /// Runs right after the loop has waited.
+    /// Runs just after the loop has waited.
     public var afterWake: (() -> Void)?
-    /// Runs before a turn that did not have to wait: with much to do, the loop may not wait for a long time.
+    /// Runs before a turn that does not wait: a busy loop may not wait for a long time.
     public var whileBusy: (() -> Void)?
 
-    /// What was asked for comes within microseconds: meanwhile the loop waits without ``beforeSleep`` and ``afterWake``,
-    /// and ``whileBusy`` runs instead. Whoever sets it has a timer that wakes the loop within a tenth of a second
-    /// if nothing comes.
+    /// An answer is expected within microseconds: until it comes, the loop waits without ``beforeSleep`` and
+    /// ``afterWake``, and runs ``whileBusy`` instead. Whoever sets it needs a timer that wakes the loop within 0.1 s
+    /// if no answer comes.
     public var wakesSoon = false
 
-    /// The loop of sd-event, for what libsystemd adds to it by itself.
+    /// The sd-event loop, for sources that libsystemd adds itself.
     package let event: OpaquePointer
     /// The I/O watches of normal priority.
     let watches: WatchTable
-    /// Those of the last.
+    /// The I/O watches of priority `last`.
     let lastWatches: WatchTable
     private var gathered: GatheredWatches?
     private var watchSource: OpaquePointer?
     private var lastWatchSource: OpaquePointer?
-    /// Turns since what comes last and `later` work had one each, whatever else was ready.
+    /// Turns since watches of priority `last` and `later` work last got one.
     private var turns = 0
-    /// Turns in a row of descriptors of normal priority.
+    /// Turns in a row for descriptors of normal priority.
     private var watchTurns = 0
     private var turnsWhileAside = 0
 
-    /// What it goes by instead of the clock.
+    /// Replaces the clock in tests.
     let manual: ManualTime?
 
     private var deferred: [() -> Void] = []
     private var deferSource: OpaquePointer?
     private var isStopping = false
 
-    /// Makes a loop. Errors: out of descriptors or memory.
+    /// Creates a loop.
     ///
-    /// - Parameter manual: what it goes by instead of the clock, in tests.
+    /// - Parameter manual: replaces the clock, in tests.
+    /// - Throws: `Errno` without descriptors or memory.
     public init(_ manual: ManualTime? = nil) throws(Errno) {
         self.manual = manual
         var made: OpaquePointer?
@@ -144,18 +145,18 @@ public final class EventLoop {
     }
 
     private static let deferPriority: Int64 = 200
-    /// After timers, before what comes last.
+    /// The lower priority of normal watches after 32 turns in a row: after timers, before `last`.
     private static let asidePriority: Int64 = 75
     private static let turnsInARow = 32
-    /// How many timers may have their turn before descriptors that are aside.
+    /// How many turns timers may have before normal watches get theirs back.
     private static let mostTurnsAside = 256
 
-    /// The time now, CLOCK_MONOTONIC: read afresh, not the time at which the turn began.
+    /// The current time, CLOCK_MONOTONIC: read at each call, not the time at which the turn began.
     public var now: Duration { manual?.now ?? Clock.monotonic() }
 
     // MARK: Turning
 
-    /// Turns until `stop()`.
+    /// Runs turns until `stop()`.
     public func run() throws(Errno) {
         isStopping = false
         while !isStopping { try turn(timeout: .max) }
@@ -164,13 +165,14 @@ public final class EventLoop {
     /// Makes `run()` return after the handler that runs now.
     public func stop() { isStopping = true }
 
-    /// One turn: waits at most `timeout` (nil: as long as it takes) and handles one batch. False when nothing came.
+    /// One turn: waits at most `timeout` (nil: without limit) and handles one batch. Returns false if nothing
+    /// happened.
     @discardableResult
     public func runOnce(timeout: Duration?) throws(Errno) -> Bool {
         try turn(timeout: timeout.map { UInt64(max(0, $0.microseconds)) } ?? .max)
     }
 
-    /// As sd_event_run(3) does it, with the hooks around the wait.
+    /// Does what sd_event_run(3) does, with the hooks around the wait.
     @discardableResult
     private func turn(timeout: UInt64) throws(Errno) -> Bool {
         var result = try check(sd_event_prepare(event))
@@ -220,7 +222,7 @@ public final class EventLoop {
 
     // MARK: Deferred work
 
-    /// Runs `work` once, after everything that is ready. Work that is added meanwhile runs a turn later.
+    /// Runs `work` once, after everything that is ready. Work added by `work` runs one turn later.
     public func later(_ work: @escaping () -> Void) {
         deferred.append(work)
         if deferred.count == 1 { sd_event_source_set_enabled(deferSource, CInt(SD_EVENT_ONESHOT)) }
@@ -241,8 +243,9 @@ public final class EventLoop {
         return made.table
     }
 
-    /// Watches a descriptor that stays the caller's; cancel the watch before closing it. EPERM for regular files,
-    /// EEXIST when this descriptor is watched already.
+    /// Watches a descriptor, which stays the caller's; cancel the watch before closing it.
+    ///
+    /// - Throws: EPERM for regular files, EEXIST if the descriptor is watched already.
     public func watch(
         _ fd: Int32,
         _ events: IOEvents,
@@ -278,11 +281,11 @@ public final class EventLoop {
         return IOSource(.source(source, box))
     }
 
-    /// A timer, disarmed at first; fires once for each `arm`.
+    /// A timer, disarmed at first; it fires once per `arm`.
     public func timer(_ handler: @escaping () -> Void) throws(Errno) -> TimerSource {
         let box = HandlerBox<Void>(handler)
         var source: OpaquePointer?
-        // An accuracy of 0 would mean 250 ms.
+        // An accuracy of 0 would mean 250 ms (sd_event_add_time(3)).
         try check(
             sd_event_add_time(
                 event,
@@ -302,8 +305,8 @@ public final class EventLoop {
         return TimerSource(loop: self, source: source, box: box)
     }
 
-    /// Calls `handler` for a signal to this process, which is blocked in this thread from now on (also after the
-    /// source is cancelled). Several of one kind may come as one.
+    /// Calls `handler` for a signal to this process. The signal is blocked in this thread from now on, even after the
+    /// source is cancelled. Several signals of one kind may arrive as one.
     public func signal(_ number: Int32, _ handler: @escaping () -> Void) throws(Errno) -> SignalSource {
         try Signal.block(number)
         let box = HandlerBox<Void>(handler)
@@ -325,10 +328,10 @@ public final class EventLoop {
     }
 }
 
-/// How long what comes last may keep a turn, when there is much of it.
+/// How long watches of priority `last` may use a turn.
 private let lastPortion = Duration.milliseconds(1)
 
-/// sd-event's negative results are errno.
+/// Negative results of sd-event are errno values.
 @discardableResult
 func check(_ result: Int32) throws(Errno) -> Int32 {
     if result < 0 { throw Errno(rawValue: -result) }

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// IOEvents, Duration's helpers and Clock are part of this module's interface, and live in Linux.
+// IOEvents is part of this module's interface and is defined in Linux.
 @_exported public import struct Linux.IOEvents

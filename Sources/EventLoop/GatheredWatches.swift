@@ -2,18 +2,18 @@
 
 import Linux
 
-/// Watches whose events may wait a few milliseconds for each other, so that a thousand descriptors that are ready once a
-/// second do not wake the process a thousand times: what comes after a pause is handled at once, what follows it closely
-/// is handled together.
+/// Watches whose events may be delayed a few milliseconds to be handled together, so that a thousand descriptors that
+/// are ready once a second do not wake the process a thousand times. The first event after a pause is handled at
+/// once; events that follow closely are gathered.
 final class GatheredWatches {
     let table: WatchTable
     private var source: IOSource?
     private var timer: TimerSource?
     private var drainedAt = Duration.zero
 
-    /// How long events wait at most.
+    /// The longest delay of an event.
     private static let gathering = Duration.milliseconds(4)
-    /// Events that follow each other faster than this are gathered.
+    /// Events closer together than this are gathered.
     private static let pause = Duration.milliseconds(8)
     private static let mostPasses = 16
 
@@ -24,7 +24,7 @@ final class GatheredWatches {
     }
 
     private func areReady() {
-        // Handlers take one thing at a time: more than once, bounded. In a flood there is nothing to wait for.
+        // Handlers process one item each, so drain repeatedly, up to a limit. In a flood, waiting would gain nothing.
         var passes = 0
         while passes < Self.mostPasses, table.drain() > 0 { passes += 1 }
         guard passes < Self.mostPasses else { return }

@@ -2,20 +2,19 @@
 
 public import Linux
 
-/// Time that stands still until it is moved on. A loop that goes by it is for tests: nothing has to be waited for, and on a
-/// busy machine the same comes out.
+/// A clock that only moves when told, for tests: they need not wait, and give the same results on a busy machine.
 ///
-/// Of the loop's thread.
+/// Use it only on the loop's thread.
 public final class ManualTime {
-    /// The time, as CLOCK_MONOTONIC would have it.
+    /// The time, in place of CLOCK_MONOTONIC.
     public private(set) var now: Duration
     private var armed: [ObjectIdentifier: (at: Duration, number: UInt64, fire: () -> Void)] = [:]
     private var count: UInt64 = 0
 
-    /// Stands still at that time.
+    /// A clock that stands at that time.
     public init(_ now: Duration = .seconds(1000)) { self.now = now }
 
-    /// When the next timer fires; nil while none is armed.
+    /// The time of the next timer; nil if none is armed.
     public var next: Duration? { armed.values.map(\.at).min() }
 
     func arm(_ timer: ObjectIdentifier, at time: Duration, _ fire: @escaping () -> Void) {
@@ -25,7 +24,7 @@ public final class ManualTime {
 
     func disarm(_ timer: ObjectIdentifier) { armed[timer] = nil }
 
-    /// Fires the timer that is due first, of those that are due then; returns false where none is.
+    /// Advances to the earliest timer due by `time` and fires it; returns false if none is due.
     fileprivate func fire(until time: Duration) -> Bool {
         let due = armed.filter { $0.value.at <= time }.min {
             ($0.value.at, $0.value.number) < ($1.value.at, $1.value.number)
@@ -42,10 +41,10 @@ public final class ManualTime {
 }
 
 extension EventLoop {
-    /// Lets so much time pass, of a loop that goes by ``ManualTime``: each timer fires when its time has come, and whatever
-    /// it caused is done before the next one.
+    /// Advances ``ManualTime`` by `time`: each timer fires at its time, and everything that it causes is done before
+    /// the next.
     ///
-    /// - Throws: what a turn of the loop throws.
+    /// - Throws: `Errno` from a turn of the loop.
     public func pass(_ time: Duration) throws(Errno) {
         guard let manual else { return }
         let end = manual.now + time
@@ -53,9 +52,9 @@ extension EventLoop {
         try settle()
     }
 
-    /// Does what is to be done at once: descriptors that are ready, and deferred work.
+    /// Handles everything that is ready: descriptors and deferred work.
     ///
-    /// - Throws: what a turn of the loop throws.
+    /// - Throws: `Errno` from a turn of the loop.
     public func settle() throws(Errno) {
         while try runOnce(timeout: .zero) {}
     }

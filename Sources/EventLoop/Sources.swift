@@ -3,7 +3,8 @@
 import CSystemd
 public import Linux
 
-/// What sd-event's callbacks point at. The source object keeps it; within a call it keeps itself.
+/// The user data of sd-event callbacks. The source object owns it; during a call it stays alive even if the source
+/// goes.
 final class HandlerBox<Value> {
     private var handler: ((Value) -> Void)?
 
@@ -11,11 +12,11 @@ final class HandlerBox<Value> {
 
     func run(_ value: Value) { handler?(value) }
 
-    /// Lets go of what the handler holds.
+    /// Releases the handler and what it captures.
     func clear() { handler = nil }
 }
 
-/// A watched descriptor. Keep it: the watch ends with the last reference.
+/// A watched descriptor. Keep a reference: the watch ends with the last one.
 public final class IOSource {
     enum Backing {
         case table(WatchTable, UInt64)
@@ -28,7 +29,7 @@ public final class IOSource {
 
     deinit { cancel() }
 
-    /// Watches for other events from now on. With none, only hangup and error are reported.
+    /// Changes the watched events. With none, only hangup and error are reported.
     public func setEvents(_ events: IOEvents) {
         switch backing {
         case .table(let table, let tag): table.setEvents(tag, events)
@@ -37,7 +38,7 @@ public final class IOSource {
         }
     }
 
-    /// Ends the watch, also within its own handler. A second call does nothing.
+    /// Ends the watch; may be called from its own handler. A second call does nothing.
     public func cancel() {
         guard let backing else { return }
         self.backing = nil
@@ -50,12 +51,12 @@ public final class IOSource {
     }
 }
 
-/// A timer on CLOCK_MONOTONIC. Keep it: it ends with the last reference.
+/// A timer on CLOCK_MONOTONIC. Keep a reference: the timer ends with the last one.
 public final class TimerSource {
     private let loop: EventLoop
     private var source: OpaquePointer?
     private let box: HandlerBox<Void>
-    /// When it fires; nil while disarmed. Still set within its handler unless that re-arms or disarms it.
+    /// When it fires; nil while disarmed. In its handler it is still set, unless the handler re-arms or disarms it.
     public private(set) var deadline: Duration?
 
     init(loop: EventLoop, source: OpaquePointer?, box: HandlerBox<Void>) {
@@ -66,11 +67,11 @@ public final class TimerSource {
 
     deinit { cancel() }
 
-    /// Fires once at that time of CLOCK_MONOTONIC, at once if it is past; replaces an earlier `arm`.
+    /// Fires once at that time of CLOCK_MONOTONIC, immediately if it has passed; replaces an earlier `arm`.
     public func arm(at time: Duration) {
         guard let source else { return }
         deadline = time
-        // Rounded up: never before its time.
+        // Rounded up, so that it never fires early.
         if let manual = loop.manual { return manual.arm(ObjectIdentifier(self), at: time) { [box] in box.run(()) } }
         let microseconds = time.microseconds
         let exact = Duration.microseconds(microseconds) >= time || microseconds == .max
@@ -81,7 +82,7 @@ public final class TimerSource {
     /// Fires once after `delay`.
     public func arm(after delay: Duration) { arm(at: loop.now + delay) }
 
-    /// Fires no more until it is armed again.
+    /// The timer does not fire until it is armed again.
     public func disarm() {
         deadline = nil
         guard let source else { return }
@@ -89,7 +90,7 @@ public final class TimerSource {
         sd_event_source_set_enabled(source, CInt(SD_EVENT_OFF))
     }
 
-    /// Ends the timer, also within its own handler. A second call does nothing.
+    /// Ends the timer; may be called from its own handler. A second call does nothing.
     public func cancel() {
         deadline = nil
         guard let source else { return }
@@ -100,7 +101,7 @@ public final class TimerSource {
     }
 }
 
-/// A signal to this process as an event. Keep it: it ends with the last reference.
+/// A signal to this process as an event. Keep a reference: it ends with the last one.
 public final class SignalSource {
     private let loop: EventLoop
     private var source: OpaquePointer?
@@ -114,7 +115,7 @@ public final class SignalSource {
 
     deinit { cancel() }
 
-    /// Ends it; the signal stays blocked in this thread. A second call does nothing.
+    /// Ends the source; the signal stays blocked in this thread. A second call does nothing.
     public func cancel() {
         guard let source else { return }
         self.source = nil

@@ -2,14 +2,14 @@
 
 import Linux
 
-/// The I/O watches of one priority: one epoll instance, and a table from tag to handler. A tag is an index and the
-/// generation of that place, so that an event of a watch that was cancelled a moment ago meets nobody.
+/// The I/O watches of one priority: an epoll instance, and a table from tag to handler. A tag is an index and the
+/// generation of that entry, so that a late event of a cancelled watch finds no handler.
 final class WatchTable {
     let poller: Poller
     private var entries: [Entry] = []
     private var free: [UInt32] = []
     private var tags: [Int32: UInt64] = [:]
-    /// What was ready and has not had its turn, from `next` on.
+    /// Events that were ready and still have to be handled, from `next` on.
     private var waiting: [(tag: UInt64, events: IOEvents)] = []
     private var next = 0
 
@@ -48,7 +48,8 @@ final class WatchTable {
     func remove(_ tag: UInt64) {
         guard let index = live(tag) else { return }
         let fd = entries[index].fd
-        // Closed before it was cancelled, the number may belong to another watch by now: leave that alone.
+        // If the descriptor was closed before the watch was cancelled, its number may belong to another watch: leave
+        // it alone.
         if tags[fd] == tag {
             tags[fd] = nil
             try? poller.remove(fd)
@@ -56,18 +57,19 @@ final class WatchTable {
         let handler = entries[index].handler
         entries[index] = Entry(generation: entries[index].generation &+ 1, fd: -1, events: [], handler: nil)
         free.append(UInt32(index))
-        // Goes here, last: letting go of what it holds may cancel further watches.
+        // Released here, last: releasing what it captures may cancel further watches.
         _ = handler
     }
 
-    /// Handles all that is ready, and says how many that were.
+    /// Handles all ready events; returns how many there were.
     @discardableResult
     func drain() -> Int {
         (try? poller.drain { handle($0, $1) }) ?? 0
     }
 
-    /// Handles what is ready until the time is over. The rest comes next, before the kernel is asked again: so each has
-    /// its turn, however many are always ready. What is ready no more by then is handled in vain.
+    /// Handles ready events until `limit` is over. The rest comes first next time, before the kernel is asked again,
+    /// so that each gets its turn however many are always ready. An event that is no longer ready by then is handled
+    /// in vain.
     func drain(atMost limit: Duration) {
         if waiting.isEmpty { _ = try? poller.drain { waiting.append(($0, $1)) } }
         let end = Clock.monotonic() + limit

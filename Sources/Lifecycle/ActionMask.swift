@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Actions that were decided and perhaps not carried out: what a supervisor that died in between has to repeat.
+/// Actions that were decided but perhaps not carried out: if a supervisor dies in between, the next one repeats them.
 ///
-/// Only those that the machine's phase does not tell of by itself. A launch, a stop and a kill under way do.
+/// Launches, stops and kills under way are left out: the machine's phase records them.
 public struct ActionMask: OptionSet, Hashable, Sendable {
     /// Bits 0 to 7: actions; bits 16 to 31: messages, by their place in records.
     public let rawValue: UInt32
@@ -16,12 +16,12 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
     public static let signalWatchdog = ActionMask(rawValue: 1 << 1)
     /// Every process has to be continued.
     public static let continueProcesses = ActionMask(rawValue: 1 << 2)
-    /// What the main process left has to be asked to end.
+    /// SIGTERM has to be sent to the processes that the main process left behind.
     public static let endRemains = ActionMask(rawValue: 1 << 3)
     /// The ending has to be recorded.
     public static let ended = ActionMask(rawValue: 1 << 4)
 
-    /// What `action` leaves to be repeated.
+    /// The bits of `action`; empty if a new supervisor need not repeat it.
     public init(_ action: Action) {
         switch action {
         case .signalStop: self = .signalStop
@@ -31,14 +31,14 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
         case .ended: self = .ended
         case .tell(let message): self.init(message)
         case .warn: self.init(.taskExpiring)
-        // What scenes are told waits with all else that the app is told.
+        // Messages to scenes need no bit: they wait in the app's message queue.
         case .launch, .stopProcesses, .killProcesses, .entered, .report, .requestLaunch, .askForAdmission,
             .askForMemory, .takeSnapshot, .tellScene:
             self = []
         }
     }
 
-    /// What the core never tells by itself waits in a mailbox, and has no bit.
+    /// A message whose record code is 16 or more has no bit: it waits in the app's mailbox or message queue.
     private init(_ message: Message) {
         self.init(rawValue: message.recordCode < 16 ? 1 << (16 + UInt32(message.recordCode)) : 0)
     }
@@ -50,10 +50,10 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
 }
 
 extension AppMachine {
-    /// What a supervisor has to do that takes over an app in this state from one that died: `undone` as far as it
-    /// still makes sense, and what the phase says is under way. Every action may have been carried out already.
+    /// What a new supervisor has to do after it takes over an app in this state from one that died: `undone` as far
+    /// as it still makes sense, and what the phase says is under way. Every action may have been carried out already.
     ///
-    /// A launch whose process does not exist is repeated; the caller looks first whether it does.
+    /// A launch without a known process is repeated, so the caller must first check that the process does not exist.
     public func actionsToRepeat(_ undone: ActionMask) -> [Action] {
         var actions: [Action] = []
         switch phase {
@@ -98,21 +98,21 @@ extension AppMachine {
         )
     }
 
-    /// Makes a launch again of which nobody knows whether a process came of it: one may have come and gone unseen. So
-    /// the next is another incarnation, and no number is given to two runs.
+    /// Repeats a launch that may or may not have created a process (which may have come and gone unseen). It gets a
+    /// new incarnation number, so that no two runs share one.
     public mutating func repeatLaunch() -> [Action] {
         guard case .launching(let launching) = phase, !launching.hasProcess else { return [] }
         incarnation += 1
         return [.launch(launchOrder)]
     }
 
-    /// How the main process of the incarnation that is ending ended, once that is known.
+    /// How the main process of the terminating incarnation ended; nil until that is known.
     public var exitCause: ExitCause? {
         if case .terminating(let terminating) = phase { return terminating.cause }
         return nil
     }
 
-    /// Whether a process of the incarnation exists as far as the machine knows: not while its launch is under way.
+    /// Whether a process of the incarnation is known to exist; false until its launch has succeeded.
     public var hasProcess: Bool {
         switch phase {
         case .notRunning: false

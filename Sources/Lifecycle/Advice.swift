@@ -2,28 +2,28 @@
 
 /// What a policy advises for an app. It changes something only where the rules allow.
 public enum Advice: Sendable, Hashable {
-    /// It should go there. From `not-running` it is launched, to `not-running` it is ended.
+    /// Move the app to this state. From `not-running` it is launched; to `not-running` it is terminated.
     case goal(Goal)
-    /// It may stay in the background for this long from now.
+    /// Let the app stay in the background for this long from now.
     case grant(Duration)
-    /// Its restart, which is planned, comes after this delay from now.
+    /// Delay the app's pending restart to this long from now.
     case restart(after: Duration)
-    /// Its restart, which is planned, does not come.
+    /// Cancel the app's pending restart.
     case giveUp
-    /// It is launched, about which a policy was asked.
+    /// Allow the launch that the policy was asked about.
     case admit
-    /// It is not launched, about which a policy was asked.
+    /// Refuse the launch that the policy was asked about.
     case refuse
 }
 
 extension Coordinator {
-    /// The longest time that advice can be about.
+    /// The longest time that advice may name: 366 days.
     public static let longestAdvice = Duration.seconds(366 * 86_400)
 
     /// Whether launches wait for ``Advice/admit`` or ``Advice/refuse``, after ``Action/askForAdmission(_:)``.
     public var asksForAdmission: Bool { admission.isNeeded }
 
-    /// Has launches wait for advice, or no more.
+    /// Turns waiting for a policy's answer on or off. Off: launches that wait go ahead.
     public func setAsksForAdmission(_ isNeeded: Bool, now: Duration) -> [AppAction] {
         admission.isNeeded = isNeeded
         guard !isNeeded else { return [] }
@@ -37,7 +37,7 @@ extension Coordinator {
     /// Whether the launch of the app waits for advice.
     public func waitsForAdmission(_ app: AppID) -> Bool { admission.isAsked(app) }
 
-    /// Whether something that runs, or is about to, requires the app.
+    /// Whether an app that runs, or is about to, requires this one.
     public func isRequired(_ app: AppID) -> Bool { graph.requiredBy[app].contains { needsRequirements($0) } }
 
     private func needsRequirements(_ app: AppID) -> Bool {
@@ -45,9 +45,9 @@ extension Coordinator {
         return machine.isWaitingToLaunch || machine.isAlive && machine.state != .suspended
     }
 
-    /// Refuses a person's suspend, short of force, of what an app requires that goes on running.
+    /// Checks that a user may suspend the app without force: no app that requires it may keep running.
     ///
-    /// - Throws: ``RequestError``, which names that app.
+    /// - Throws: ``RequestError``, which names the app that requires it.
     public func requireSuspendable(_ app: AppID) throws(RequestError) {
         let machine = nodes[app].machine
         guard machine.isAlive || machine.isWaitingToLaunch, machine.goal != .suspended,
@@ -60,7 +60,7 @@ extension Coordinator {
         )
     }
 
-    /// Whether it was not told to sleep or to end.
+    /// Whether the app will keep running: it was told neither to suspend nor to end.
     private func goesOn(_ app: AppID) -> Bool {
         if let stop = nodes[app].pendingStop { return Self.comesBack(after: stop) }
         switch nodes[app].machine.goal {
@@ -69,13 +69,13 @@ extension Coordinator {
         }
     }
 
-    /// The apps, each behind those of them that require it; else in their order.
+    /// The given apps, each after the ones that require it; otherwise in the given order.
     public func dependentsFirst(_ apps: [AppID]) -> [AppID] {
         let wanted = Set(apps)
         return graph.dependentsFirst(apps).filter(wanted.contains)
     }
 
-    /// Whether the advice asks for what is so already.
+    /// Whether the app is already doing what the advice asks for.
     public func isFollowed(_ advice: Advice, of app: AppID) -> Bool {
         guard case .goal(let goal) = advice else { return false }
         let machine = nodes[app].machine
@@ -83,12 +83,12 @@ extension Coordinator {
         return machine.goal == goal && (machine.isAlive || machine.isWaitingToLaunch)
     }
 
-    /// Whether the rules allow that the app is ended to make room.
+    /// Whether the rules allow terminating the app to free memory.
     public func mayEnd(_ app: AppID) -> Bool { (try? request(for: .notRunning, of: app)) != nil }
 
-    /// Takes advice.
+    /// Applies a policy's advice.
     ///
-    /// - Throws: ``RequestError`` when the rules forbid it or it comes too late; nothing has changed then.
+    /// - Throws: ``RequestError`` when the rules forbid it or it comes too late; then nothing changes.
     public func advise(_ advice: Advice, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
         guard nodes[app].standing == .declared else { throw RequestError("is no longer in the configuration") }
         guard !isShuttingDown else { throw RequestError("is being ended: the supervisor is shutting down") }
@@ -138,7 +138,7 @@ extension Coordinator {
         }
     }
 
-    /// What a person would have to ask for the app to come to the goal; `nil`: it has to be launched.
+    /// The request that takes the app to the goal; `nil` if it has to be launched.
     private func request(for goal: Goal, of app: AppID) throws(RequestError) -> Request? {
         let machine = nodes[app].machine
         let lives = machine.isAlive || machine.isWaitingToLaunch
@@ -171,7 +171,7 @@ extension Coordinator {
 
     private func requireUnneeded(_ app: AppID, _ what: String) throws(RequestError) {
         let dependents = graph.requiredBy[app].filter { other in
-            // One that is suspended would miss what is gone, and not what sleeps too.
+            // A suspended dependent needs what it requires to exist, but not to be awake.
             needsRequirements(other) || what == "ended" && nodes[other].machine.isAlive
         }
         guard let first = dependents.first else { return }
@@ -180,7 +180,7 @@ extension Coordinator {
 }
 
 extension AppMachine {
-    /// Time in the background, instead of what is left of it.
+    /// Replaces the rest of its background time.
     mutating func grant(_ time: Duration, now: Duration) throws(RequestError) {
         guard case .running(let running) = phase, running.state == .background, running.edge?.transition != .suspending
         else { throw RequestError("is \(state.rawValue): only an app in the background is granted time") }
@@ -213,7 +213,7 @@ extension AppMachine {
         }
     }
 
-    /// A policy is against the launch.
+    /// Cancels the waiting launch because a policy refused it.
     mutating func refuseLaunch() -> [Action] {
         guard case .notRunning(.waiting) = phase else { return [] }
         return endBeforeLaunch(.launchFailed)
@@ -221,6 +221,6 @@ extension AppMachine {
 }
 
 extension AppMachine {
-    /// Restarts that count towards the limit.
+    /// Restarts within the window, which count towards the limit.
     public func restartsInWindow(now: Duration) -> Int { ledger.count { now - $0 < rules.backoff.window } }
 }

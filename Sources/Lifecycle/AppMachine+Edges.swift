@@ -18,7 +18,7 @@ extension AppMachine {
     private static let resuming: [Step] = [.enter(.background), .tell(.resumed, .transition)]
     private static let leaving: [Step] = [.tell(.willResignActive, .transition), .enter(.inactive)]
 
-    // Of records that were written when URLs were told by edges.
+    // Only for records from versions in which edges sent openURL.
     private static let activatingWithURL: [Step] = [
         .tell(.openURL, .transition), .tell(.didBecomeActive, .transition), .enter(.active),
     ]
@@ -27,18 +27,18 @@ extension AppMachine {
         .tell(.didBecomeActive, .transition), .enter(.active),
     ]
 
-    /// By their places in records: append only.
+    /// The index of an edge is stored in records: append only.
     static let edges: [[Step]] = [
         [], activating, deactivating, activeToBackground, inactiveToBackground, launchedIntoBackground,
         backgroundToActive, backgroundToInactive, resuming, leaving, activatingWithURL, backgroundToActiveWithURL,
     ]
 
-    /// Starts edges towards the goal until one has to wait, or the goal is reached.
+    /// Starts edges towards the goal until one has to wait or the goal is reached.
     mutating func walk(into actions: inout [Action], now: Duration) {
         guard rules.hasScenes else { return walkEdges(into: &actions, now: now) }
-        // It shows scenes, or nothing.
+        // An app with scenes is in the foreground only if one of its scenes is.
         if goal == .active, !hasSceneInForeground { setGoal(.background) }
-        // What is on its way to the foreground is told so before scenes are connected.
+        // An app that is coming to the foreground is told that first; then its scenes connect.
         walkEdges(into: &actions, now: now)
         moveScenes(into: &actions, now: now)
         walkEdges(into: &actions, now: now)
@@ -47,7 +47,7 @@ extension AppMachine {
     private mutating func walkEdges(into actions: inout [Action], now: Duration) {
         while case .running(let running) = phase {
             if let edge = running.edge {
-                // The app was not told that it is being suspended: any other goal abandons it.
+                // The app was not told that it is being suspended, so any other goal abandons that.
                 guard edge.transition == .suspending, goal != .suspended || isKeptAwake else { return }
                 abandonSuspending(into: &actions, now: now)
                 continue
@@ -79,7 +79,7 @@ extension AppMachine {
             case (.background, .inactive):
                 begin(.enteringForeground, Self.backgroundToInactive, into: &actions, now: now)
             case (.background, .suspended):
-                // It is suspended as soon as nothing keeps it from that.
+                // Suspend the app as soon as nothing keeps it in the background.
                 if isKeptAwake || waitsForLocks || awaitsSnapshot || hasBusyScenes || settlesIn && grant != nil {
                     return
                 }
@@ -112,7 +112,7 @@ extension AppMachine {
 
     func isAwaited(_ message: Message) -> Bool { hasDelegate || rules.answeredMessages.contains(message) }
 
-    /// Whether something holds it in the background against the goal.
+    /// Whether tasks, holds or modes keep it in the background although the goal is suspended.
     private var isKeptAwake: Bool { isHeld && !isForced }
 
     /// Walks the steps of the edge in flight until one has to wait.
@@ -152,7 +152,7 @@ extension AppMachine {
         running.edge = nil
         phase = .running(running)
         if running.state == .background, edge.transition == .enteringBackground || edge.transition == .resuming {
-            // Launched for an event, the app gets the event's time.
+            // An app that was launched for an event gets the event's time.
             let forEvent = launchReason == .event && edge.steps == Self.launchedIntoBackground && !settlesIn
             var time = forEvent ? wokenFor ?? rules.eventTime : rules.backgroundTime
             if settlesIn { time = time ?? AppRuleValues.usualBackgroundTime }
@@ -164,7 +164,7 @@ extension AppMachine {
         }
     }
 
-    /// Puts a launched app that is ready on its first edge.
+    /// Starts the first edge of a launched app that is ready.
     mutating func becomeReady(into actions: inout [Action], now: Duration) {
         edgeDeadline = nil
         armWatchdog(now: now)
@@ -188,7 +188,7 @@ extension AppMachine {
         grant = nil
         grantIsOver = false
         settlesIn = false
-        // Some of its processes are stopped from now on: it cannot be asked for heartbeats.
+        // From here some of its processes may be stopped, so it cannot send heartbeats.
         watchdogDeadline = nil
         edgeDeadline = Deadline(.suspend, rules.suspendDeadline, now: now)
         actions.append(.stopProcesses)
@@ -212,7 +212,7 @@ extension AppMachine {
         if running.state != .suspended {
             running.stoppedAgain = 0
             suspendedSince = now
-            // Who comes for a lock from now on finds it with its whole time.
+            // A later lock conflict gets the full time again.
             forgetLocks()
             pauseRunningTime(now: now)
             actions.append(.entered(.suspended))

@@ -2,10 +2,10 @@
 
 /// How an incarnation ends, and what follows.
 extension AppMachine {
-    /// The most that an app is given to end by itself when others wait for its memory.
+    /// The longest grace, from willTerminate to SIGKILL, of an app that is terminated to free memory.
     public static let shortGrace = Duration.seconds(2)
 
-    /// Begins to terminate: willTerminate if it is due, SIGTERM, the grace, SIGKILL. `isHurried`: with a short grace.
+    /// Starts to terminate: willTerminate if due, SIGTERM, grace, SIGKILL. `isHurried` caps the grace (``shortGrace``).
     mutating func terminate(
         _ reason: TerminationReason,
         politely: Bool,
@@ -52,7 +52,7 @@ extension AppMachine {
         actions.append(.signalStop)
     }
 
-    /// Ends the app without notice.
+    /// Sends SIGKILL at once, without willTerminate and SIGTERM.
     mutating func kill(_ reason: TerminationReason, into actions: inout [Action], now: Duration) {
         let (state, interrupted, hasProcess) = leave()
         phase = .terminating(
@@ -83,7 +83,7 @@ extension AppMachine {
         if interrupted == .suspending { actions.append(.continueProcesses) }
     }
 
-    /// STOPPING=1: the app ends by itself.
+    /// STOPPING=1: the app exits on its own.
     mutating func announceStopping(into actions: inout [Action], now: Duration) {
         switch phase {
         case .running(let running) where running.state != .suspended:
@@ -98,7 +98,7 @@ extension AppMachine {
         }
     }
 
-    /// Leaves the phase for terminating: nothing stays armed.
+    /// Prepares to leave the phase for terminating: disarms all deadlines.
     private mutating func leave() -> (AppState, Transition?, Bool) {
         let was = (state, transition)
         var hasProcess = true
@@ -122,13 +122,13 @@ extension AppMachine {
         terminating.isHurried ? min(rules.grace ?? Self.shortGrace, Self.shortGrace) : rules.grace
     }
 
-    /// SIGTERM, after willTerminate was answered or half the grace is gone.
+    /// Sends SIGTERM, after willTerminate was answered or half the grace has passed.
     mutating func sendStop(_ terminating: Terminating, into actions: inout [Action], now: Duration) {
         var terminating = terminating
         terminating.stage = .signaled
         phase = .terminating(terminating)
         if let grace = grace(of: terminating) {
-            // The grace began with willTerminate; half of it is SIGTERM's, however long the answer took.
+            // The grace began with willTerminate. SIGTERM gets at least half of it, however long the answer took.
             let began = edgeDeadline?.started ?? now
             edgeDeadline = Deadline(.grace, max(grace / 2, began + grace - now), now: now)
         } else {
@@ -137,7 +137,7 @@ extension AppMachine {
         actions.append(.signalStop)
     }
 
-    /// The grace is over, or SIGKILL has to be sent again.
+    /// The grace is over, or SIGKILL has to be repeated.
     mutating func escalate(_ terminating: Terminating, into actions: inout [Action], now: Duration) {
         var terminating = terminating
         if terminating.stage != .killed { actions.append(.report(.killed)) }
@@ -177,7 +177,7 @@ extension AppMachine {
             if edgeDeadline == nil { edgeDeadline = Deadline(.grace, rules.grace, now: now) }
         }
         actions.append(.endRemains)
-        // What remains has to run to act on its SIGTERM.
+        // Stopped processes cannot act on SIGTERM until they are continued.
         if wasStopped { actions.append(.continueProcesses) }
     }
 
@@ -255,7 +255,7 @@ extension AppMachine {
         return .restart(after: delay + delay * (rules.backoff.jitter * jitter.next()))
     }
 
-    /// The delay of a restart is over.
+    /// Launches the app again once the restart delay is over.
     mutating func restart(into actions: inout [Action]) {
         let foreground = goal == .active || goal == .inactive
         requestLaunch(Relaunch(foreground: foreground, reason: .restart), into: &actions)

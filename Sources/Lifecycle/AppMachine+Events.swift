@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension AppMachine {
-    /// Takes in what happened, and returns what has to be done for it. Facts that come too late change nothing.
+    /// Applies an event and returns the actions that follow. An event that comes too late changes nothing.
     public mutating func handle(_ event: AppEvent, now: Duration) -> [Action] {
         var actions: [Action] = []
         switch event {
@@ -63,7 +63,7 @@ extension AppMachine {
             let ready = launching.isReady || (rules.readiness == .exec && !rules.isOneshot)
             if ready { becomeReady(into: &actions, now: now) }
         case .terminating(var terminating):
-            // The launch was overtaken: its process has to go.
+            // The app was terminated while its launch was under way: the process has to end.
             guard !terminating.hasProcess else { return }
             terminating.hasProcess = true
             phase = .terminating(terminating)
@@ -112,7 +112,7 @@ extension AppMachine {
         switch phase {
         case .running(let running):
             guard running.edge?.awaiting == message else { return }
-            // Nobody but its scenes was told.
+            // With scenes, this message went to the scenes, not to the app.
             if rules.hasScenes, Self.isForScenes(message) { return }
             if message == .didEnterBackground { isPrepared = true }
             advance(into: &actions, now: now)
@@ -143,7 +143,7 @@ extension AppMachine {
         }
     }
 
-    /// What a delegate is told while it is launched, one after the other.
+    /// The launch messages that a delegate gets, in order.
     private static func launchMessage(after message: Message) -> Message? {
         switch message {
         case .willFinishLaunching: .restoreState
@@ -159,7 +159,8 @@ extension AppMachine {
         }
     }
 
-    /// A delegate came or went. What one that is gone was asked counts as answered; a launch waits for another one.
+    /// A delegate connected or disconnected. When it disconnects, its unanswered messages count as answered, except
+    /// that a launch waits for another delegate.
     private mutating func setDelegate(_ attached: Bool, into actions: inout [Action], now: Duration) {
         guard isAlive, hasDelegate != attached else { return }
         hasDelegate = attached
@@ -168,7 +169,7 @@ extension AppMachine {
         switch phase {
         case .running(let running):
             guard let message = running.edge?.awaiting, !isAwaited(message) else { return }
-            // It may have been about to decline.
+            // It may have been about to decline the snapshot.
             if message == .didEnterBackground { declinesSnapshot = true }
             advance(into: &actions, now: now)
             walk(into: &actions, now: now)
@@ -183,7 +184,7 @@ extension AppMachine {
     private mutating func allGone(into actions: inout [Action], now: Duration) {
         switch phase {
         case .terminating(let terminating):
-            // Until the keeper has told how the main process ended, the incarnation is not over.
+            // The incarnation is not over until the keeper has reported how the main process ended.
             guard terminating.cause != nil else { return }
             finish(into: &actions, now: now)
         case .notRunning, .launching, .running:
@@ -222,7 +223,7 @@ extension AppMachine {
         edgeDeadline = deadline
     }
 
-    /// What the rules give for what the app itself has to do; nil for no limit, and for all else.
+    /// The configured time for deadlines that the app itself has to meet; nil for no limit and for other kinds.
     func baseAllowance(of kind: DeadlineKind) -> Duration? {
         switch kind {
         case .launch: rules.launchDeadline
@@ -235,7 +236,7 @@ extension AppMachine {
 
     private mutating func setTraced(_ attached: Bool, now: Duration) {
         if attached {
-            // Without an incarnation there is nothing to trace: the news is late.
+            // The event came too late if there is no incarnation left to trace.
             if tracedSince == nil, isAlive { tracedSince = now }
         } else if let since = tracedSince {
             tracedSince = nil
@@ -252,7 +253,7 @@ extension AppMachine {
         }
     }
 
-    /// A launch that waits comes to nothing.
+    /// Cancels a launch that waits.
     mutating func endBeforeLaunch(_ reason: TerminationReason) -> [Action] {
         phase = .notRunning(.resting)
         lastEnding = reason

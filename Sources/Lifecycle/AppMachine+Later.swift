@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What records got after their first version: behind everything else, since their fields keep their places.
+/// Fields added after the first version of records. They come last, since fields keep their places.
 extension AppMachine {
-    /// The most bytes that it takes.
+    /// The most bytes that these fields take.
     public static let laterBytes = 56
 
-    /// Writes it.
+    /// Writes these fields.
     public func encodeLater(into record: inout RecordWriter) {
         var flags: UInt8 = hasDelegate ? 1 : 0
         if isCovered { flags |= 2 }
         if isPrepared { flags |= 4 }
         if grantIsOver { flags |= 8 }
         if isForced { flags |= 16 }
-        // 32 was that a URL waits to be opened.
+        // Bit 32 is retired: it meant that a URL waits to be opened.
         if backgroundTime != nil { flags |= 64 }
         if comesBack { flags |= 128 }
         record.put(flags)
@@ -29,7 +29,7 @@ extension AppMachine {
         record.put(time.lockRetry)
     }
 
-    /// Takes it back, of a machine that was read before.
+    /// Restores these fields, after the machine itself was read.
     public mutating func restoreLater(from record: inout RecordReader) {
         let flags = record.take(UInt8.self)
         hasDelegate = flags & 1 != 0
@@ -56,22 +56,22 @@ extension AppMachine {
     }
 }
 
-/// What records got with events that wake, and with snapshots.
+/// Record fields for wake events and snapshots.
 extension AppMachine {
-    /// The bytes that it takes.
+    /// The bytes that these fields take.
     public static let wakeBytes = 20
 
-    /// Writes it.
+    /// Writes these fields.
     public func encodeWake(into record: inout RecordWriter) {
         record.put(sleepsAgain)
         record.put(wokenFor)
         record.put(modes.rawValue)
-        // Who knows only of the first takes the other for it, which does the least harm there.
+        // Older versions read the whole byte as `declinesSnapshot`: any flag then means yes, which does the least harm.
         record.put(UInt8((declinesSnapshot ? 1 : 0) | (settlesIn ? 2 : 0) | (rules.hasScenes ? 4 : 0)))
         record.put(backgroundTime?.value.snapshotDue)
     }
 
-    /// Takes it back.
+    /// Restores these fields.
     public mutating func restoreWake(from record: inout RecordReader) {
         sleepsAgain = record.takeFlag()
         wokenFor = record.takeOptionalTime()
@@ -80,52 +80,53 @@ extension AppMachine {
         let flags = record.take(UInt8.self)
         declinesSnapshot = flags & 1 != 0
         settlesIn = flags & 2 != 0
-        // A definition may be newer than the incarnation.
+        // The definition may be newer than the incarnation.
         if isAlive { rules.hasScenes = flags & 4 != 0 }
         if let due = record.takeOptionalTime() { changeBackgroundTime { $0.snapshotDue = due } }
     }
 }
 
 extension Coordinator {
-    /// Writes what the machine's record got with events that wake.
+    /// Writes the app's record fields for wake events and snapshots.
     public func encodeWake(_ app: AppID, into record: inout RecordWriter) {
         nodes[app].machine.encodeWake(into: &record)
     }
 
-    /// Takes it back.
+    /// Restores them.
     public func restoreWake(_ app: AppID, from record: inout RecordReader) {
         nodes[app].machine.restoreWake(from: &record)
         let rules = nodes[app].definition.rules
         if nodes[app].machine.rules.hasScenes != rules.hasScenes { nodes[app].nextRules = rules }
     }
 
-    /// Writes what the machine's record got later.
+    /// Writes the record fields that came after the first version.
     public func encodeLater(_ app: AppID, into record: inout RecordWriter) {
         nodes[app].machine.encodeLater(into: &record)
     }
 
-    /// Takes it back.
+    /// Restores them.
     public func restoreLater(_ app: AppID, from record: inout RecordReader) {
         nodes[app].machine.restoreLater(from: &record)
         touch(app)
     }
 
-    /// Tasks whose app could not be heard for a while have at least this much time from now, and a warning before its end.
+    /// Gives the tasks of an app that was out of reach at least `time` from now, with a new warning before it is
+    /// over.
     public func grantTasks(_ app: AppID, _ time: Duration, now: Duration) {
         nodes[app].machine.grantTasks(time, now: now)
         touch(app)
     }
 
-    /// Goes on with tasks and holds that were kept elsewhere.
+    /// Restores tasks and holds, which are stored outside the record.
     public func restore(_ app: AppID, tasks: [BackgroundTask], holds: [Hold]) {
         nodes[app].machine.restore(tasks: tasks, holds: holds)
         touch(app)
     }
 }
 
-/// Background tasks, in the name of an app.
+/// Background tasks, by app.
 extension Coordinator {
-    /// Begins a task; its number comes back with what has to be done.
+    /// Begins a task; returns its token and the actions that follow.
     ///
     /// - Throws: ``RequestError`` when the app is not running, or has no time for it.
     public func beginTask(
@@ -138,7 +139,7 @@ extension Coordinator {
         return (token, finish(now: now))
     }
 
-    /// Ends a task; nil when there is none of that number.
+    /// Ends a task; nil if no task has that token.
     public func endTask(_ token: UInt32, of app: AppID, now: Duration) -> [AppAction]? {
         guard let actions = nodes[app].machine.endTask(token, now: now) else { return nil }
         absorb(actions, of: app, now: now)

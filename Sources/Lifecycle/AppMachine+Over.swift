@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The end of an app that everything else ends with: `[supervisor] main`.
+/// Whether an app has ended for good: with `[supervisor] main`, everything else then ends too.
 extension AppMachine {
-    /// Whether it has ended for good: it has no process, no launch is planned, and it does not come back on demand.
+    /// Whether the app has ended for good: no process, no planned launch, and no return on demand.
     ///
-    /// What was evicted, or goes when it is sent away (`exits_on_suspend`), was only put away. Everything else that
-    /// leads to rest counts, also what a person did: stopped, force quit, given up, done, or never come up for want of
-    /// what it requires.
+    /// Evicted apps and apps that exit on suspend (`exits_on_suspend`) can come back, so they do not count. Every
+    /// other ending counts: stopped, force quit, given up, done, or never launched because a dependency failed.
     var isOver: Bool {
         guard case .notRunning(.resting) = phase, goal == .notRunning, let lastEnding else { return false }
         switch lastEnding {
@@ -21,7 +20,7 @@ extension AppMachine {
 }
 
 extension Coordinator {
-    /// Whether the app has ended for good, and nothing that was asked for brings it back.
+    /// Whether the app has ended for good and no pending request brings it back.
     public func isOver(_ app: AppID) -> Bool {
         nodes[app].machine.isOver && nodes[app].pendingStop == nil && nodes[app].pendingGoal == nil
     }

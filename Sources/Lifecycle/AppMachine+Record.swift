@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A machine as a record: all of it but the rules, which the configuration gives again.
+/// An app's machine as a record, without the rules: those come from the configuration.
 extension AppMachine {
-    /// The most entries of the restart ledger that a record keeps, the newest.
+    /// The most restart times that a record keeps: the newest.
     public static let recordedLedger = 32
 
-    /// What must be left for the fields that follow the ledger.
+    /// Bytes that must stay free for the fields after the ledger.
     private static let reservedBytes = 184 + laterBytes + wakeBytes + 30
 
     /// Writes the machine.
@@ -32,7 +32,7 @@ extension AppMachine {
         record.put(suspendedSince)
         record.put(lastGap)
         record.put(jitter.record)
-        // Milliseconds before the newest: four bytes an entry.
+        // Each time as milliseconds before the newest: four bytes per entry.
         let kept = ledger.suffix(min(Self.recordedLedger, max(1, (record.room - Self.reservedBytes) / 4)))
         record.put(UInt8(kept.count))
         guard let newest = kept.last else { return }
@@ -40,7 +40,7 @@ extension AppMachine {
         for time in kept.dropLast() { record.put(UInt32(clamping: (newest - time).nanoseconds / 1_000_000)) }
     }
 
-    /// The machine that was written, under `rules`; nil when the record means nothing.
+    /// The machine from a record, with `rules`; nil if the record is invalid.
     public init?(rules: AppRules, from record: inout RecordReader) {
         self.init(rules: rules)
         goal = record.take(Goal.self, or: .notRunning)
@@ -74,7 +74,7 @@ extension AppMachine {
         if record.isInvalid { return nil }
     }
 
-    /// A machine for processes that were found running, of which nothing else is known.
+    /// A machine for processes that were found running without a record.
     public init(rules: AppRules, found state: AppState, incarnation: UInt32, now: Duration) {
         self.init(rules: rules)
         self.incarnation = incarnation
@@ -196,7 +196,7 @@ extension AppMachine.Phase {
         case 0: return nil
         case 1: return .exited(code: number)
         case 2, 3: return .signaled(number, coreDumped: kind == 3)
-        // A reader that knows of no limits takes it for the other.
+        // Older versions do not know the memory limit and read 4 as out of memory.
         case 4: return number == 1 ? .memoryLimit : .outOfMemory
         case 5: return .unknown
         default:

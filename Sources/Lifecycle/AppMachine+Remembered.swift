@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is known of an app from before this boot, or from a supervisor that ended in order: there is no process of it.
+/// What is known of an app without a process: from before this boot, or from a supervisor that shut down in order.
 public struct RememberedApp: Sendable, Hashable {
     /// The number of its last incarnation.
     public var incarnation: UInt32 = 0
@@ -10,9 +10,9 @@ public struct RememberedApp: Sendable, Hashable {
     public var attempt = 0
     /// Whether the restart policy gave up.
     public var failed = false
-    /// How the last incarnation ended, as far as that still says whether events launch it.
+    /// How the last incarnation ended, if that still decides whether events may launch the app.
     public var lastEnding: TerminationReason?
-    /// When its restarts were, on the clock that the machine is given; times before the boot are negative.
+    /// When it was restarted, on the machine's clock; times before the boot are negative.
     public var ledger: [Duration] = []
 
     /// An app of which nothing is known.
@@ -20,7 +20,7 @@ public struct RememberedApp: Sendable, Hashable {
 }
 
 extension AppMachine {
-    /// What is to be remembered of the app.
+    /// What to remember of the app when it has no process.
     public var remembered: RememberedApp {
         var app = RememberedApp()
         app.incarnation = incarnation
@@ -32,11 +32,11 @@ extension AppMachine {
         return app
     }
 
-    /// Whether a person stopped it, itself or with what it requires: neither the supervisor's start nor an event
-    /// launches it.
+    /// Whether a user stopped it, directly or by stopping a dependency. Then neither the supervisor's start nor an
+    /// event launches it.
     public var isStopped: Bool { goal == .notRunning && endedOrEnds(for: .stopped) }
 
-    /// Whether a person force-quit it.
+    /// Whether a user force-quit it.
     public var isForceQuit: Bool { goal == .notRunning && endedOrEnds(for: .forceQuit) }
 
     private func endedOrEnds(for reason: TerminationReason) -> Bool {
@@ -47,7 +47,7 @@ extension AppMachine {
         }
     }
 
-    /// Goes on from what is remembered. An app that was asked for something already only continues its numbers.
+    /// Restores what was remembered. If something was already asked of the app, only the counters are restored.
     mutating func remember(_ app: RememberedApp) {
         guard !isAlive else { return }
         incarnation = max(incarnation, app.incarnation)
@@ -61,7 +61,7 @@ extension AppMachine {
 }
 
 extension Coordinator {
-    /// Goes on from what is remembered of an app that has no process.
+    /// Restores what was remembered of an app that has no process.
     public func remember(_ app: AppID, _ remembered: RememberedApp) {
         nodes[app].machine.remember(remembered)
         touch(app)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension AppMachine {
-    /// Takes in what somebody asks, and returns what has to be done for it.
+    /// Applies a request and returns the actions that follow.
     ///
-    /// - Throws: ``RequestError`` when the request is not legal in the app's state; nothing has changed then.
+    /// - Throws: ``RequestError`` when the request is not legal in the app's state; then nothing changes.
     public mutating func request(_ request: Request, now: Duration) throws(RequestError) -> [Action] {
         var actions: [Action] = []
         switch request {
@@ -61,14 +61,14 @@ extension AppMachine {
         return actions
     }
 
-    /// Launches the app as the configuration says, for the supervisor's start or for an app that requires it.
+    /// Launches the app for another reason than a user's request: the supervisor starts, or an app requires it.
     public mutating func launch(foreground: Bool, reason: LaunchReason, now: Duration) -> [Action] {
         var actions: [Action] = []
         start(foreground: foreground, reason: reason, into: &actions, now: now)
         return actions
     }
 
-    /// The coordinator's answer to ``Action/requestLaunch``: what the app requires is up.
+    /// The coordinator's answer to ``Action/requestLaunch``: everything that the app requires is up.
     public mutating func permitLaunch(now: Duration) -> [Action] {
         guard case .notRunning(.waiting) = phase else { return [] }
         incarnation += 1
@@ -94,7 +94,7 @@ extension AppMachine {
     }
 
     mutating func start(foreground: Bool, reason: LaunchReason, into actions: inout [Action], now: Duration) {
-        // An app that opts out of the background would be ended as soon as it was there.
+        // An app that exits on suspend would be terminated as soon as it reached the background.
         let isWanted = foreground || rules.exitsOnSuspend
         let foreground = isWanted && (!rules.hasScenes || bringScenesBack())
         switch phase {
@@ -105,9 +105,9 @@ extension AppMachine {
             requestLaunch(Relaunch(foreground: foreground, reason: reason), into: &actions)
             setGoal(foreground ? .active : .background)
         case .launching, .running:
-            // Asked to start what runs already: only a foreground start moves it.
+            // The app runs already: only a foreground start moves it.
             if foreground { setGoal(.active) }
-            // It has nothing to show, and runs all the same.
+            // A start for the foreground with no scene to show still keeps the app running.
             if isWanted, !foreground, goal == .suspended { setGoal(.background) }
             walk(into: &actions, now: now)
         case .terminating(var terminating):
@@ -150,8 +150,8 @@ extension AppMachine {
         }
     }
 
-    /// Ends the app for something that it did, or for its new configuration; the goal stays, and what follows is
-    /// the restart policy's to say.
+    /// Terminates the app for something that it did, or for its new configuration. The goal stays, and the restart
+    /// policy decides what follows.
     private mutating func endForCause(_ reason: TerminationReason, into actions: inout [Action], now: Duration) {
         switch phase {
         case .launching, .running:
@@ -236,7 +236,7 @@ extension AppMachine {
         }
     }
 
-    /// Others wait for its memory: who could prepare ends at once, everybody else within a short grace.
+    /// Terminates the app to free memory: at once if it may be killed without notice, otherwise with a short grace.
     private mutating func evict(into actions: inout [Action], now: Duration) throws(RequestError) {
         guard case .running(let running) = phase else {
             throw RequestError(isAlive ? "is being launched, or is ending" : "is not running")

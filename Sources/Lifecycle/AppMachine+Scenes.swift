@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What has become of a message to a scene inside an app.
+/// What happened to a message to a scene inside an app.
 public enum SceneEvent: Sendable, Hashable {
-    /// The app answered it. `failed`: it could not do what it should.
+    /// The app answered it; `failed` if it could not do what the message asks.
     case answered(Message, failed: Bool)
-    /// It had to wait for the answer to an earlier one, and is told only now: its time begins.
+    /// It waited for the answer to an earlier message and is sent only now: its deadline starts again.
     case delivered(Message)
-    /// The app needs this long from now.
+    /// The app asks for this much time from now.
     case extends(Duration)
 }
 
-/// Scenes inside the app. It leads them: what it would be told when it comes to the foreground or leaves that is told to
-/// its scenes, and its edge goes on when all have answered. It follows them: its goal is that of its most active scene.
+/// Scenes inside an app. The app leads them: its foreground and background messages go to its scenes, and its edge
+/// waits until all have answered. The app follows them: its goal is that of its most active scene.
 extension AppMachine {
-    /// The scenes that are connected, or wanted, in the order in which they came.
+    /// The scenes that are connected or wanted, oldest first.
     public var sceneMachines: [SceneMachine] { scenes?.value ?? [] }
 
-    /// Whether one of them is wanted in the foreground.
+    /// Whether one of the scenes is wanted in the foreground.
     public var hasSceneInForeground: Bool { sceneMachines.contains { $0.goal == .active } }
 
-    /// Whether ``Request/foreground`` can be carried out: without a scene to show there is nothing to bring there.
+    /// Whether ``Request/foreground`` can be carried out: an app with scenes needs one that it can show.
     public var canComeToForeground: Bool {
         !rules.hasScenes || sceneMachines.contains { $0.goal == .active || $0.returns }
     }
 
-    /// A message that scenes are told in the app's place.
+    /// Whether the message goes to the scenes instead of the app.
     static func isForScenes(_ message: Message) -> Bool {
         switch message {
         case .didBecomeActive, .willResignActive, .didEnterBackground, .willEnterForeground: true
@@ -32,7 +32,7 @@ extension AppMachine {
         }
     }
 
-    /// How near scenes may come; nil while none may be told anything.
+    /// The most active state that scenes may have now; nil while no message may be sent to them.
     var sceneCeiling: SceneState? {
         guard case .running(let running) = phase else { return nil }
         if let edge = running.edge {
@@ -51,7 +51,7 @@ extension AppMachine {
         }
     }
 
-    /// Whether the edge in flight need not wait for scenes any more.
+    /// Whether the edge in flight need no longer wait for scenes.
     private func isEdgeDone(_ message: Message) -> Bool {
         guard let ceiling = sceneCeiling else { return true }
         switch message {
@@ -65,11 +65,11 @@ extension AppMachine {
         sceneMachines.allSatisfy { $0.awaiting == nil && $0.next(under: ceiling) == nil }
     }
 
-    /// Whether something is still to be told to scenes, or was and is not answered.
+    /// Whether a message to a scene is still to be sent or unanswered.
     var hasBusyScenes: Bool { rules.hasScenes && !(sceneCeiling.map { areScenesSettled(under: $0) } ?? true) }
 
-    /// Tells a scene what comes next for it, those first that go away. One message is under way at a time, so that the
-    /// time of none runs while the app is at another.
+    /// Sends scenes their next messages; scenes that become less active come first. Only one message is in flight at
+    /// a time, so that no deadline runs while the app handles another message.
     mutating func moveScenes(into actions: inout [Action], now: Duration) {
         guard let ceiling = sceneCeiling else { return }
         while let (index, message) = nextOfScenes(under: ceiling) {
@@ -88,9 +88,10 @@ extension AppMachine {
     private func nextOfScenes(under ceiling: SceneState) -> (index: Int, message: Message)? {
         let all = sceneMachines
         guard !all.contains(where: { $0.awaiting != nil }) else { return nil }
-        // Whoever is wanted in the foreground connects there, if the app is on its way.
+        // If the app is on its way to the foreground, a scene that is wanted there waits, to connect in the
+        // foreground.
         let waitsForApp = ceiling == .background && (effectiveGoal == .active || effectiveGoal == .inactive)
-        // Those in use first: none is still active while others are in the background already.
+        // The most active scenes first, so that none is still active while others are already in the background.
         let goAway = all.indices.filter { all[$0].state > min(all[$0].goal.state, ceiling) }
         let goesAway = goAway.max { (all[$0].state, $1) < (all[$1].state, $0) }
         func mayCome(_ scene: SceneMachine) -> Bool {
@@ -110,23 +111,24 @@ extension AppMachine {
         }
     }
 
-    /// Forgets those of which nothing is to be said any more.
+    /// Removes scenes that are disconnected and wanted nowhere.
     private mutating func dropScenes() {
         guard sceneMachines.contains(where: \.isOver) else { return }
         scenes?.value.removeAll(where: \.isOver)
         if sceneMachines.isEmpty { scenes = nil }
     }
 
-    /// At a step of an edge that scenes walk: whether it waits for them. The edge is the machine's already.
+    /// Moves scenes at a step of the app's edge; returns whether the edge waits for them. Call after storing the
+    /// edge.
     mutating func waitsForScenes(_ message: Message, into actions: inout [Action], now: Duration) -> Bool {
         moveScenes(into: &actions, now: now)
         return !isEdgeDone(message)
     }
 
-    /// Whether the app may be ended without notice, as far as its scenes are concerned.
+    /// Whether the scenes allow that the app is terminated without notice.
     var areScenesPrepared: Bool { sceneMachines.allSatisfy { $0.isPrepared || $0.state == .unattached } }
 
-    /// Something has become of a scene: what follows from it for others, and for the app.
+    /// Takes the next steps, for scenes and the app, after a scene has changed.
     mutating func scenesChanged(into actions: inout [Action], now: Duration) {
         guard case .running(let running) = phase else { return }
         if let message = running.edge?.awaiting, Self.isForScenes(message) {
@@ -142,7 +144,7 @@ extension AppMachine {
 
     // MARK: What is asked of them
 
-    /// Wants a scene somewhere, and the app where it can be.
+    /// Moves a scene towards `wanted`, and the app to a state that allows it.
     mutating func move(
         _ id: SceneID,
         to wanted: SceneGoal,
@@ -156,14 +158,14 @@ extension AppMachine {
         switch phase {
         case .notRunning, .terminating:
             if wanted != .unattached {
-                // Another one may wait for the same launch, and be wanted nearer.
+                // Another scene may wait for the same launch and be wanted in the foreground.
                 start(foreground: hasSceneInForeground, reason: .user, into: &actions, now: now)
             }
         case .launching, .running:
             if wanted == .active {
                 start(foreground: true, reason: .user, into: &actions, now: now)
             } else if goal == .suspended, isAttached == (wanted == .unattached) {
-                // It has to run to hear of it.
+                // A suspended app cannot receive the message.
                 try wake(Wake(), into: &actions, now: now)
             }
         }
@@ -171,7 +173,7 @@ extension AppMachine {
         dropScenes()
     }
 
-    /// Notes where a scene is wanted; false where nothing is to be noted.
+    /// Sets where a scene is wanted; returns false if there is nothing to change.
     mutating func want(_ id: SceneID, _ wanted: SceneGoal) -> Bool {
         var index = sceneMachines.firstIndex { $0.id == id }
         if index == nil {
@@ -185,13 +187,13 @@ extension AppMachine {
         return true
     }
 
-    /// Somebody wants the app ended: none of its scenes comes back with it.
+    /// The app is to end on request: none of its scenes comes back with it.
     mutating func letScenesGo() {
         for index in sceneMachines.indices { _ = want(sceneMachines[index].id, .unattached) }
     }
 
-    /// The app is to come to the foreground: with the scenes that were there last, unless others are wanted there. Whether
-    /// there is one.
+    /// The app is to come to the foreground, with the scenes that were there last unless others are wanted there.
+    /// Returns whether there is such a scene.
     mutating func bringScenesBack() -> Bool {
         let returns = !hasSceneInForeground
         for index in sceneMachines.indices {
@@ -201,7 +203,7 @@ extension AppMachine {
         return hasSceneInForeground
     }
 
-    /// The app is to leave the foreground.
+    /// The app is to leave the foreground: its active scenes go to the background and are marked to come back.
     mutating func parkScenes() {
         for index in sceneMachines.indices where sceneMachines[index].goal == .active {
             scenes?.value[index].goal = .background
@@ -209,7 +211,7 @@ extension AppMachine {
         }
     }
 
-    /// The app begins to end: nobody waits for answers of its scenes.
+    /// The app starts to terminate: answers from its scenes are no longer awaited.
     mutating func leaveScenes() {
         for index in sceneMachines.indices {
             scenes?.value[index].awaiting = nil
@@ -217,7 +219,7 @@ extension AppMachine {
         }
     }
 
-    /// The app has ended. Scenes come back with it where it is launched again.
+    /// The app has ended. If it is launched again, its scenes come back.
     mutating func endScenes(_ next: Ending.Next) {
         guard scenes != nil else { return }
         switch next {
@@ -228,7 +230,7 @@ extension AppMachine {
         }
     }
 
-    /// Nobody hears messages any more: what scenes were told counts as answered.
+    /// No delegate is connected any more: messages to scenes count as answered.
     mutating func releaseScenes(into actions: inout [Action], now: Duration) {
         guard scenes != nil else { return }
         for index in sceneMachines.indices { scenes?.value[index].answered(isPrepared: false) }
@@ -263,15 +265,15 @@ extension AppMachine {
         }
     }
 
-    /// When the first of them is late.
+    /// The earliest deadline of a scene.
     var nextSceneDeadline: Duration? { sceneMachines.compactMap(\.deadline?.at).min() }
 
-    /// One that has not answered in time.
+    /// A scene that missed its deadline.
     public func lateScene(now: Duration) -> SceneMachine? {
         sceneMachines.first { $0.deadline.map { $0.at <= now } ?? false }
     }
 
-    /// Judges those that are late.
+    /// Handles scenes that missed their deadlines.
     mutating func sceneDeadlines(into actions: inout [Action], now: Duration) {
         for scene in sceneMachines {
             guard let deadline = scene.deadline, deadline.at <= now, let message = scene.awaiting,
@@ -280,7 +282,7 @@ extension AppMachine {
             scenes?.value[index].deadline = nil
             switch message {
             case .sceneDidEnterBackground:
-                // The process is what can be ended.
+                // A scene cannot be terminated alone, so the process is.
                 return terminate(.backgroundDeadline, politely: false, into: &actions, now: now)
             case .sceneWillConnect:
                 actions.append(.report(.sceneRefused(scene.id, missed: true)))
@@ -307,7 +309,7 @@ extension AppMachine {
 
     // MARK: What an earlier supervisor knew
 
-    /// Goes on with scenes as an earlier supervisor left them; what they were told has its whole time again.
+    /// Restores scenes from an earlier supervisor. The deadlines of unanswered messages start again.
     public mutating func restore(_ restored: [SceneMachine], now: Duration) {
         guard rules.hasScenes else { return }
         let isRunning = if case .running = phase { true } else { false }
@@ -324,9 +326,9 @@ extension AppMachine {
     }
 }
 
-/// Scenes inside an app, in its name.
+/// Scenes inside an app, by app.
 extension Coordinator {
-    /// Goes on with scenes as an earlier supervisor left them, before ``carryOn(shuttingDown:now:)``.
+    /// Restores scenes from an earlier supervisor, before ``carryOn(shuttingDown:now:)``.
     public func restore(_ app: AppID, scenes: [SceneMachine], now: Duration) {
         nodes[app].machine.restore(scenes, now: now)
         touch(app)

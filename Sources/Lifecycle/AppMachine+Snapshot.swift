@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The snapshot: taken once the app has answered didEnterBackground, and again when it says that it shows something new.
-/// Until it is there, or its time is up, the app is not suspended.
+/// Snapshots: taken when the app has answered didEnterBackground, and again when it reports new content. The app is
+/// not suspended until the snapshot is taken or its deadline has passed.
 extension AppMachine {
     /// Whether a snapshot is being taken.
     public var awaitsSnapshot: Bool { backgroundTime?.value.snapshotDue != nil }
 
-    /// Whether a snapshot that the app gives now shows it in the background: it is there to stay, or on its way.
+    /// Whether a snapshot that arrives now shows the app in the background: it is there to stay, or entering it.
     public var isShownInBackground: Bool {
         if awaitedMessage == .didEnterBackground { return true }
         return state == .background && transition != .enteringForeground && transition != .terminating
     }
 
-    /// Has one taken, unless the app declined. One that is under way begins anew, and has no more time for it.
+    /// Requests a snapshot, unless the app declined. One that is under way starts over, without more time.
     mutating func takeSnapshot(into actions: inout [Action], now: Duration) {
         guard let allowance = rules.snapshotDeadline, !declinesSnapshot, case .running(let running) = phase,
             running.state == .background, running.edge == nil || running.edge?.transition == .resuming
@@ -21,28 +21,28 @@ extension AppMachine {
         actions.append(.takeSnapshot)
     }
 
-    /// It is there, or will not be.
+    /// The snapshot is taken, or has failed.
     mutating func endSnapshot(into actions: inout [Action], now: Duration) {
         guard awaitsSnapshot else { return }
         changeBackgroundTime { $0.snapshotDue = nil }
         walk(into: &actions, now: now)
     }
 
-    /// The app shows what nobody else is to see, until it has entered the background again.
+    /// The app shows something private: takes no snapshot until it enters the background again.
     mutating func declineSnapshot(into actions: inout [Action], now: Duration) {
         guard case .running = phase else { return }
         declinesSnapshot = true
         endSnapshot(into: &actions, now: now)
     }
 
-    /// Its time is up.
+    /// The snapshot missed its deadline.
     mutating func missSnapshot(into actions: inout [Action], now: Duration) {
         guard let due = backgroundTime?.value.snapshotDue, due <= now else { return }
         actions.append(.report(.snapshotMissed))
         endSnapshot(into: &actions, now: now)
     }
 
-    /// It leaves the background.
+    /// The app leaves the background: a snapshot under way no longer counts.
     mutating func dropSnapshot() {
         if awaitsSnapshot { changeBackgroundTime { $0.snapshotDue = nil } }
     }

@@ -2,24 +2,24 @@
 
 /// The lifecycle of one app, as a value: an event and the time go in, actions come out.
 ///
-/// The model: an app has a *goal*, the state that was last asked for. Each function first takes in what happened
-/// (which may end the edge in flight), then, when no edge is in flight, walks the next edge towards the goal.
-/// An edge is a list of steps: tell the app something and wait for its answer, or enter a state. A newer goal waits
-/// for the edge in flight; terminating overtakes every edge, and a force quit overtakes terminating. Suspending is
-/// abandoned by any other goal, since the app was not told of it.
+/// The model: an app has a *goal*, the state that was last asked for. Each function first applies what happened
+/// (which may end the edge in flight). If no edge is in flight then, it starts the next edge towards the goal. An
+/// edge is a list of steps: send a message and wait for the answer, or enter a state. A newer goal waits for the edge
+/// in flight. Terminating overrides every edge, and a force quit overrides terminating. Any other goal abandons
+/// suspending, since the app was not told of it.
 ///
 ///     notRunning ──requestLaunch──▶ notRunning(waiting) ──permitLaunch──▶ launching ──ready──▶ running
 ///         ▲                                                                  │                    │ edges
 ///         └───────────────allGone────────────── terminating ◀───────────────┴────────────────────┘
 ///
-/// At most one edge deadline is armed, and it belongs to the phase; beside it there are the watchdog (running,
-/// not suspended) and the grant of background time (background, not suspended). See docs/lifecycle.md.
+/// At most one edge deadline is armed, and it belongs to the phase. The watchdog (running, not suspended) and the
+/// grant of background time (background, not suspended) have their own. See docs/lifecycle.md.
 public struct AppMachine: Sendable {
     /// What the configuration says.
     public var rules: AppRules
     /// The state that was last asked for.
     public internal(set) var goal: Goal = .notRunning
-    /// Counts the requests that set the goal: whoever waits for one can tell that a newer one came.
+    /// Counts the requests that set the goal, so that a caller that waits for one can see that a newer one came.
     public internal(set) var goalGeneration = 0
     /// The number of the current or last incarnation; 0 before the first.
     public internal(set) var incarnation: UInt32 = 0
@@ -33,41 +33,41 @@ public struct AppMachine: Sendable {
     public internal(set) var lastEnding: TerminationReason?
     /// Whether a oneshot has done its work since it was last started.
     public internal(set) var isDone = false
-    /// Whether a debugger is attached, so that deadlines rest.
+    /// Whether a debugger is attached: deadlines are paused meanwhile.
     public var isTraced: Bool { tracedSince != nil }
 
-    /// Whether a delegate hears its messages and answers them.
+    /// Whether a delegate is connected and answers messages.
     public internal(set) var hasDelegate = false
-    /// Whether the session is locked or the machine about to sleep: in the foreground it is not seen.
+    /// Whether the session is locked or the machine is about to sleep, so that no user sees the app.
     public internal(set) var isCovered = false
-    /// Whether a policy took it further away while it was covered: it comes back to the foreground all the same.
+    /// Whether a policy moved it out of the foreground while it was covered: it returns when it is uncovered.
     var comesBack = false
-    /// Whether it has answered didEnterBackground since it was last in the foreground, so that it may be ended without
-    /// notice.
+    /// Whether it has answered didEnterBackground since it was last in the foreground, so that it may be killed
+    /// without notice.
     public internal(set) var isPrepared = false
-    /// Its grant of background time is over, and something holds it.
+    /// Its background time is over, but a task, hold or mode keeps it in the background.
     var grantIsOver = false
     /// Only an event woke it: it is suspended again when its time is over.
     public internal(set) var sleepsAgain = false
-    /// It was launched on its way to being suspended, and nothing says when it has begun its work, or that it is done with
-    /// the connection by which it was probed: it has its background time first.
+    /// It was launched to be suspended and may not have begun its work, or may still serve the probe's connection. So
+    /// it gets its background time first.
     public internal(set) var settlesIn = false
-    /// Background time that it has after a launch for an event; nil for `event_time`.
+    /// Background time after a launch for an event; nil means `event_time`.
     var wokenFor: Duration?
-    /// It is suspended whatever holds it.
+    /// It is suspended even if tasks, holds or modes keep it in the background.
     public internal(set) var isForced = false
-    /// Whether it wants no snapshot taken until it enters the background again.
+    /// Whether it declined snapshots until it enters the background again.
     public internal(set) var declinesSnapshot = false
 
     var phase: Phase = .notRunning(.resting)
     var edgeDeadline: Deadline?
     var watchdogDeadline: Deadline?
     var grant: Deadline?
-    /// What holds it in the background; nil for nothing.
+    /// Tasks, holds, modes and locks that keep it in the background; nil for none.
     var backgroundTime: Shared<BackgroundTime>?
     /// Its scenes that are connected or wanted; nil for none.
     var scenes: Shared<[SceneMachine]>?
-    /// The interval now in force; WATCHDOG_USEC can change it.
+    /// The interval in force; WATCHDOG_USEC can change it.
     @OptionallyPacked var watchdogInterval: Duration? = nil
     @OptionallyPacked var tracedSince: Duration? = nil
     var launchReason: LaunchReason = .user
@@ -80,7 +80,7 @@ public struct AppMachine: Sendable {
     public internal(set) var lastGap: Duration = .zero
     /// Consecutive restarts without a stable run in between.
     var attempt = 0
-    /// When the restarts within the window were.
+    /// Times of the restarts within the window.
     var ledger: [Duration] = []
     var jitter: JitterSource
 
@@ -110,7 +110,7 @@ public struct AppMachine: Sendable {
     struct Launching: Sendable, Hashable {
         /// Whether the exec succeeded.
         var hasProcess = false
-        /// READY came before the exec was reported.
+        /// READY=1 came before the exec was reported.
         var isReady = false
         /// The launch message whose answer a delegate owes.
         var awaiting: Message?
@@ -119,7 +119,7 @@ public struct AppMachine: Sendable {
     struct Running: Sendable, Hashable {
         var state: AppState
         var edge: Edge?
-        /// How often it was stopped again since it was suspended.
+        /// How often it was stopped again after another process continued it.
         var stoppedAgain = 0
     }
 
@@ -137,7 +137,7 @@ public struct AppMachine: Sendable {
     }
 
     struct Terminating: Sendable, Hashable {
-        /// nil when the app announced the end itself and its exit will tell.
+        /// nil if the app announced its end itself: then its exit status decides.
         var reason: TerminationReason?
         var state: AppState
         var interrupted: Transition?
@@ -145,11 +145,12 @@ public struct AppMachine: Sendable {
         var stage: Stage
         /// False while a launch is in flight and may still bring a process.
         var hasProcess: Bool
-        /// A launch was asked for meanwhile.
+        /// A launch that was requested while it was terminating.
         var relaunch: Relaunch?
-        /// A stop was asked for meanwhile: it decides whether events launch the app afterwards.
+        /// A stop that was requested while it was terminating: it decides whether events may launch the app
+        /// afterwards.
         var stoppedBy: TerminationReason?
-        /// Others wait for its memory. Not recorded: a supervisor that takes over gives it the ordinary grace.
+        /// Its memory is needed. Not recorded: after a takeover it gets the ordinary grace.
         var isHurried = false
 
         enum Stage: Sendable, Hashable { case asked, signaled, announced, killed, cleaning }
@@ -201,7 +202,7 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// Why the incarnation is being ended, as far as that is known already.
+    /// Why the incarnation is being terminated; nil while that is not known.
     public var endingReason: TerminationReason? {
         switch phase {
         case .terminating(let terminating): terminating.reason
@@ -209,7 +210,7 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// Whether it is launched and ready and not on its way to sleep, or a oneshot that is done: what requires it may start.
+    /// Whether what requires it may start: it runs and is not to be suspended, or it is a oneshot that is done.
     public var isUp: Bool {
         if rules.isOneshot { return isDone }
         switch phase {
@@ -227,14 +228,14 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// Whether its process has ended and the rules decide what follows: a oneshot is done, or it is started again
-    /// after its delay. Nobody has to launch it, and whoever does would go round the delay.
+    /// Whether its process has exited and the rules decide what follows: a oneshot is done, or a restart follows
+    /// after its delay. Launching it now would bypass the delay.
     public var isEndingByItself: Bool {
         guard case .terminating(let terminating) = phase, terminating.cause != nil, terminating.stoppedBy == nil,
             goal != .notRunning, let reason = terminating.reason, !reason.wasAskedFor
         else { return false }
         if rules.isOneshot, reason == .exitSuccess { return true }
-        // It never came up: launched at once for those who wait for it, it would be launched for ever.
+        // It never came up. Launched at once for what requires it, it would be launched again and again.
         if terminating.interrupted == .launching { return true }
         switch rules.restart {
         case .never: return false
@@ -243,7 +244,7 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// Whether it is being launched and no process is known yet.
+    /// Whether it is being launched and its exec is not reported yet.
     var isComingToExec: Bool {
         guard case .launching(let launching) = phase else { return false }
         return !launching.hasProcess
@@ -255,12 +256,12 @@ public struct AppMachine: Sendable {
         return false
     }
 
-    /// Whether it may be launched by an event.
+    /// Whether an event may launch it.
     public var allowsLaunchByEvent: Bool {
         !failed && (lastEnding?.allowsLaunchByEvent ?? true)
     }
 
-    /// Whether an eviction kills it: it wants that, or could prepare.
+    /// Whether an eviction sends SIGKILL at once: the rules say so, or the app has prepared for it.
     public var isEvictedWithoutNotice: Bool {
         switch rules.eviction {
         case .kill: true
@@ -274,7 +275,7 @@ public struct AppMachine: Sendable {
         [edgeDeadline, watchdogDeadline, grant, taskDeadline].compactMap { $0 }
     }
 
-    /// When ``AppEvent/deadline`` must be sent, `nil` for never. A traced app has none.
+    /// When ``AppEvent/deadline`` must be sent; `nil` for never. Deadlines of a traced app are paused.
     public var nextDeadline: Duration? {
         if tracedSince != nil, !isResting { return nil }
         var next = edgeDeadline?.at
@@ -290,10 +291,10 @@ public struct AppMachine: Sendable {
         return false
     }
 
-    /// The goal with interruptions taken into account, and with what covers the app.
+    /// The goal after interruptions and covering are applied.
     public var effectiveGoal: Goal {
         guard goal == .active else { return goal }
-        // One that would end in the background is not ended because somebody looks away.
+        // An app that exits on suspend is not terminated just because the session is locked.
         if isCovered { return rules.exitsOnSuspend ? .inactive : .background }
         return interruptions > 0 ? .inactive : goal
     }

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A reason for which an app may run, or is woken, while it is not in use. The raw values are those of `background_modes`.
+/// A reason for an app to run, or to be woken, while it is not in use. The raw values are those of
+/// `background_modes`.
 public enum BackgroundMode: String, Sendable, Hashable, CaseIterable {
-    /// It plays or records sound.
+    /// Plays or records sound.
     case audio
-    /// It follows where the machine is.
+    /// Follows the machine's location.
     case location
-    /// It keeps connections on which it is called.
+    /// Keeps connections open to receive calls.
     case voip
-    /// It is given time now and then to fetch something new.
+    /// Gets time now and then to fetch new content.
     case fetch
-    /// It speaks with an accessory.
+    /// Communicates with an accessory.
     case externalAccessory = "external-accessory"
-    /// It uses Bluetooth devices.
+    /// Uses Bluetooth devices.
     case bluetoothCentral = "bluetooth-central"
-    /// It is a Bluetooth device for others.
+    /// Acts as a Bluetooth device for others.
     case bluetoothPeripheral = "bluetooth-peripheral"
-    /// It hears messages that are pushed to it from outside.
+    /// Receives messages pushed from outside the machine.
     case remoteNotification = "remote-notification"
 
-    /// Whether it does something yet; the others are accepted, and `torpor check` warns of them.
+    /// Whether the mode has an effect yet; `torpor check` warns of the others.
     public var isBuilt: Bool {
         switch self {
         case .audio, .location, .voip, .fetch, .bluetoothCentral, .bluetoothPeripheral, .remoteNotification: true
@@ -27,7 +28,7 @@ public enum BackgroundMode: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Its place in a set.
+    /// Its bit in ``BackgroundModes``.
     var bit: UInt16 {
         switch self {
         case .audio: 1
@@ -42,7 +43,7 @@ public enum BackgroundMode: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// Some background modes. Bits are in records: a bit never changes its meaning.
+/// A set of background modes. The bits are stored in records: a bit never changes its meaning.
 public struct BackgroundModes: OptionSet, Sendable, Hashable {
     /// The bits of the modes in it.
     public let rawValue: UInt16
@@ -59,7 +60,7 @@ public struct BackgroundModes: OptionSet, Sendable, Hashable {
     /// Whether the mode is in it.
     public func contains(_ mode: BackgroundMode) -> Bool { contains(BackgroundModes(mode)) }
 
-    /// Those in it, in the order of the specification.
+    /// The modes, in the order of the specification.
     public var modes: [BackgroundMode] { BackgroundMode.allCases.filter(contains) }
 
     /// How many there are.
@@ -67,10 +68,10 @@ public struct BackgroundModes: OptionSet, Sendable, Hashable {
 }
 
 extension AppMachine {
-    /// The background modes whose condition is true: they hold it in the background.
+    /// The background modes whose condition is true: they keep the app in the background.
     public var modes: BackgroundModes { backgroundTime?.value.modes ?? [] }
 
-    /// The condition of a mode began or ended. It is an incarnation's: of an app that has none nothing is held.
+    /// The condition of a mode became true or false. It belongs to an incarnation, so it is ignored if there is none.
     mutating func setMode(_ mode: BackgroundMode, isTrue: Bool, into actions: inout [Action], now: Duration) {
         guard modes.contains(mode) != isTrue else { return }
         guard isTrue else {
@@ -84,7 +85,7 @@ extension AppMachine {
         }
         changeBackgroundTime { $0.modes.insert(BackgroundModes(mode)) }
         actions.append(.report(.modeBegan(mode)))
-        // It may be about to be stopped.
+        // The app may be about to be suspended.
         walk(into: &actions, now: now)
     }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Something that an app has to finish, and that keeps it in the background until then.
+/// Work that an app has to finish; it keeps the app in the background until then.
 public struct BackgroundTask: Sendable, Hashable {
     /// Counts the tasks of an incarnation from 1.
     public let token: UInt32
     /// What it is for.
     public let name: String
-    /// Whether it was told that its time is nearly up.
+    /// Whether the app was warned that the task's time is nearly over.
     public internal(set) var isWarned = false
 
     /// A task as it was begun.
@@ -17,11 +17,11 @@ public struct BackgroundTask: Sendable, Hashable {
     }
 }
 
-/// An operator's word that an app stays in the background.
+/// An operator's order to keep an app in the background.
 public struct Hold: Sendable, Hashable {
     /// Why, in the operator's words.
     public let reason: String
-    /// When it ends; nil when somebody ends it.
+    /// When it ends; nil if it lasts until the operator ends it.
     public let until: Duration?
 
     /// A hold until then.
@@ -31,54 +31,54 @@ public struct Hold: Sendable, Hashable {
     }
 }
 
-/// The name of a background task.
+/// The rules for names of background tasks.
 public enum TaskName {
-    /// Its most bytes.
+    /// The longest name, in bytes of UTF-8.
     public static let longest = 128
 
     /// Whether a task may have it.
     public static func isValid(_ name: String) -> Bool { 1...longest ~= name.utf8.count }
 }
 
-/// What keeps an app in the background, and the account of it. Most apps have none.
+/// What keeps an app in the background, and the time used for it. Most apps have none.
 ///
-/// The time of tasks runs while there is one and the app is in the background; ``AppMachine/settleTasks(now:)`` starts
-/// and stops the clock whenever the machine has taken something in.
+/// The clock runs while the app has tasks and is in the background; ``AppMachine/settleTasks(now:)`` starts and stops
+/// it after every change of the machine.
 struct BackgroundTime: Sendable, Hashable {
     var tasks: [BackgroundTask] = []
     var holds: [Hold] = []
     /// The background modes whose condition is true.
     var modes: BackgroundModes = []
     var lastToken: UInt32 = 0
-    /// Tasks that were there when the app began to end.
+    /// Names of the tasks that were running when the app started to end.
     var leaked: [String] = []
-    /// Used in this stay in the background, without what the clock shows now.
+    /// Time used in this stay in the background, without what the running clock adds.
     @Packed var used: Duration = .zero
-    /// Used since `budgetBegan`, likewise.
+    /// Time used since `budgetBegan`, without what the running clock adds.
     @Packed var budgetUsed: Duration = .zero
     @OptionallyPacked var budgetBegan: Duration?
-    /// Since when the clock runs.
+    /// When the clock was started; nil while it is stopped.
     @OptionallyPacked var clock: Duration?
-    /// Since when its locks have kept it from being suspended, and when that is tried again.
+    /// When locks first kept it from being suspended, and when to try again.
     @OptionallyPacked var lockedSince: Duration?
     @OptionallyPacked var lockRetry: Duration?
-    /// When the snapshot is given up that is being taken; nil while none is.
+    /// The deadline of the snapshot under way; nil if there is none.
     @OptionallyPacked var snapshotDue: Duration?
 
     static let day = Duration.seconds(86_400)
-    /// More is no use of them.
+    /// More than this would serve no purpose.
     static let mostTasks = 64
     static let mostHolds = 16
 
     init() {}
 
-    /// Whether it says nothing any more.
+    /// Whether nothing in it needs to be stored.
     var isEmpty: Bool {
         tasks.isEmpty && holds.isEmpty && modes.isEmpty && leaked.isEmpty && budgetBegan == nil && lockedSince == nil
             && lockRetry == nil && snapshotDue == nil && used == .zero && clock == nil && lastToken == 0
     }
 
-    /// What is left of the time that tasks share; nil for no limit.
+    /// The time that tasks still share; nil for no limit.
     func remaining(_ rules: AppRules, now: Duration) -> Duration? {
         let running = clock.map { now - $0 } ?? .zero
         var left = rules.taskTime.map { $0 - used - running }
@@ -119,19 +119,19 @@ extension AppMachine {
     /// The names of the tasks that it had when it began to end.
     public var leakedTasks: [String] { backgroundTime?.value.leaked ?? [] }
 
-    /// Whether something keeps it in the background.
+    /// Whether tasks, modes or holds keep it in the background.
     public var isHeld: Bool {
         guard let time = backgroundTime?.value else { return false }
         return !time.tasks.isEmpty || !time.holds.isEmpty || !time.modes.isEmpty
     }
 
-    /// What holds it, in words: `the task upload`.
+    /// What keeps it in the background, as text: `the task upload`.
     public var holders: [String] {
         tasks.map { "the task \($0.name)" } + modes.modes.map { "the mode \($0.rawValue)" }
             + holds.map { $0.reason.isEmpty ? "an operator" : "an operator (\($0.reason))" }
     }
 
-    /// Why a request to suspend it is refused while something holds it, with what to do about that; nil when nothing does.
+    /// Why it must not be suspended now, with the remedy; nil if nothing keeps it in the background.
     var refusalWhileHeld: RequestError? {
         guard isHeld else { return nil }
         let isHeldByItself = !tasks.isEmpty || !modes.modes.isEmpty
@@ -144,7 +144,7 @@ extension AppMachine {
         )
     }
 
-    /// How long it may still run for its tasks; nil while that is not limited.
+    /// How long tasks may still run; nil while there is no limit.
     public func taskTimeLeft(now: Duration) -> Duration? {
         switch phase {
         case .running(let running) where running.state == .background || running.state == .suspended:
@@ -154,7 +154,7 @@ extension AppMachine {
         }
     }
 
-    /// The tasks' deadline, as far as their clock runs.
+    /// When the tasks' time is over; nil while their clock does not run.
     var taskDeadline: Deadline? {
         guard let time = backgroundTime?.value, !time.tasks.isEmpty, let since = time.clock,
             let left = time.remaining(rules, now: since)
@@ -162,7 +162,7 @@ extension AppMachine {
         return Deadline(kind: .task, started: since, at: since + left)
     }
 
-    /// When something of it has to be looked at.
+    /// The earliest of its deadlines: locks, snapshot, holds and tasks.
     var nextBackgroundDeadline: Duration? {
         guard let time = backgroundTime?.value else { return nil }
         var next = time.lockRetry
@@ -200,13 +200,13 @@ extension AppMachine {
             time.tasks.append(BackgroundTask(token: token, name: name))
         }
         var actions: [Action] = []
-        // It may be about to be stopped.
+        // The app may be about to be suspended.
         walk(into: &actions, now: now)
         settleTasks(now: now)
         return (token, actions)
     }
 
-    /// Ends a task; nil when there is none of that number.
+    /// Ends a task; nil if no task has that token.
     public mutating func endTask(_ token: UInt32, now: Duration) -> [Action]? {
         guard tasks.contains(where: { $0.token == token }) else { return nil }
         changeBackgroundTime { $0.tasks.removeAll { $0.token == token } }
@@ -216,7 +216,7 @@ extension AppMachine {
         return actions
     }
 
-    /// One thing less holds it.
+    /// A task, hold or mode has ended: moves the app on if none is left.
     mutating func released(into actions: inout [Action], now: Duration) {
         guard !isHeld else { return }
         walk(into: &actions, now: now)
@@ -229,7 +229,7 @@ extension AppMachine {
 
     // MARK: Holds
 
-    /// Holds the app; of two holds with one reason one is left, which has the later end.
+    /// Adds a hold. Of two holds with the same reason one remains, with the later end.
     mutating func hold(
         _ reason: String,
         until: Duration?,
@@ -258,7 +258,7 @@ extension AppMachine {
 
     // MARK: Locks
 
-    /// Others wait for a lock that the app has, and it is, or is about to be, stopped.
+    /// Another process waits for a lock that the app holds while it is suspended or about to be.
     mutating func lockHeld(into actions: inout [Action], now: Duration) {
         guard case .running(let running) = phase,
             running.edge?.transition == .suspending || running.state == .suspended && running.edge == nil
@@ -323,7 +323,7 @@ extension AppMachine {
 
     // MARK: The account
 
-    /// Starts or stops the clock of tasks, after whatever happened.
+    /// Starts or stops the tasks' clock after any change.
     mutating func settleTasks(now: Duration) {
         guard let time = backgroundTime?.value else { return }
         let runs: Bool
@@ -346,7 +346,7 @@ extension AppMachine {
         }
     }
 
-    /// A stay in the background begins: its tasks have their whole time again.
+    /// A stay in the background begins: tasks get their full time again.
     mutating func beginStay() {
         guard let time = backgroundTime?.value, time.used != .zero || time.tasks.contains(where: \.isWarned) else {
             return
@@ -357,14 +357,14 @@ extension AppMachine {
         }
     }
 
-    /// The incarnation begins to end.
+    /// The incarnation starts to end: notes the tasks that are still running.
     mutating func leakTasks() {
         dropSnapshot()
         guard !tasks.isEmpty else { return }
         changeBackgroundTime { $0.leaked = $0.tasks.map(\.name) }
     }
 
-    /// The incarnation is over: its tasks and modes are; holds and the day's budget stay.
+    /// The incarnation has ended, and its tasks and modes with it; holds and the day's budget stay.
     mutating func endTasks(now: Duration) {
         guard backgroundTime != nil else { return }
         changeBackgroundTime { time in
@@ -380,7 +380,7 @@ extension AppMachine {
         }
     }
 
-    /// Goes on with tasks and holds that were kept elsewhere, since records have no room for names.
+    /// Restores tasks and holds, which are stored elsewhere because records have no room for names.
     public mutating func restore(tasks: [BackgroundTask], holds: [Hold]) {
         guard !tasks.isEmpty || !holds.isEmpty else { return }
         changeBackgroundTime { time in

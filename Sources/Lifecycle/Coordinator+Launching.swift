@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Launching: what an app requires comes first, and launches take turns.
+/// Launching: requirements first, and a limited number at once.
 extension Coordinator {
-    /// How many launches may be on their way to their exec at a time, at least 1; the others wait for their turn. No
-    /// limit at first.
+    /// How many launches may be between start and exec at once, at least 1; the others wait in a queue. The default
+    /// is no limit.
     public var launchesAtOnce: Int {
         get { pacing.limit }
         set { pacing.limit = max(1, newValue) }
     }
 
-    /// Whether launches wait for the turn of others: then ``passOverLaunches(now:)`` is due after a while.
+    /// Whether launches wait because too many are under way. If that lasts, call ``passOverLaunches(now:)``.
     public var isHoldingLaunches: Bool { pacing.isBlocked }
 
-    /// The launches under way take too long: the next ones begin beside them.
+    /// The launches under way take too long: no longer counts them, so that the next ones begin.
     public func passOverLaunches(now: Duration) -> [AppAction] {
         pacing.passOver()
         return finish(now: now)
     }
 
-    /// Launches the app if what it requires is up. Only the first look has the requirements launched: on a later one
-    /// a requirement that is ending has had its chance, and asking again would launch it for ever.
+    /// Launches the app if what it requires is up. Only the first attempt (`isFirst`) launches the requirements: if
+    /// later ones did, a requirement that keeps exiting would be launched forever.
     func tryLaunch(_ app: AppID, isFirst: Bool, now: Duration) {
         guard nodes[app].machine.isWaitingForPermission, nodes[app].pendingStop == nil, !isShuttingDown else { return }
         var ready = true
@@ -51,7 +51,7 @@ extension Coordinator {
         absorb(nodes[app].machine.permitLaunch(now: now), of: app, now: now)
     }
 
-    /// Restarts that the app waits for, and those that these wait for, are restarts no longer.
+    /// Restarts that the app waits for, directly or indirectly, get a turn before other restarts.
     private func preferWhatItWaitsFor(_ app: AppID) {
         var seen: Set<AppID> = []
         var left = [app]
@@ -63,18 +63,18 @@ extension Coordinator {
         }
     }
 
-    /// Brings a requirement at least to the background, unless it is on its way or was given up.
+    /// Brings a requirement at least to the background, unless it is on its way or has failed.
     func wake(_ app: AppID, now: Duration) {
         let machine = nodes[app].machine
         if nodes[app].pendingStop == .stop(.stopped), nodes[app].standing == .declared {
-            // It is wanted again since: it comes back when its dependents are gone.
+            // It is needed again: it restarts when its dependents have stopped.
             nodes[app].pendingStop = .restart
             touch(app)
         }
         guard nodes[app].pendingStop == nil, !machine.failed, !machine.isEndingByItself, !machine.isBeingReplaced
         else { return }
         if isResting(app) || (machine.transition == .terminating && !machine.isWaitingToLaunch) {
-            // An app that was evicted in its sleep comes back as one that slept does.
+            // An app that was evicted while suspended comes back like a suspended app: into the background.
             let slept = machine.lastEnding == .evicted && !isWantedInForeground(app)
             let foreground = nodes[app].definition.launchesIntoForeground && !slept
             absorb(
@@ -84,11 +84,11 @@ extension Coordinator {
             )
             if slept { nodes[app].broughtBy = nodes[app].machine.goalGeneration }
         } else if machine.goal == .suspended {
-            // Not by the state: one that was killed while suspended would be asked again without end.
-            // What it requires itself comes first.
+            // The goal decides, not the state: an app that was killed while suspended would be asked again forever.
+            // Its own requirements come first.
             let sleeping = machine.isAlive ? graph.requires[app].filter { !isUp($0) && !isLost($0) } : []
             if !sleeping.isEmpty {
-                // Asked for once: a requirement that fails again at once would be asked for without end.
+                // Ask only once: a requirement that fails again at once would be asked forever.
                 guard nodes[app].pendingGoal == nil else { return }
                 nodes[app].pendingGoal = .background
                 touch(app)
@@ -100,7 +100,7 @@ extension Coordinator {
         }
     }
 
-    /// Whether something that requires it is, or is to be, in the foreground.
+    /// Whether an app that requires it is in the foreground or on its way there.
     private func isWantedInForeground(_ app: AppID) -> Bool {
         graph.requiredBy[app].contains { other in
             switch nodes[other].pendingGoal {
@@ -118,7 +118,7 @@ extension Coordinator {
         nodes[app].retry = goal == .active || goal == .inactive
     }
 
-    /// A request that needs the requirements: it waits until those that sleep are awake.
+    /// Applies a request that needs the requirements awake; it waits until they are.
     func bring(_ app: AppID, _ request: Request, now: Duration) throws(RequestError) {
         let machine = nodes[app].machine
         let sleeping = machine.isAlive && graph.requires[app].contains { !isUp($0) }
@@ -128,12 +128,12 @@ extension Coordinator {
             absorb(actions, of: app, now: now)
             return
         }
-        // Refused requests are refused at once, not after the wait.
+        // An illegal request fails now, not after the wait.
         var trial = machine
         _ = try trial.request(request, now: now)
         forgetPending(app)
         if case .scene(let id, let goal) = request {
-            // It is known from now on; what waits is that its app goes where it can be.
+            // The scene's goal is set now; only moving the app waits.
             _ = nodes[app].machine.want(id, goal)
             nodes[app].pendingGoal = goal == .active ? .foreground : .wake(Wake())
         } else {
@@ -147,11 +147,11 @@ extension Coordinator {
     func bringWhenAwake(_ app: AppID, now: Duration) {
         guard let request = nodes[app].pendingGoal else { return }
         guard nodes[app].machine.isAlive else {
-            // Its restart may still come; one that rests has nothing to be brought to.
+            // A restart may still come. If none does, the request is dropped.
             if isResting(app) { nodes[app].pendingGoal = nil }
             return
         }
-        // One that cannot be had does not hold an app that runs already.
+        // A requirement that is unavailable does not hold up an app that runs already.
         guard graph.requires[app].allSatisfy({ isUp($0) || isResting($0) || isAsleep($0) }) else { return }
         nodes[app].pendingGoal = nil
         if let actions = try? nodes[app].machine.request(request, now: now) { absorb(actions, of: app, now: now) }

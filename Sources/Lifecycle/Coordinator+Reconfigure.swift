@@ -2,16 +2,16 @@
 
 /// One app of a new configuration.
 public struct AppChange: Sendable, Hashable {
-    /// What is said of it now. Order counts at once, the rules from its next launch on.
+    /// Its new definition. Its dependencies count at once, its rules from the next launch on.
     public var definition: AppDefinition
-    /// The rules for an incarnation that lives: the new ones where they can change under it.
+    /// The rules for a running incarnation: new values only where they can change while it runs.
     public var liveRules: AppRules
-    /// Whether an incarnation that lives is ended for the new definition, and launched again.
+    /// Whether a running incarnation is terminated and launched again with the new definition.
     public var isReplaced = false
-    /// How the app is launched if it is new: into the foreground, into the background, or `nil` for not at all.
+    /// How a new app is launched: `true` for the foreground, `false` for the background, `nil` for not at all.
     public var launchesNew: Bool?
 
-    /// An app whose rules can all change under it.
+    /// A change whose rules all apply to a running incarnation at once.
     public init(_ definition: AppDefinition, launchesNew: Bool? = nil) {
         self.definition = definition
         self.liveRules = definition.rules
@@ -19,19 +19,19 @@ public struct AppChange: Sendable, Hashable {
     }
 }
 
-/// A new configuration for running apps.
+/// Applying a new configuration to running apps.
 ///
-/// An id belongs to an app as long as anything of it lives. One that the configuration no longer names is *leaving*:
-/// it is stopped as a person would, and nothing launches it; when it has come to rest, ``takeForgotten()`` tells of
-/// it, once, and its place is vacant. If it is named again before that, it is the same app, and is launched again
-/// when its ending is over.
+/// An id belongs to an app until nothing of it is left. An app that the configuration no longer names is *leaving*:
+/// it is stopped as by a user, and nothing launches it. When it has stopped, ``takeForgotten()`` returns it once and
+/// its place is vacant. If it is named again before that, it is the same app, and is launched again once it has
+/// stopped.
 extension Coordinator {
-    /// Goes by a new configuration from now on. Apps that it does not change are not touched.
+    /// Applies a new configuration. Apps that it does not change are not touched.
     ///
     /// - Parameters:
     ///   - apps: every app of the new configuration; all others leave.
     ///   - now: the time.
-    /// - Throws: ``DependencyError`` when the apps cannot be ordered; nothing has changed then.
+    /// - Throws: ``DependencyError`` when the apps cannot be ordered; then nothing changes.
     public func reconfigure(_ apps: [AppChange], now: Duration) throws(DependencyError) -> [AppAction] {
         _ = try DependencyGraph(apps.map(\.definition))
         guard !isShuttingDown else { return [] }
@@ -61,7 +61,7 @@ extension Coordinator {
         graph = try DependencyGraph(places: nodes.map(Self.graphPlace))
         stop(removed, .stop(.stopped), now: now)
         stop(replaced, .stop(.replaced), now: now)
-        // Stops that wait already wait for new dependents too.
+        // Pending stops now also wait for new dependents.
         _ = passOn(nodes.indices.filter { nodes[$0].pendingStop != nil })
         for (app, foreground) in launches {
             absorb(nodes[app].machine.launch(foreground: foreground, reason: .user, now: now), of: app, now: now)
@@ -70,9 +70,9 @@ extension Coordinator {
         return finish(now: now)
     }
 
-    /// Takes in one more app, of which no other says anything, beside those that there are; nothing of them is looked at.
+    /// Adds one app that no other app names, without looking at the others.
     ///
-    /// - Throws: ``DependencyError`` when it requires what there is not; nothing has changed then.
+    /// - Throws: ``DependencyError`` when it requires an unknown app; then nothing changes.
     public func add(_ change: AppChange, now: Duration) throws(DependencyError) -> [AppAction] {
         let definition = change.definition
         var requires: [AppID] = []
@@ -95,7 +95,7 @@ extension Coordinator {
         return finish(now: now)
     }
 
-    /// Has an app leave that no other requires, as if a configuration did not name it any more.
+    /// Removes an app that no other requires, as if a new configuration did not name it.
     public func remove(_ app: AppID, now: Duration) -> [AppAction] {
         guard nodes[app].standing == .declared else { return [] }
         nodes[app].standing = .leaving
@@ -104,8 +104,8 @@ extension Coordinator {
         return finish(now: now)
     }
 
-    /// The apps that left the configuration and of which nothing is left, each told once. Their ids can be given to
-    /// other apps by the next ``reconfigure(_:now:)``.
+    /// The apps that left the configuration and have stopped; each is returned once. The next ``reconfigure(_:now:)``
+    /// may give their ids to other apps.
     public func takeForgotten() -> [AppID] {
         guard !leaving.isEmpty else { return [] }
         let forgotten = leaving.filter { isResting($0) && nodes[$0].pendingStop == nil }.sorted()
@@ -120,13 +120,13 @@ extension Coordinator {
         return forgotten
     }
 
-    /// Whether the app is in the configuration no more, but something of it may still live.
+    /// Whether the app was removed from the configuration and may still have processes.
     public func isLeaving(_ app: AppID) -> Bool { nodes[app].standing == .leaving }
 
     /// Whether there is an app in that place.
     public func exists(_ app: AppID) -> Bool { nodes.indices.contains(app) && nodes[app].standing != .vacant }
 
-    /// Whether a request for the app, the restart of a requirement included, is still to end it.
+    /// Whether the app is to be terminated, or restarted, or is terminating already.
     public func isToEnd(_ app: AppID) -> Bool {
         nodes[app].pendingStop != nil || nodes[app].machine.transition == .terminating
     }
@@ -159,7 +159,7 @@ extension Coordinator {
         touch(app)
     }
 
-    /// An app that was leaving is named again.
+    /// An app that was leaving is in the configuration again.
     private func takeBack(
         _ app: AppID,
         _ foreground: Bool?,
@@ -179,7 +179,7 @@ extension Coordinator {
         }
     }
 
-    /// Gives a new app the first vacant place, or one more.
+    /// Puts a new app into the first vacant place, or appends one.
     private func place(_ change: AppChange) -> AppID {
         let app = nodes.firstIndex { $0.standing == .vacant } ?? nodes.count
         let seed = UInt64(app) &* 7919 &+ 1
@@ -193,7 +193,7 @@ extension Coordinator {
         return app
     }
 
-    /// The incarnation is over: what the configuration says of the next one counts from here on.
+    /// The incarnation has ended: its app's new definition applies from here on.
     func takeNextDefinition(_ app: AppID) {
         if nodes[app].forgetsEnding {
             nodes[app].forgetsEnding = false
@@ -206,13 +206,13 @@ extension Coordinator {
 
     // MARK: All apps
 
-    /// What waits for others may have to wait no more, or for others than before.
+    /// Checks everything that waits: the new configuration may have removed or changed what it waits for.
     private func lookAgain(since before: [AppDefinition], now: Duration) {
         for app in nodes.indices where nodes[app].standing != .vacant {
             changed.append(app)
             if nodes[app].machine.isWaitingForPermission { launching.append(app) }
             bringWhenAwake(app, now: now)
-            // A launch that failed for a requirement that is none any more would never be tried again.
+            // Without this, a launch that failed for a requirement since removed would never be retried.
             if app < before.count, before[app].requires != nodes[app].definition.requires,
                 let foreground = nodes[app].retry, isResting(app), graph.requires[app].allSatisfy({ isUp($0) })
             {
@@ -223,7 +223,7 @@ extension Coordinator {
         }
     }
 
-    /// Refuses what would keep an app going that the configuration no longer names.
+    /// Refuses requests that would keep running an app that was removed from the configuration.
     func requireDeclared(_ app: AppID, for request: Request) throws(RequestError) {
         switch nodes[app].standing {
         case .declared: return

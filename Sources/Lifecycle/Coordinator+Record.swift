@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Apps as records, and a coordinator that goes on from them.
+/// Apps as records, and restoring a coordinator from them.
 extension Coordinator {
-    /// Writes all that is known of an app: its machine, and what it waits for among the others.
+    /// Writes everything about an app: its machine, and what it waits for.
     public func encode(_ app: AppID, into record: inout RecordWriter) {
         nodes[app].machine.encode(into: &record)
         Self.encode(nodes[app].pendingStop, into: &record)
@@ -14,7 +14,7 @@ extension Coordinator {
         record.put(nodes[app].machine.rules.readiness)
     }
 
-    /// Takes an app back as it was written; false, and nothing has changed, when the record means nothing.
+    /// Restores an app from its record; returns false, and changes nothing, if the record is invalid.
     public func restore(_ app: AppID, from record: inout RecordReader) -> Bool {
         guard let machine = AppMachine(rules: nodes[app].definition.rules, from: &record) else { return false }
         let stop = Self.request(from: &record)
@@ -43,7 +43,7 @@ extension Coordinator {
         return true
     }
 
-    /// Takes an app of which nothing is known but that its processes run.
+    /// Adopts an app whose processes run but that has no record.
     public func adopt(_ app: AppID, in state: AppState, incarnation: UInt32, now: Duration) {
         nodes[app].machine = AppMachine(
             rules: nodes[app].definition.rules,
@@ -55,13 +55,13 @@ extension Coordinator {
         touch(app)
     }
 
-    /// Makes a launch again of which nobody knows whether a process came of it.
+    /// Repeats a launch that may or may not have created a process.
     public func repeatLaunch(_ app: AppID, now: Duration) -> [AppAction] {
         absorb(nodes[app].machine.repeatLaunch(), of: app, now: now)
         return finish(now: now)
     }
 
-    /// Goes on with everything that waits, after every app is restored.
+    /// Continues everything that waits, once every app is restored.
     public func carryOn(shuttingDown: Bool, now: Duration) -> [AppAction] {
         isShuttingDown = shuttingDown
         for app in nodes.indices { absorb([], of: app, now: now) }
@@ -86,9 +86,9 @@ extension Coordinator {
         case .wake(let wake): record.put(UInt8(wake.foreground ? 17 : 13))
         case .reset: record.put(UInt8(14))
         case .forceSuspend: record.put(UInt8(16))
-        // The app's part of it is what waits.
+        // What waits is the app's move, which is recorded as its own request.
         case .scene: record.put(UInt8(0))
-        // Those never wait for other apps.
+        // These never wait for other apps.
         case .hold, .release, .mode, .cover: record.put(UInt8(0))
         }
     }
@@ -110,7 +110,7 @@ extension Coordinator {
         case 12: return .evict
         case 13: return .wake(Wake())
         case 14: return .reset
-        // With a URL, as it was written when that was a request of its own.
+        // Older records: a foreground request with a URL.
         case 15: return .foreground
         case 16: return .forceSuspend
         case 17: return .wake(Wake(foreground: true))

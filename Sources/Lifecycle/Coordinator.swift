@@ -4,18 +4,18 @@
 public struct AppDefinition: Sendable, Hashable {
     /// The app's name.
     public var name: String
-    /// What its machine goes by.
+    /// The rules of its machine.
     public var rules: AppRules
-    /// Apps that are started first, ready first and stopped after.
+    /// Apps that must be ready before this one starts, and that stop after it.
     public var requires: [String]
-    /// Apps that are started first when they are started too.
+    /// Apps that start before this one if they are starting too.
     public var after: [String]
-    /// Whether it goes to the foreground when another app has it launched.
+    /// Whether it is launched into the foreground when another app requires it.
     public var launchesIntoForeground: Bool
-    /// Whether its launch waits until there is room for it: memory, or a place among the scenes of its template.
+    /// Whether its launch waits for room: memory, or a place among the scenes of its template.
     public var needsMemory: Bool
 
-    /// An app with its place among the others.
+    /// An app, with the apps that it waits for.
     public init(
         name: String,
         rules: AppRules = AppRules(),
@@ -33,7 +33,7 @@ public struct AppDefinition: Sendable, Hashable {
     }
 }
 
-/// An app by its place in the coordinator.
+/// An app's place in the coordinator.
 public typealias AppID = Int
 
 /// Something to do for an app.
@@ -46,12 +46,12 @@ public struct AppAction: Sendable, Hashable {
 
 /// The machines of all apps, and the order between them.
 ///
-/// A launch waits until everything that the app requires is up, and until whatever it comes after is not about to
-/// be launched any more. A stop waits until every app that requires it is gone. A crash leaves the dependents alone.
-/// Everything that waits is looked at again when a neighbour in the graph changes, never by polling.
+/// A launch waits until everything that the app requires is up, and until no app in its `after` is about to be
+/// launched. A stop waits until every app that requires it is gone. A crash does not affect the dependents. Whatever
+/// waits is checked again when a neighbour in the graph changes, never by polling.
 ///
-/// A class, although it does nothing outside of itself: there is one for all apps, and as a structure that a class stores it
-/// would be copied, with all that it refers to, for each question to it.
+/// A class, although it has no side effects: as a struct stored in a class, it would be copied with everything it
+/// refers to on each call.
 public final class Coordinator {
     var nodes: [Node]
     var graph: DependencyGraph
@@ -61,50 +61,50 @@ public final class Coordinator {
     private var unrecorded: Set<AppID> = []
     private var putOff: Set<AppID> = []
     var changed: [AppID] = []
-    /// Apps that the configuration no longer names, and of which something may live.
+    /// Apps that the configuration no longer names and that may still have processes.
     var leaving: Set<AppID> = []
-    /// Apps that asked for their launch, and apps that something needs awake. Lists, so that a long chain of
-    /// requirements does not become a deep recursion.
+    /// Apps that wait for their launch, and apps that must be woken. Lists, so that a long chain of requirements does
+    /// not become a deep recursion.
     var launching: [AppID] = []
     var waking: [AppID] = []
     var pacing = LaunchPacing()
     var admission = LaunchAdmission()
     /// Launches that wait until there is memory for them.
     var memoryAdmission = LaunchAdmission(isNeeded: true)
-    /// Whether everything is being ended for good.
+    /// Whether all apps are being terminated for good.
     public internal(set) var isShuttingDown = false
 
     struct Node: Sendable {
         var definition: AppDefinition
         var machine: AppMachine
         var standing: Standing = .declared
-        /// Rules of a newer configuration that count as soon as the incarnation is over.
+        /// Rules of a newer configuration, which apply once the incarnation has ended.
         var nextRules: AppRules?
-        /// It left the configuration and came back: when its stop begins, it is to be launched again, as foreground
-        /// or not.
+        /// It left the configuration and came back: when its pending stop begins, it is launched again, in the
+        /// foreground (`true`) or background.
         var comesBack: Bool?
-        /// It came back while it was ending: that it was stopped keeps no event from launching it.
+        /// It came back while it was terminating: that stop must not block launches by events.
         var forgetsEnding = false
-        /// A stop or a restart that waits for the dependents to be gone.
+        /// A stop or restart that waits until the dependents are gone.
         var pendingStop: Request?
-        /// A request that waits for the requirements to be awake.
+        /// A request that waits until the requirements are awake.
         var pendingGoal: Request?
-        /// The launch that failed because of a requirement, as foreground or not.
+        /// A launch that failed because of a requirement: into the foreground (`true`) or background.
         var retry: Bool?
-        /// Whether it was up when it was last looked at: a retry waits for it to become so.
+        /// Whether it was up at the last check: when it comes up, launches of its dependents are retried.
         var wasUp = false
-        /// It slept, or was evicted, and was brought to the background for what requires it, by which goal (its
-        /// generation): while that goal counts, it sleeps again when they do.
+        /// The goal (by generation) that woke it, from suspension or eviction, for an app that requires it. While
+        /// that goal stands, it is suspended again when its dependents are.
         var broughtBy: Int?
     }
 
-    /// What the configuration says of the app in a place.
+    /// Whether the configuration has the app in a place.
     enum Standing: Sendable, Hashable {
-        /// It names it.
+        /// The configuration names the app.
         case declared
-        /// It names it no more, and something of it may live.
+        /// The configuration no longer names the app, which may still have processes.
         case leaving
-        /// There is no app: the place can be given to another.
+        /// The place is free.
         case vacant
     }
 
@@ -121,19 +121,19 @@ public final class Coordinator {
         }
     }
 
-    /// How many places there are; ids are 0 to this. A place may be vacant.
+    /// The number of places, vacant ones included; ids are below it.
     public var count: Int { nodes.count }
 
-    /// The app of that name.
+    /// The id of the app with that name.
     public func id(of name: String) -> AppID? { ids[name] }
 
     /// The app's definition.
     public func definition(_ app: AppID) -> AppDefinition { nodes[app].definition }
 
-    /// The app's machine, to read.
+    /// A copy of the app's machine, to read.
     public func machine(_ app: AppID) -> AppMachine { nodes[app].machine }
 
-    /// When ``handle(_:of:now:)`` wants ``AppEvent/deadline`` for the app.
+    /// When ``handle(_:of:now:)`` must be called with ``AppEvent/deadline`` for the app; nil for never.
     public func nextDeadline(_ app: AppID) -> Duration? { nodes[app].machine.nextDeadline }
 
     /// Whether a request for the app waits for other apps.
@@ -141,7 +141,7 @@ public final class Coordinator {
         nodes[app].pendingStop != nil || nodes[app].pendingGoal != nil
     }
 
-    /// The apps that this one waits for before it can be launched or brought forward.
+    /// The names of the apps that this one waits for, before its launch or its move.
     public func blockers(_ app: AppID) -> [String] {
         guard nodes[app].machine.isWaitingForPermission || nodes[app].pendingGoal != nil else { return [] }
         let missing = missingRequirements(of: app)
@@ -152,31 +152,31 @@ public final class Coordinator {
     /// What the app requires.
     public func requirements(of app: AppID) -> [AppID] { graph.requires[app] }
 
-    /// What the app requires and is not up.
+    /// The apps that this one requires and that are not up.
     public func missingRequirements(of app: AppID) -> [AppID] { graph.requires[app].filter { !isUp($0) } }
 
     /// Whether no app has a process.
     public var isEverythingGone: Bool { nodes.allSatisfy { !$0.machine.isAlive } }
 
-    /// The apps that a call changed since the last one to this function.
+    /// The apps that changed since the last call.
     public func takeTouched() -> Set<AppID> {
         defer { touched.removeAll(keepingCapacity: true) }
         return touched
     }
 
-    /// The apps of which nothing changed but ``nextDeadline(_:)`` since the last call to this function.
+    /// The apps of which only ``nextDeadline(_:)`` changed since the last call.
     public func takePutOff() -> Set<AppID> {
         defer { putOff.removeAll(keepingCapacity: true) }
         return putOff
     }
 
-    /// The apps that a call changed since the last one to this function: what has to be recorded before it is acted on.
+    /// The apps that changed since the last call and must be recorded before any action is carried out.
     public func takeUnrecorded() -> Set<AppID> {
         defer { unrecorded.removeAll(keepingCapacity: true) }
         return unrecorded
     }
 
-    /// Gives back the room that many changes at once took.
+    /// Frees the memory that a burst of changes took.
     public func trim() {
         if touched.isEmpty { touched = [] }
         if unrecorded.isEmpty { unrecorded = [] }
@@ -193,10 +193,10 @@ public final class Coordinator {
 
     // MARK: What comes in
 
-    /// Takes in a fact about an app.
+    /// Applies an event.
     public func handle(_ event: AppEvent, of app: AppID, now: Duration) -> [AppAction] {
         if event == .heartbeat {
-            // By far the most frequent: it moves a deadline, which is nobody else's business.
+            // By far the most frequent event. It only moves a deadline, which no other app depends on.
             _ = nodes[app].machine.handle(event, now: now)
             unrecorded.insert(app)
             putOff.insert(app)
@@ -206,9 +206,9 @@ public final class Coordinator {
         return finish(now: now)
     }
 
-    /// Takes in a request.
+    /// Applies a request.
     ///
-    /// - Throws: ``RequestError`` when it is not legal now; nothing has changed then.
+    /// - Throws: ``RequestError`` when it is not legal now; then nothing changes.
     public func request(_ request: Request, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
         try requireDeclared(app, for: request)
         switch request {
@@ -233,7 +233,7 @@ public final class Coordinator {
         }
         switch request {
         case .stop(let reason) where !reason.wasAskedFor && reason != .replaced:
-            // It goes for what it did: like a crash, this leaves the dependents.
+            // It is terminated for something it did: like a crash, this does not affect the dependents.
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         case .stop, .restart:
             stop([app], request, now: now)
@@ -260,10 +260,10 @@ public final class Coordinator {
         launch([(app, foreground)], now: now)
     }
 
-    /// Launches apps because the supervisor starts. Given together, they keep the order of `after` whatever theirs.
+    /// Launches apps because the supervisor starts. Launched in one call, they keep the order of `after`.
     public func launch(_ apps: [(app: AppID, foreground: Bool)], now: Duration) -> [AppAction] {
         guard !isShuttingDown else { return [] }
-        // The last one on the list is looked at first.
+        // `finish` takes apps from the end of the list.
         for (app, foreground) in apps.reversed() {
             absorb(nodes[app].machine.launch(foreground: foreground, reason: .boot, now: now), of: app, now: now)
         }
@@ -301,7 +301,7 @@ public final class Coordinator {
         }
     }
 
-    /// Looks again at everything that may have waited for what changed.
+    /// Checks everything that may have waited for the apps that changed.
     func finish(now: Duration) -> [AppAction] {
         while true {
             if let app = launching.popLast() {
@@ -317,7 +317,7 @@ public final class Coordinator {
                 tryLaunch(next, isFirst: false, now: now)
                 continue
             }
-            // A launch that a pending stop held back.
+            // A pending stop may have held this launch back.
             if nodes[app].machine.isWaitingForPermission { tryLaunch(app, isFirst: true, now: now) }
             bringWhenAwake(app, now: now)
             let up = isUp(app)
@@ -349,19 +349,20 @@ public final class Coordinator {
         return outputs
     }
 
-    /// Has the shell ask a policy whether the app may be launched.
+    /// Requests a policy's decision about the app's launch.
     func askForAdmission(of app: AppID) {
         touch(app)
         outputs.append(AppAction(app: app, action: .askForAdmission(nodes[app].machine.launchReason)))
     }
 
-    /// Has the shell see whether there is memory for the app.
+    /// Requests a check whether there is memory for the app.
     func askForMemory(for app: AppID) {
         touch(app)
         outputs.append(AppAction(app: app, action: .askForMemory))
     }
 
-    /// What was only brought from its sleep for others sleeps again once they do, when its time for that is over.
+    /// Suspends an app again that was woken only for its dependents, once they need it no longer and its time is
+    /// over.
     private func letSleep(_ app: AppID, now: Duration) {
         guard let goal = nodes[app].broughtBy else { return }
         guard goal == nodes[app].machine.goalGeneration else {
@@ -372,7 +373,7 @@ public final class Coordinator {
         if nodes[app].machine.sleepAgain(!isNeeded, now: now) { touch(app) }
     }
 
-    /// Whether it needs what it requires: it is awake, or on its way.
+    /// Whether it needs its requirements: it is awake or will be.
     private func isAwake(_ app: AppID) -> Bool {
         let machine = nodes[app].machine
         return nodes[app].pendingGoal != nil || machine.isWaitingToLaunch
@@ -385,12 +386,12 @@ public final class Coordinator {
         !nodes[app].machine.isAlive && !nodes[app].machine.isWaitingToLaunch
     }
 
-    /// Whether it was told to sleep since somebody asked for it.
+    /// Whether it was told to suspend, and nothing has asked for it since.
     func isAsleep(_ app: AppID) -> Bool {
         nodes[app].machine.goal == .suspended && nodes[app].pendingGoal == nil
     }
 
-    /// Whether it is not to be had without a person.
+    /// Whether only a user can start it again.
     func isLost(_ app: AppID) -> Bool { isResting(app) && nodes[app].machine.failed }
 
     func isAboutToLaunch(_ app: AppID) -> Bool {
@@ -407,13 +408,13 @@ public final class Coordinator {
 
     // MARK: Stopping
 
-    /// Stops or restarts apps and, before them, those that require them.
+    /// Stops or restarts apps, after the apps that require them.
     func stop(_ apps: [AppID], _ request: Request, now: Duration) {
         for app in apps { plan(request, for: app) }
         for app in passOn(apps).reversed() { stopWhenFree(app, now: now) }
     }
 
-    /// Plans the stops of all that require apps whose stop is planned; they follow in the list.
+    /// Plans the stops of all apps that require the given ones, and appends them to the list.
     func passOn(_ apps: [AppID]) -> [AppID] {
         var stopping = apps
         var next = 0
@@ -432,9 +433,9 @@ public final class Coordinator {
 
     static func comesBack(after stop: Request) -> Bool { stop == .restart || stop == .stop(.replaced) }
 
-    /// A stop that waits for the dependents is as good as begun, and holds up the stops of others: it is not taken
-    /// back. One that will be launched again goes on towards what is asked of it until then; a start of another makes
-    /// a restart of its stop. False when the request needs no such care.
+    /// A request for an app whose stop waits for its dependents. The stop is not cancelled: other stops depend on it.
+    /// An app that will be launched again moves towards the request until it stops. If it was not to be launched
+    /// again, a start turns the stop into a restart. Returns false if the request needs no special treatment.
     private func requestWhileHeld(
         _ app: AppID,
         _ request: Request,
@@ -460,15 +461,15 @@ public final class Coordinator {
         touch(app)
     }
 
-    /// Whether the stop or restart of a requirement is passed on to this dependent.
+    /// Whether stopping or restarting a requirement does the same to this dependent.
     private func goesToo(_ app: AppID, _ passedOn: Request) -> Bool {
         let machine = nodes[app].machine
         if isResting(app) { return false }
         guard passedOn == .restart else {
-            // Also one that is ending: its restart would bring the requirement back.
+            // Even if it is terminating: its restart would launch the requirement again.
             return nodes[app].pendingStop.map(Self.comesBack) ?? true
         }
-        // One that only waits to be launched has nothing to restart, and one that ends anyway needs no help.
+        // If it only waits for its launch there is nothing to restart; if it is terminating anyway, nothing to do.
         return nodes[app].pendingStop == nil && machine.isAlive && machine.transition != .terminating
     }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A point in time that something must happen before. All times are on CLOCK_MONOTONIC.
+/// A time by which something must happen. All times are on CLOCK_MONOTONIC.
 public struct Deadline: Sendable, Hashable {
-    /// What it bounds.
+    /// What it limits.
     public let kind: DeadlineKind
     /// When it was armed.
     public internal(set) var started: Duration {
         get { begin }
         set { begin = newValue }
     }
-    /// When it is missed.
+    /// When it counts as missed.
     public internal(set) var at: Duration {
         get { end }
         set { end = newValue }
@@ -29,12 +29,12 @@ public struct Deadline: Sendable, Hashable {
         self.init(kind: kind, started: now, at: now + allowance)
     }
 
-    /// Moves the deadline to `time` from now, within `limit` of its start. It never comes sooner.
+    /// Extends the deadline to `time` from now, at most to `limit` after its start. It never gets shorter.
     mutating func extend(to time: Duration, limit: Duration, now: Duration) {
         at = max(at, min(now + time, started + limit))
     }
 
-    /// Moves the deadline by time that did not count, as far as it was armed by then.
+    /// Moves the deadline by a pause, as far as the deadline was armed during it.
     mutating func pause(from: Duration, to: Duration) {
         let pause = to - max(from, started)
         started += pause
@@ -42,16 +42,16 @@ public struct Deadline: Sendable, Hashable {
     }
 }
 
-/// Random numbers for jitter; a value, so that a machine with the same seed does the same (SplitMix64).
+/// Random numbers for jitter (SplitMix64); the same seed gives the same numbers.
 struct JitterSource: Sendable, Hashable {
     private var state: UInt64
 
     init(seed: UInt64) { state = seed }
 
-    /// What a source goes on from.
+    /// The state to store in a record.
     var record: UInt64 { state }
 
-    /// A number in -1...1.
+    /// A number from -1 to 1.
     mutating func next() -> Double {
         state &+= 0x9e37_79b9_7f4a_7c15
         var z = state

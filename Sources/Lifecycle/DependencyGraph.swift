@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why apps cannot be put in an order.
+/// Why apps cannot be ordered.
 public enum DependencyError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The apps of a cycle; each needs the next, and the last the first.
+    /// The apps of a cycle: each requires or follows the next, and the last the first.
     case cycle([String])
     /// An app names one that does not exist.
     case unknown(app: String, names: String)
 
-    /// A sentence.
+    /// The error as a sentence.
     public var description: String {
         switch self {
         case .cycle(let names):
@@ -17,19 +17,19 @@ public enum DependencyError: Error, Sendable, Hashable, CustomStringConvertible 
     }
 }
 
-/// Who needs whom, both ways, by place. Without cycles.
+/// The dependencies between apps, in both directions, by place. It has no cycles.
 struct DependencyGraph: Sendable {
-    /// Ready before, and stopped after.
+    /// Apps that must be ready first and stop last.
     private(set) var requires: [[Int]]
     private(set) var requiredBy: [[Int]]
     /// Order only; includes `requires`.
     private(set) var after: [[Int]]
     private(set) var before: [[Int]]
 
-    /// What stands in one place of the graph.
+    /// An app in the graph.
     struct Place {
         var app: AppDefinition
-        /// Nobody can come to need it any more; what it needs itself counts as far as it is still there.
+        /// No app can depend on it any more. What it depends on itself counts if it still exists.
         var isLeaving = false
     }
 
@@ -37,7 +37,7 @@ struct DependencyGraph: Sendable {
         try self.init(places: apps.map { Place(app: $0) })
     }
 
-    /// A graph with vacant places (`nil`).
+    /// A graph; `nil` is a vacant place.
     init(places: [Place?]) throws(DependencyError) {
         var index: [String: Int] = [:]
         for (i, place) in places.enumerated() { if let place { index[place.app.name] = i } }
@@ -72,8 +72,7 @@ struct DependencyGraph: Sendable {
         if let cycle = findCycle() { throw .cycle(cycle.map { places[$0]?.app.name ?? "" }) }
     }
 
-    /// Puts an app that nobody needs into a place, a vacant one or the next; what it needs stands in the places that are
-    /// given.
+    /// Adds an app that no other depends on, in a vacant place or the next one. `requires` and `after` are places.
     mutating func put(_ app: Int, requires: [Int], after: [Int]) {
         if app == self.requires.count {
             self.requires.append([])
@@ -90,7 +89,7 @@ struct DependencyGraph: Sendable {
         for other in self.after[app] { before[other].append(app) }
     }
 
-    /// The apps and all that require them, each behind those that require it.
+    /// The apps and everything that requires them; each comes after the apps that require it.
     func dependentsFirst(_ apps: [Int]) -> [Int] {
         var isSeen = Array(repeating: false, count: requiredBy.count)
         var order: [Int] = []
@@ -113,7 +112,7 @@ struct DependencyGraph: Sendable {
         return order
     }
 
-    /// Depth first with a stack of its own, so that a long chain cannot overflow the thread's.
+    /// Depth-first search with its own stack, so that a long chain cannot overflow the thread's.
     private func findCycle() -> [Int]? {
         enum Mark { case new, open, done }
         var marks = Array(repeating: Mark.new, count: after.count)

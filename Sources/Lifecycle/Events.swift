@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A fact about an app that the shell observed. Facts are never refused: one that comes too late changes nothing.
+/// Something that happened to an app. Events are never refused: one that comes too late changes nothing.
 public enum AppEvent: Sendable, Hashable {
     /// The exec of the incarnation succeeded.
     case launched
-    /// The incarnation has no process: a stage of the launch failed.
+    /// A stage of the launch failed: the incarnation has no process.
     case launchFailed
     /// READY=1, a successful probe, or a successful exec, as the app's `ready` says.
     case ready
     /// The app answered a message.
     case answered(Message)
-    /// The main process ended. Others of the incarnation may live on.
+    /// The main process exited. Other processes of the incarnation may still run.
     case mainExited(ExitCause)
     /// No process of the incarnation is left.
     case allGone
     /// Every thread of every process was seen stopped.
     case stopConfirmed
-    /// A suspended app was seen running: somebody else continued it.
+    /// A suspended app was found running: another process continued it.
     case foundRunning
     /// EXTEND_TIMEOUT_USEC: the edge in flight may last this long from now.
     case extendTimeout(Duration)
@@ -28,29 +28,29 @@ public enum AppEvent: Sendable, Hashable {
     case watchdogInterval(Duration?)
     /// STOPPING=1.
     case stopping
-    /// A debugger attached (`true`) or let go (`false`); deadlines rest while it is there.
+    /// A debugger attached (`true`) or detached (`false`); deadlines are paused while it is attached.
     case traced(Bool)
     /// The time of `nextDeadline` has come.
     case deadline
-    /// The requirement that the launch was waiting for cannot be had.
+    /// A requirement of the waiting launch is not available.
     case dependencyFailed
-    /// A process of the app hears its messages from now on (`true`), or no more.
+    /// A delegate of the app connected (`true`) or disconnected.
     case delegate(attached: Bool)
-    /// The app answered didEnterBackground, and could not do what it should: it is not ended without notice.
+    /// The app failed didEnterBackground: it must not be killed without notice.
     case failedToPrepare
-    /// A message that had to wait for an earlier one's answer is told only now: its time begins.
+    /// A message that waited for an earlier answer is sent only now: its deadline starts again.
     case delivered(Message)
-    /// The app has a lock that others need, and is suspended or about to be.
+    /// The app holds a lock that another process waits for, and is suspended or about to be.
     case lockHeld
-    /// What the app did in the background changed what it shows.
+    /// The app changed what it shows while in the background.
     case showsNew
-    /// The app wants no snapshot taken of what it shows.
+    /// The app wants no snapshot of what it shows.
     case declinedSnapshot
-    /// The snapshot is taken, or will not be.
+    /// The snapshot is taken or has failed.
     case snapshotOver
-    /// Something has become of a message to a scene inside the app.
+    /// Something happened to a message to a scene inside the app.
     case scene(SceneID, SceneEvent)
-    /// Its scenes are again as an earlier supervisor knew them.
+    /// Its scenes were restored from an earlier supervisor.
     case scenesRestored
 }
 
@@ -60,68 +60,68 @@ public enum ExitCause: Sendable, Hashable {
     case signaled(Int32, coreDumped: Bool)
     /// A SIGKILL that the kernel's out-of-memory killer sent.
     case outOfMemory
-    /// A SIGKILL that the kernel sent because the app had reached its own limit of memory.
+    /// A SIGKILL from the kernel because the app had reached its own memory limit.
     case memoryLimit
-    /// Nobody was there to see it.
+    /// No process was there to collect the exit status.
     case unknown
 }
 
-/// What a person, a policy or an event asks of an app.
+/// What a user, a policy or an event asks of an app.
 public enum Request: Sendable, Hashable {
     /// Launch into the foreground, or into the background.
     case start(background: Bool)
-    /// Terminate with willTerminate and SIGTERM. A reason that nobody asked for (``TerminationReason/wasAskedFor``),
-    /// such as `memory-limit` or `replaced`, leaves the goal, so that the app may be started again.
+    /// Terminate with willTerminate and SIGTERM. After a reason that was not asked for, such as `memory-limit` or
+    /// `replaced` (``TerminationReason/wasAskedFor``), the goal stays, so that the app may be started again.
     case stop(TerminationReason)
-    /// Terminate, then launch again, even when it was not running.
+    /// Terminate and launch again; launch if it was not running.
     case restart
     case foreground
     case background
     case suspend
-    /// Suspend, whatever holds the app.
+    /// Suspend, even if tasks, holds, modes or locks keep the app awake.
     case forceSuspend
     case resume
-    /// Keep it in the background until then, or until it is released; the reason is the operator's.
+    /// Keep the app in the background until then, or until it is released; the reason is the operator's.
     case hold(reason: String, until: Duration?)
     /// End all holds.
     case release
-    /// The condition of a background mode is true, or is no more: while it is, it holds the app in the background.
+    /// The condition of a background mode became true or false: while true, it keeps the app in the background.
     case mode(BackgroundMode, isTrue: Bool)
-    /// Nobody sees it, since the session is locked or the machine is about to sleep (`true`), or somebody does again: a
-    /// goal of active means the background meanwhile.
+    /// The app cannot be seen, since the session is locked or the machine about to sleep (`true`), or can be seen
+    /// again. While it cannot be seen, the goal `active` means the background.
     case cover(begin: Bool)
     /// One more interruption, or one fewer.
     case interrupt(begin: Bool)
     /// SIGKILL, at once.
     case forceQuit
-    /// End an app to make room: others wait for its memory.
+    /// Terminate the app because its memory is needed.
     case evict
-    /// Something happened that the app should be awake for.
+    /// Wake the app for an event.
     case wake(Wake)
-    /// Forget restarts and the failed mark.
+    /// Reset the counted restarts and the failed mark.
     case reset
-    /// Connect, move or disconnect a scene inside the app, and take the app where that scene can be.
+    /// Connect, move or disconnect a scene inside the app, and move the app to a state that allows it.
     case scene(SceneID, SceneGoal)
 }
 
-/// Why a request was refused; a sentence without the app's name in front.
+/// Why a request was refused, as a sentence that starts after the app's name.
 public struct RequestError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The sentence, such as "is not running: start it first".
     public let description: String
 
-    /// For what the core cannot know, too.
+    /// Also for refusals outside the core.
     public init(_ description: String) { self.description = description }
 }
 
-/// What the shell has to do, in order.
+/// What the shell around the core has to do, in order.
 public enum Action: Sendable, Hashable {
     /// Launch this incarnation.
     case launch(LaunchOrder)
-    /// Tell the app; when its answer counts, the machine waits for ``AppEvent/answered(_:)``.
+    /// Send the app a message; if its answer counts, the machine waits for ``AppEvent/answered(_:)``.
     case tell(Message)
-    /// Tell the app something about one of its scenes, and wait for ``SceneEvent/answered(_:failed:)``.
+    /// Send the app a message about one of its scenes, and wait for ``SceneEvent/answered(_:failed:)``.
     case tellScene(SceneID, Message)
-    /// Tell the app that the time of this task is nearly up.
+    /// Warn the app that the time of this task is nearly over.
     case warn(UInt32)
     /// Send `stop_signal` as `kill_mode` says.
     case signalStop
@@ -131,50 +131,50 @@ public enum Action: Sendable, Hashable {
     case stopProcesses
     /// Continue every process.
     case continueProcesses
-    /// SIGKILL to every process, until ``AppEvent/allGone`` can be reported.
+    /// Send SIGKILL to every process, until ``AppEvent/allGone`` can be reported.
     case killProcesses
-    /// The main process is gone: end what it left with SIGTERM, or report ``AppEvent/allGone`` if nothing is left.
+    /// The main process has exited: send SIGTERM to the others, or report ``AppEvent/allGone`` if there are none.
     case endRemains
     /// The app is in this state now.
     case entered(AppState)
     /// The incarnation is over.
     case ended(Ending)
-    /// Something that a person should know.
+    /// Report something that a user should know.
     case report(Notice)
     /// For the coordinator: the machine wants to launch and waits for ``AppMachine/permitLaunch(now:)``.
     case requestLaunch
-    /// Ask whether the app may be launched now; the launch waits for ``Advice/admit`` or ``Advice/refuse``.
+    /// Ask a policy whether the app may be launched; the launch waits for ``Advice/admit`` or ``Advice/refuse``.
     case askForAdmission(LaunchReason)
-    /// Take a snapshot of the app and report ``AppEvent/snapshotOver``. One that is under way begins anew, and one for which
-    /// the machine waits no more (``AppMachine/awaitsSnapshot``) is given up.
+    /// Take a snapshot of the app and report ``AppEvent/snapshotOver``. If one is under way, start over. If the
+    /// machine stops waiting (``AppMachine/awaitsSnapshot``), give it up.
     case takeSnapshot
-    /// Ask whether there is memory for the app; the launch waits for ``Coordinator/admitMemory(_:now:)``.
+    /// Check whether there is memory for the app; the launch waits for ``Coordinator/admitMemory(_:now:)``.
     case askForMemory
 }
 
-/// What the launch of an incarnation should be like.
+/// How to launch an incarnation.
 public struct LaunchOrder: Sendable, Hashable {
-    /// Numbered from 1.
+    /// The number of the incarnation, from 1.
     public let incarnation: UInt32
     /// Whether it is launched into the foreground.
     public let foreground: Bool
-    /// Why.
+    /// Why it is launched.
     public let reason: LaunchReason
-    /// How the incarnation before it ended.
+    /// How the previous incarnation ended.
     public let previousEnding: TerminationReason?
 }
 
 /// `TORPOR_LAUNCH_REASON`.
 public enum LaunchReason: String, Sendable, Hashable, CaseIterable {
-    /// Somebody asked for it.
+    /// A user asked for it.
     case user
     /// The supervisor started.
     case boot
-    /// The restart policy.
+    /// The restart policy asked for it.
     case restart
     /// Another app requires it.
     case dependency
-    /// An event came for it.
+    /// An event woke it.
     case event
     /// A policy advised it.
     case policy
@@ -182,61 +182,61 @@ public enum LaunchReason: String, Sendable, Hashable, CaseIterable {
 
 /// How an incarnation ended, and what follows.
 public struct Ending: Sendable, Hashable {
-    /// Which one ended.
+    /// The number of the incarnation that ended.
     public let incarnation: UInt32
-    /// Why.
+    /// Why it ended.
     public let reason: TerminationReason
-    /// How its main process ended, `nil` when it never had one.
+    /// How its main process ended; `nil` if it never had one.
     public let cause: ExitCause?
     /// The state that it was in.
     public let state: AppState
     /// The edge that was in flight.
     public let transition: Transition?
-    /// The names of the background tasks that it had when it began to end.
+    /// The names of the background tasks that were running when it started to end.
     public var tasks: [String] = []
     /// What comes next.
     public let next: Next
 
     /// What follows an ending.
     public enum Next: Sendable, Hashable {
-        /// Nothing, until somebody asks.
+        /// Nothing, until the app is started.
         case rest
-        /// The app starts again after this delay.
+        /// The app restarts after this delay.
         case restart(after: Duration)
-        /// It is launched at once: that was asked for while it was ending.
+        /// The app is launched at once: a launch was requested while it was terminating.
         case relaunch
-        /// It was restarted too often and is marked failed.
+        /// The app was restarted too often and is marked failed.
         case gaveUp
     }
 }
 
-/// What is reported beside states and endings.
+/// Reports other than states and endings.
 public enum Notice: Sendable, Hashable {
-    /// A deadline was missed and the edge went on.
+    /// A deadline was missed, and the edge continued.
     case missed(DeadlineKind, Transition?)
-    /// Not every process could be stopped in time; the app was continued.
+    /// Not every process stopped in time, so the app was continued.
     case suspendFailed
-    /// The app was found running while suspended and was stopped again, for the given time.
+    /// The app was found running while suspended and was stopped again; this is how often so far.
     case stoppedAgain(Int)
-    /// It was found running too often and is left running.
+    /// The app was found running too often and is left running.
     case keepsRunning
-    /// The time of an operator's hold is over.
+    /// An operator's hold has expired.
     case holdEnded
-    /// The condition of a background mode is true: it holds the app.
+    /// The condition of a background mode is true: it keeps the app in the background.
     case modeBegan(BackgroundMode)
-    /// It is true no more.
+    /// The condition of a background mode is no longer true.
     case modeEnded(BackgroundMode)
-    /// Background time is used up: a policy may suspend the app.
+    /// The background time is used up: a policy may suspend the app.
     case backgroundTimeUsed
-    /// The time for the event that woke it is over: it is suspended again.
+    /// The time for the event that woke the app is over: it is suspended again.
     case sleepsAgain
-    /// The grace is over and SIGKILL was sent.
+    /// The grace is over, and SIGKILL was sent.
     case killed
-    /// No snapshot was there in time: the app goes on without.
+    /// The snapshot missed its deadline: the app continues without it.
     case snapshotMissed
-    /// The app has not answered in time what a scene was told, and the scene went on.
+    /// The app did not answer a scene's message in time, and the scene continued.
     case sceneMissed(SceneID, Message)
-    /// A scene is not connected: the app refuses it, or did not say in time that it is there.
+    /// A scene was not connected: the app refused it, or did not answer in time (`missed`).
     case sceneRefused(SceneID, missed: Bool)
 }
 
@@ -248,7 +248,7 @@ public enum DeadlineKind: String, Sendable, Hashable, CaseIterable {
     case suspend
     case willTerminate = "will-terminate"
     case grace
-    /// SIGKILL was sent; it is sent again until all is gone.
+    /// SIGKILL was sent; it is sent again until no process is left.
     case kill
     case restart
     case watchdog

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Launches that somebody is asked about before they begin: a policy, or who knows how much memory there is.
+/// Launches that need a permission first: from a policy, or from the check for memory.
 struct LaunchAdmission: Sendable {
-    /// Whether anybody is asked at all.
+    /// Whether permission is needed at all.
     var isNeeded = false
 
     init(isNeeded: Bool = false) { self.isNeeded = isNeeded }
@@ -10,24 +10,24 @@ struct LaunchAdmission: Sendable {
     private var asked: Set<AppID> = []
     private var admitted: Set<AppID> = []
 
-    /// Whether it may be launched without another question.
+    /// Whether the app may be launched without asking (again).
     func isAdmitted(_ app: AppID) -> Bool { !isNeeded || admitted.contains(app) }
 
-    /// Whether its question is new: it is asked once for each launch.
+    /// Notes that permission was asked for; false if it was already: it is asked once per launch.
     mutating func ask(_ app: AppID) -> Bool { asked.insert(app).inserted }
 
-    /// Whether the answer to its question is still to come.
+    /// Whether permission was asked for and is not given yet.
     func isAsked(_ app: AppID) -> Bool { asked.contains(app) && !admitted.contains(app) }
 
     mutating func admit(_ app: AppID) { admitted.insert(app) }
 
-    /// The launch began, or came to nothing.
+    /// The launch has begun or was cancelled.
     mutating func forget(_ app: AppID) {
         guard isNeeded || !asked.isEmpty else { return }
         asked.remove(app)
         admitted.remove(app)
     }
 
-    /// Those that wait for an answer.
+    /// The apps that wait for permission.
     var waiting: [AppID] { asked.subtracting(admitted).sorted() }
 }

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How many launches may be on their way to their exec at a time.
+/// Limits how many launches are between start and exec at once.
 ///
-/// A thousand apps that are launched at once come to run no sooner for it: they would only make each other wait, and
-/// each one's launch deadline would run while others have the machine. So the others wait for their turn, in the order
-/// in which they came; restarts after all others, so that apps that crash again and again delay no app that is wanted.
-/// A launch that takes unusually long (an exec from a dead filesystem, a command that runs before) is passed over: it
-/// holds up nobody.
+/// A thousand apps launched at once would not be up sooner: they would compete for the machine while their launch
+/// deadlines run. So the others wait in a queue, first come, first served. Restarts come last, so that apps that
+/// crash repeatedly delay no app that a user wants. A launch that takes unusually long (an exec from a dead
+/// filesystem, a command that runs before it) is passed over, so that it blocks no other.
 struct LaunchPacing: Sendable {
-    /// How many; at least 1.
+    /// The limit; at least 1.
     var limit = Int.max
     private var underWay: Set<AppID> = []
     private var waiting: Set<AppID> = []
-    /// Those of `waiting` that are no restarts.
+    /// The apps of `waiting` that are not restarts.
     private var wanted: Set<AppID> = []
     private var queue = Queue()
-    /// May have some that have had their turn, or are in `queue` since.
+    /// May contain apps that had their turn already or moved to `queue`.
     private var restarts = Queue()
 
-    /// Whether one more may begin.
+    /// Whether one more launch may begin.
     var hasRoom: Bool { underWay.count < limit }
 
-    /// Whether some wait for others.
+    /// Whether launches wait for others to end.
     var isBlocked: Bool { !waiting.isEmpty && !hasRoom }
 
     func isUnderWay(_ app: AppID) -> Bool { underWay.contains(app) }
@@ -30,7 +29,7 @@ struct LaunchPacing: Sendable {
 
     mutating func end(_ app: AppID) { underWay.remove(app) }
 
-    /// Whatever is under way counts no more.
+    /// No longer counts the launches under way.
     mutating func passOver() { underWay.removeAll() }
 
     mutating func wait(_ app: AppID, isRestart: Bool) {
@@ -42,15 +41,15 @@ struct LaunchPacing: Sendable {
         }
     }
 
-    /// Whether some wait after all others.
+    /// Whether restarts wait.
     var hasRestarts: Bool { !restarts.isEmpty }
 
-    /// One that waits as a restart is waited for by a launch that is none.
+    /// Moves a waiting restart to the queue of launches, because a launch waits for it.
     mutating func prefer(_ app: AppID) {
         if waiting.contains(app), wanted.insert(app).inserted { queue.append(app) }
     }
 
-    /// Whose turn it is; nil when there is no room, or nobody waits.
+    /// The next app to launch; nil if the limit is reached or none waits.
     mutating func next() -> AppID? {
         guard hasRoom else { return nil }
         while let app = queue.popFirst() ?? restarts.popFirst() {

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is done when memory is short: one step at a time, the gentlest first.
+/// What to do when memory is short: one step at a time, the gentlest first.
 ///
-/// A value without clock or I/O: readings and apps go in, the next step comes out. Whoever carries a step out waits until
-/// it is done and has settled, looks again, and asks for the next one. See docs/lifecycle.md, "Memory".
+/// A value without clock or I/O: readings and apps go in, the next step comes out. The caller carries out a step,
+/// waits until it has taken effect, reads memory again, and asks for the next step. See docs/lifecycle.md, "Memory".
 public struct MemoryLadder: Sendable {
     /// What a step does, gentlest first.
     public enum Rung: String, Sendable, Hashable, CaseIterable {
-        /// Apps are told didReceiveMemoryWarning.
+        /// Apps are sent didReceiveMemoryWarning.
         case tell
-        /// What an app declared purgeable is dropped.
+        /// Memory that an app declared purgeable is dropped.
         case purge
-        /// The memory of a suspended app goes to swap.
+        /// The memory of a suspended app is moved to swap.
         case pageOut = "page-out"
         /// A suspended app is evicted.
         case evict
-        /// An app in the background is ended, with willTerminate and a short grace.
+        /// An app in the background is terminated, with willTerminate and a short grace.
         case endBackground = "end-background"
-        /// The same of an inactive one.
+        /// The same for an inactive app.
         case endInactive = "end-inactive"
-        /// The same of an active one, where `last_resort` allows it.
+        /// The same for an active app, where `last_resort` allows it.
         case endActive = "end-active"
 
-        /// Whether it ends an app.
+        /// Whether it terminates an app.
         public var endsApp: Bool {
             switch self {
             case .tell, .purge, .pageOut: false
@@ -31,33 +31,33 @@ public struct MemoryLadder: Sendable {
         }
     }
 
-    /// What room is made for.
+    /// Why memory is needed.
     public enum Demand: Sendable, Hashable {
-        /// The machine is short of memory; `urgent`: there is no time for what only helps a little.
+        /// The machine is short of memory; `urgent`: skip the steps that only help a little.
         case pressure(MemoryLevel, urgent: Bool)
         /// An app of this priority is to be launched, into the foreground or not.
         case launch(foreground: Bool, priority: Int)
     }
 
-    /// One step.
+    /// One step of the ladder.
     public struct Step: Sendable, Hashable {
-        /// What is done.
+        /// What to do.
         public var rung: Rung
-        /// To whom: one app, but for `tell`.
+        /// The apps to do it to: exactly one, except for `tell`.
         public var apps: [AppID]
-        /// Who would have come before, and why they were passed over.
+        /// The apps that were passed over, with the reasons.
         public var passedOver: [PassedOver] = []
     }
 
-    /// Who was passed over.
+    /// An app that came first in the order but was passed over.
     public struct PassedOver: Sendable, Hashable {
-        /// Who.
+        /// The app.
         public var app: AppID
-        /// Why.
+        /// Why it was passed over.
         public var reason: Protection
     }
 
-    /// Why an app is left alone.
+    /// Why an app may not be terminated.
     public enum Protection: Sendable, Hashable {
         /// `evict = "never"`.
         case never
@@ -65,90 +65,90 @@ public struct MemoryLadder: Sendable {
         case required
         /// A debugger is attached.
         case traced
-        /// It is on its way to another state.
+        /// It is in transition to another state.
         case busy
-        /// The policies, which name who may be ended, do not name it.
+        /// Policies name the apps that may be terminated, and this is none of them.
         case unnamed
-        /// It is active, and has not `last_resort = true`.
+        /// It is active and has no `last_resort = true`.
         case active
-        /// It has so little that its end would help nobody.
+        /// It has so little memory that terminating it would not help.
         case small
     }
 
-    /// An app that has processes, as far as the ladder needs to know it.
+    /// An app with processes, as far as the ladder needs to know it.
     public struct Candidate: Sendable, Hashable {
-        /// Which.
+        /// Its id.
         public var app: AppID
-        /// Where it is.
+        /// Its state.
         public var state: AppState
-        /// Why it may not be ended; nil: it may.
+        /// Why it may not be terminated; nil if it may.
         public var protection: Protection?
-        /// Whether it hears of short memory.
+        /// Whether it can receive a memory warning.
         public var hears = false
-        /// Whether it has declared something purgeable that is there.
+        /// Whether it has declared purgeable memory that is still there.
         public var isPurgeable = false
-        /// Whether its memory can go to swap and has not gone yet.
+        /// Whether its memory can be moved to swap and has not been yet.
         public var canPageOut = false
-        /// Bytes that would be free without it.
+        /// The bytes that terminating it would free.
         public var bytes: UInt64 = 0
-        /// The lower one goes first.
+        /// Apps with a lower priority are terminated first.
         public var priority = 0
-        /// When it was last in use; nil: never.
+        /// When it was last in use; nil if never.
         public var lastUse: Duration?
-        /// Its place in the order of policies, the lowest first; nil: they do not name it.
+        /// Its place in the order that policies gave, lowest first; nil if they do not name it.
         public var rank: Int?
 
-        /// An app of which no more is known.
+        /// An app with defaults for everything else.
         public init(app: AppID, state: AppState) {
             self.app = app
             self.state = state
         }
     }
 
-    /// Who was told of short memory since it became so, and when.
+    /// When apps were last warned, since memory became short.
     private var told: [AppID: Duration] = [:]
     private var purged: Set<AppID> = []
-    /// Since when memory has been short without a break.
+    /// Since when memory has been short without interruption.
     private var shortSince: Duration?
 
-    /// At `warning`, nobody is ended before it has lasted so long: what comes and goes costs nobody anything.
+    /// At `warning`, how long memory must be short before an app is terminated: short peaks should cost no app.
     public var patience = MemoryLadder.shortPatience
-    /// Where there is no swap left: 1 s.
+    /// The value without free swap: 1 s.
     public static let shortPatience = Duration.seconds(1)
-    /// Where there is, so that work may only wait for what is on its way: 5 s.
+    /// The value with free swap, where work may only wait for pages on their way to swap: 5 s.
     public static let longPatience = Duration.seconds(5)
-    /// Apps are told again when memory is still short so long after.
+    /// Apps are warned again if memory is still short after this time.
     public static let tellingInterval = Duration.seconds(30)
 
-    /// What is known to have fewer bytes is not ended: it would cost its users something and bring next to nothing.
+    /// Apps known to have fewer bytes are not terminated: that would hurt users and free almost nothing.
     public var worth: UInt64 = 0
 
-    /// A ladder on which nobody stands.
+    /// A ladder in its initial state.
     public init() {}
 
-    /// Memory is not short any more.
+    /// Memory is no longer short.
     public mutating func reset() {
         told.removeAll(keepingCapacity: true)
         purged.removeAll(keepingCapacity: true)
         shortSince = nil
     }
 
-    /// The app is gone: its number can be another's.
+    /// The app is gone: its id may be reused.
     public mutating func forget(_ app: AppID) {
         told[app] = nil
         purged.remove(app)
     }
 
-    /// Memory has not been short for a moment: what must last begins anew.
+    /// Memory was not short for a moment: `patience` starts again.
     public mutating func pause() { shortSince = nil }
 
-    /// Takes room for so many apps, so that nothing need be allocated later.
+    /// Allocates room for this many apps, so that nothing need be allocated when memory is short.
     public mutating func reserve(_ count: Int) {
         told.reserveCapacity(count)
         purged.reserveCapacity(count)
     }
 
-    /// The next step; nil: there is none, or not yet. It counts as done.
+    /// The next step; nil if there is none, or not yet. It counts as carried out.
     public mutating func next(_ demand: Demand, _ candidates: [Candidate], now: Duration) -> Step? {
         let since = shortSince ?? now
         if case .pressure = demand { shortSince = since }
@@ -168,7 +168,7 @@ public struct MemoryLadder: Sendable {
         return end(demand, candidates, hasOrder: hasOrder)
     }
 
-    /// All steps that there would be, one after the other, if none of them helped.
+    /// All steps in order, if none of them helped.
     public static func rehearse(_ demand: Demand, _ candidates: [Candidate], worth: UInt64 = 0) -> [Step] {
         var ladder = MemoryLadder()
         ladder.worth = worth
@@ -189,7 +189,7 @@ public struct MemoryLadder: Sendable {
         return steps
     }
 
-    /// How many bytes would be free in the end, at most.
+    /// The most bytes that all steps together could free.
     public static func obtainable(_ demand: Demand, _ candidates: [Candidate]) -> UInt64 {
         candidates.reduce(0) { sum, candidate in
             let counts = (candidate.protection == nil && demand.reaches(candidate)) || candidate.canPageOut
@@ -245,7 +245,7 @@ public struct MemoryLadder: Sendable {
 
     // MARK: Order
 
-    /// Who would be ended first, first.
+    /// The apps in the order in which they would be terminated.
     public static func sorted(_ candidates: [Candidate]) -> [Candidate] {
         sorted(candidates, candidates.contains { $0.rank != nil })
     }
@@ -254,8 +254,8 @@ public struct MemoryLadder: Sendable {
         candidates.sorted { goesBefore($0, $1, hasOrder) }
     }
 
-    /// Active apps are behind all others whatever a policy says. Without one: by state, then a lower priority, the larger
-    /// one, the one that was in use longer ago.
+    /// Active apps come last, whatever a policy says. Without a policy's order: by state, then lower priority, larger
+    /// memory, longer unused.
     private static func goesBefore(_ left: Candidate, _ right: Candidate, _ hasOrder: Bool) -> Bool {
         let isActive = left.state == .active
         if isActive != (right.state == .active) { return !isActive }
@@ -285,14 +285,14 @@ extension MemoryLadder.Demand {
         return false
     }
 
-    /// Whether an app in that state may have to go for it.
+    /// Whether the demand justifies terminating an app in that state.
     fileprivate func reaches(_ candidate: MemoryLadder.Candidate) -> Bool {
         switch self {
         case .pressure(let level, _): candidate.state == .suspended || level == .critical
         case .launch(let foreground, let priority):
             switch candidate.state {
             case .suspended: true
-            // Who is awake for something gives way only to what a person wants to see.
+            // An app that is awake in the background gives way only to one that a user wants to see.
             case .background: foreground && candidate.priority <= priority
             case .inactive, .active, .notRunning: false
             }

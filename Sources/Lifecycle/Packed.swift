@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A time or a span that takes eight bytes: a thousand machines have some of each. In nanoseconds, within ±292 years.
+/// A time in nanoseconds, within ±292 years: 8 bytes, where `Duration` takes 16. Each app's machine stores several.
 @propertyWrapper
 struct Packed: Sendable, Hashable {
     private var nanoseconds: Int64
@@ -13,7 +13,7 @@ struct Packed: Sendable, Hashable {
     }
 }
 
-/// As ``Packed``, or none.
+/// Like ``Packed``, but may be nil.
 @propertyWrapper
 struct OptionallyPacked: Sendable, Hashable {
     private static let none = Int64.min

@@ -2,26 +2,26 @@
 
 import WireText
 
-/// Writes the fields of a record, little endian, into memory that somebody else owns.
+/// Writes the fields of a record, little endian, into memory that the caller owns.
 ///
-/// Records are append-only: a field never changes its place or meaning, new ones come at the end. So an older reader
-/// ignores what it does not know, and a newer one finds the end where an older writer stopped (``RecordReader``).
+/// Records are append-only: a field never changes its place or meaning, and new fields come at the end. So an older
+/// reader ignores fields that it does not know, and a newer one stops where an older writer did (``RecordReader``).
 public struct RecordWriter {
     @usableFromInline let memory: UnsafeMutableRawBufferPointer
     @usableFromInline var written = 0
     @usableFromInline var lacksRoom = false
-    /// How many bytes were written.
+    /// The number of bytes written.
     @inlinable public var count: Int { written }
-    /// Whether a field had no room: the record is not whole.
+    /// Whether a field did not fit: the record is incomplete.
     @inlinable public var isOverfull: Bool { lacksRoom }
 
     /// Writes to the beginning of `memory`.
     public init(_ memory: UnsafeMutableRawBufferPointer) { self.memory = memory }
 
-    /// How many bytes more there is room for.
+    /// The number of bytes that still fit.
     @inlinable public var room: Int { memory.count - count }
 
-    /// An integer.
+    /// Writes an integer.
     @inlinable
     public mutating func put<Number: FixedWidthInteger>(_ number: Number) {
         let size = MemoryLayout<Number>.size
@@ -33,11 +33,11 @@ public struct RecordWriter {
         written += size
     }
 
-    /// One byte, 0 or 1.
+    /// Writes a flag as one byte, 0 or 1.
     @inlinable
     public mutating func put(_ flag: Bool) { put(UInt8(flag ? 1 : 0)) }
 
-    /// Text of at most 255 bytes, cut where there is no room for more; `rest` bytes of room are left.
+    /// Writes text of at most 255 bytes, cut if it does not fit with `rest` bytes left over.
     public mutating func put(_ text: String, leaving rest: Int = 0) {
         var text = text
         text.withUTF8 { bytes in
@@ -51,11 +51,11 @@ public struct RecordWriter {
         }
     }
 
-    /// A time, in nanoseconds.
+    /// Writes a time, in nanoseconds.
     @inlinable
     public mutating func put(_ time: Duration) { put(time.nanoseconds) }
 
-    /// A time that may be none.
+    /// Writes a time or nil.
     @inlinable
     public mutating func put(_ time: Duration?) { put(time?.nanoseconds ?? .min) }
 
@@ -63,7 +63,7 @@ public struct RecordWriter {
 
     mutating func put<Value: RecordCoded>(_ value: Value?) { put(value?.recordCode ?? .max) }
 
-    /// A deadline.
+    /// Writes a deadline or nil.
     public mutating func put(_ deadline: Deadline?) {
         put(deadline?.kind)
         guard let deadline else { return }
@@ -72,12 +72,12 @@ public struct RecordWriter {
     }
 }
 
-/// Reads what a ``RecordWriter`` wrote. Past the end every field reads as its default; a value that means nothing makes
-/// the record invalid.
+/// Reads what a ``RecordWriter`` wrote. Past the end, every field reads as its default. A value without a meaning
+/// makes the record invalid.
 public struct RecordReader {
     private let memory: UnsafeRawBufferPointer
     private var position = 0
-    /// Whether something was read that no writer of this format wrote.
+    /// Whether a value was read that no writer of this format writes.
     public private(set) var isInvalid = false
 
     /// Reads from the beginning of `memory`.
@@ -86,7 +86,7 @@ public struct RecordReader {
     /// Whether the next field is past the end.
     public var isAtEnd: Bool { position >= memory.count }
 
-    /// An integer.
+    /// Reads an integer.
     public mutating func take<Number: FixedWidthInteger>(_ type: Number.Type, or missing: Number = 0) -> Number {
         let size = MemoryLayout<Number>.size
         guard memory.count - position >= size else {
@@ -97,10 +97,10 @@ public struct RecordReader {
         return Number(littleEndian: memory.loadUnaligned(fromByteOffset: position, as: Number.self))
     }
 
-    /// One byte.
+    /// Reads one byte as a flag.
     public mutating func takeFlag() -> Bool { take(UInt8.self) != 0 }
 
-    /// Text.
+    /// Reads text.
     public mutating func takeText() -> String {
         let length = Int(take(UInt8.self))
         guard length <= memory.count - position else {
@@ -111,10 +111,10 @@ public struct RecordReader {
         return String(wire: memory[position..<(position + length)])
     }
 
-    /// A time.
+    /// Reads a time.
     public mutating func takeTime() -> Duration { .nanoseconds(take(Int64.self)) }
 
-    /// A time that may be none.
+    /// Reads a time or nil.
     public mutating func takeOptionalTime() -> Duration? {
         let value = take(Int64.self, or: .min)
         return value == .min ? nil : .nanoseconds(value)
@@ -134,7 +134,7 @@ public struct RecordReader {
         return value
     }
 
-    /// A deadline.
+    /// Reads a deadline or nil.
     public mutating func takeDeadline() -> Deadline? {
         guard let kind = takeOptional(DeadlineKind.self) else { return nil }
         return Deadline(kind: kind, started: takeTime(), at: takeTime())
@@ -143,8 +143,8 @@ public struct RecordReader {
     mutating func refuse() { isInvalid = true }
 }
 
-/// A value that records hold as its place in a list. The lists are append-only: a place never changes, and that of a
-/// value which is gone stays empty (nil).
+/// A value that records store as its index in a list. The lists are append-only: an index never changes, and that of
+/// a removed value stays empty (nil).
 protocol RecordCoded: Equatable {
     static var recordOrder: [Self?] { get }
 }
@@ -164,7 +164,7 @@ extension RecordCoded {
 }
 
 extension Duration {
-    /// Rounded down; bounded by ±292 years.
+    /// Rounded toward zero; limited to ±292 years.
     @usableFromInline var nanoseconds: Int64 {
         let parts = components
         let (product, overflow) = parts.seconds.multipliedReportingOverflow(by: 1_000_000_000)
@@ -204,10 +204,10 @@ extension DeadlineKind: RecordCoded {
 }
 
 extension Message: RecordCoded {
-    /// Its number in records, from 0, which never changes.
+    /// Its number in records, from 0; it never changes.
     public var number: UInt8 { recordCode }
 
-    /// The message of a number; nil where there is none.
+    /// The message with that number; nil if there is none.
     public init?(number: UInt8) { self.init(recordCode: number) }
 
     static let recordOrder: [Message?] = [
@@ -222,7 +222,7 @@ extension Message: RecordCoded {
 }
 
 extension TerminationReason: RecordCoded {
-    /// Its number in records and for policies, from 0, which never changes.
+    /// Its number in records and for policies, from 0; it never changes.
     public var number: UInt8 { recordCode }
 
     static let recordOrder: [TerminationReason?] = [

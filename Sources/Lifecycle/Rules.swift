@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the machine needs to know of an app's configuration, in memory once for all apps that go by the same.
+/// The configuration of an app as far as its machine needs it. Apps with equal rules share them in memory.
 @dynamicMemberLookup
 public struct AppRules: Sendable, Hashable {
     private static let usual = Shared(AppRuleValues())
     @usableFromInline var shared: Shared<AppRuleValues>
 
-    /// The rules of an app whose configuration says nothing.
+    /// The rules of an app with an empty configuration.
     public init() { shared = Self.usual }
 
-    /// One of ``AppRuleValues``.
+    /// One of the ``AppRuleValues``.
     @inlinable
     public subscript<T>(dynamicMember path: any WritableKeyPath<AppRuleValues, T> & Sendable) -> T {
         get { shared.value[keyPath: path] }
@@ -17,13 +17,13 @@ public struct AppRules: Sendable, Hashable {
     }
 }
 
-/// The rules one by one. The defaults are those of docs/lifecycle.md.
+/// The rules themselves. The defaults are those of docs/lifecycle.md.
 ///
-/// Every `Duration?` is a deadline or a limit; `nil` is the configuration's `"none"`.
+/// Every `Duration?` is a deadline or a limit; `nil` is `"none"` in the configuration.
 public struct AppRuleValues: Sendable, Hashable {
     static let usualBackgroundTime = Duration.seconds(5)
 
-    /// Time to ready.
+    /// Time until the app is ready.
     public var launchDeadline: Duration? = .seconds(5)
     /// Time to answer willResignActive, didBecomeActive, willEnterForeground, resumed.
     public var transitionDeadline: Duration? = .seconds(5)
@@ -33,60 +33,61 @@ public struct AppRuleValues: Sendable, Hashable {
     public var suspendDeadline: Duration? = .seconds(2)
     /// Time between SIGTERM and SIGKILL.
     public var grace: Duration? = .seconds(5)
-    /// The most that EXTEND_TIMEOUT_USEC may stretch an edge to; `nil` means ten times its deadline.
+    /// The longest time to which EXTEND_TIMEOUT_USEC may extend an edge; `nil` means ten times its deadline.
     public var extensionLimit: Duration?
     /// What a missed transition deadline does.
     public var onMissedTransition: MissedTransition = .goOn
-    /// The heartbeat that the app must send, `nil` for none.
+    /// The longest time between two heartbeats of the app; `nil` for none.
     public var watchdog: Duration?
-    /// Time in the background that is granted after didEnterBackground was answered.
+    /// Time in the background after didEnterBackground was answered.
     public var backgroundTime: Duration? = usualBackgroundTime
-    /// Time in the background that an event grants.
+    /// Time in the background for an event.
     public var eventTime: Duration? = .seconds(30)
-    /// What all background tasks of the app share per stay in the background; `nil` for no limit.
+    /// The time that all background tasks share in one stay in the background; `nil` for no limit.
     public var taskTime: Duration? = .seconds(30)
-    /// What all background tasks of the app share per day; `nil` for no limit.
+    /// The time that all background tasks share per day; `nil` for no limit.
     public var taskBudget: Duration?
-    /// How long before its end a background task is told.
+    /// How long before the end of its time a background task is warned.
     public var expiryWarning: Duration = .seconds(5)
-    /// Time to take a snapshot of the app; `nil` where none is taken.
+    /// Time to take a snapshot; `nil` if none is taken.
     public var snapshotDeadline: Duration?
-    /// What happens to an app that holds a lock which others need when it would be suspended.
+    /// What happens to an app that is to be suspended while it holds a lock that others need.
     public var onLock: LockRule = .defer
-    /// Instead of entering the background, the app is terminated.
+    /// Whether the app is terminated instead of entering the background.
     public var exitsOnSuspend = false
     /// How the app says that it is ready.
     public var readiness: Readiness = .exec
-    /// The messages that the app hears as a signal and answers with `X_TORPOR_DONE`; all others count as answered.
+    /// The messages that reach the app as a signal and that it answers with `X_TORPOR_DONE`. Others count as
+    /// answered.
     public var answeredMessages: Set<Message> = []
-    /// Done when it exits with 0; what requires it may start then.
+    /// Whether the app runs once: when it exits with 0, it is done and apps that require it may start.
     public var isOneshot = false
-    /// When the app is started again.
+    /// When the app is restarted.
     public var restart: RestartPolicy = .onFailure
-    /// How soon, and how often.
+    /// The delays between restarts, and their limit.
     public var backoff = RestartBackoff()
-    /// Whether it shows scenes, each with a lifecycle of its own, which hear in its place that they come and go.
+    /// Whether the app has scenes. They have lifecycles of their own and get the foreground and background messages.
     public var hasScenes = false
-    /// How an eviction treats the app.
+    /// How the app is evicted.
     public var eviction: EvictionRule = .automatic
-    /// Exit codes that count as success beside 0.
+    /// Exit codes other than 0 that count as success.
     public var successExitCodes: Set<Int32> = []
     /// Signals that count as success.
     public var successSignals: Set<Int32> = []
 
-    /// The rules of an app whose configuration says nothing.
+    /// The rules of an app with an empty configuration.
     public init() {}
 }
 
 /// `on_missed_transition`.
 public enum MissedTransition: String, Sendable, Hashable, CaseIterable {
-    /// The edge goes on and the miss is reported.
+    /// The edge continues and the miss is reported.
     case goOn = "continue"
-    /// The app is ended with the reason `unresponsive`.
+    /// The app is terminated with the reason `unresponsive`.
     case end
 }
 
-/// Who decides that an app is ready.
+/// How an app becomes ready.
 public enum Readiness: Sendable, Hashable {
     /// A successful exec is enough.
     case exec
@@ -107,30 +108,30 @@ public enum RestartPolicy: String, Sendable, Hashable, CaseIterable {
 
 /// `evict`.
 public enum EvictionRule: String, Sendable, Hashable, CaseIterable {
-    /// As `kill` when the app has answered didEnterBackground and so could prepare, else as `terminate`.
+    /// As `kill` if the app has answered didEnterBackground and so is prepared, otherwise as `terminate`.
     case automatic = "auto"
     /// Killed without notice.
     case kill
-    /// Continued, SIGTERM, a short grace, SIGKILL.
+    /// Continued, then SIGTERM, a short grace, SIGKILL.
     case terminate
     case never
 }
 
 /// `on_lock`.
 public enum LockRule: String, Sendable, Hashable, CaseIterable {
-    /// The app runs on until it lets go, at most for `task_time`; then it is ended.
+    /// The app keeps running until it releases the lock, at most for `task_time`; then it is terminated.
     case `defer`
-    /// The app is ended.
+    /// The app is terminated.
     case terminate
-    /// The app is suspended with its locks.
+    /// The app is suspended although it holds the lock.
     case ignore
 }
 
-/// `restart_backoff`: a geometric series of delays, and when to give up.
+/// `restart_backoff`: delays that grow by a factor, and when to give up.
 public struct RestartBackoff: Sendable, Hashable {
-    /// The delay before the first restart; zero is at once, every time.
+    /// The delay before the first restart; with zero every restart is immediate.
     public var initial: Duration = .milliseconds(100)
-    /// What each further delay is multiplied with.
+    /// The factor from one delay to the next.
     public var factor: Double = 2
     /// The longest delay.
     public var cap: Duration = .seconds(60)
@@ -138,17 +139,17 @@ public struct RestartBackoff: Sendable, Hashable {
     public var limit = 10
     /// The window of `limit`, in monotonic time.
     public var window: Duration = .seconds(300)
-    /// Running time after which the delay begins again at `initial`.
+    /// After running this long, an app starts again with the `initial` delay.
     public var stableAfter: Duration = .seconds(10)
-    /// Each delay is moved at random by up to this part of itself.
+    /// Each delay varies at random by up to this fraction of itself.
     public var jitter: Double = 0.1
 
-    /// The backoff of an app whose configuration says nothing.
+    /// The backoff of an app with an empty configuration.
     public init() {}
 
     /// The delay before restart number `attempt` (from 0), without jitter.
     public func delay(attempt: Int) -> Duration {
-        // Ten thousand attempts with the same delay are none to count through.
+        // With a constant delay there is nothing to multiply, however many attempts there were.
         guard factor > 1, initial > .zero else { return min(initial, cap) }
         var delay = initial
         for _ in 0..<max(0, attempt) {

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which scene of an app it is. The shell gives the numbers out, and never one to two scenes of an app.
+/// The number of a scene within its app. The shell assigns it and never reuses it within an app.
 public typealias SceneID = UInt32
 
-/// Where a scene inside an app is, from the farthest to the nearest.
+/// The state of a scene inside an app, from the least to the most active.
 public enum SceneState: UInt8, Sendable, Hashable, CaseIterable, Comparable {
-    /// It is a session only: the app knows nothing of it.
+    /// It exists only as a session: the app does not know it.
     case unattached
-    /// It is there, and not in use. One of a suspended app is in the background, too.
+    /// Connected, but not in use. The scenes of a suspended app are in this state too.
     case background
     /// In the foreground, but not in use.
     case inactive
     /// In the foreground and in use.
     case active
 
-    /// Whether one is farther away.
+    /// Whether the left state is less active.
     public static func < (left: SceneState, right: SceneState) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// Where somebody wants a scene inside an app.
+/// Where a scene inside an app is wanted.
 public enum SceneGoal: UInt8, Sendable, Hashable, CaseIterable {
     case unattached
     case background
     case active
 
-    /// The state that it is when nothing keeps the scene from it.
+    /// The state that the scene has once it has reached the goal.
     public var state: SceneState {
         switch self {
         case .unattached: .unattached
@@ -36,8 +36,9 @@ public enum SceneGoal: UInt8, Sendable, Hashable, CaseIterable {
 
 /// The lifecycle of one scene inside an app, as a value.
 ///
-/// The model: a scene walks to its goal as far as its app lets it, which is the *ceiling*: an app in the background lets
-/// none into the foreground. Each step is a message to the app, and is done when that is answered; there is one at a time.
+/// The model: a scene moves to its goal as far as its app allows (the *ceiling*): while the app is in the background,
+/// no scene can be in the foreground. Each step is a message to the app and ends with the answer; one step is in
+/// flight at a time.
 ///
 ///     unattached ──sceneWillConnect──▶ background ──sceneWillEnterForeground──▶ inactive ──sceneDidBecomeActive──▶ active
 ///         ▲                             │      ▲                                 │    ▲                            │
@@ -45,35 +46,35 @@ public enum SceneGoal: UInt8, Sendable, Hashable, CaseIterable {
 ///
 /// A scene that is wanted in the foreground connects as inactive.
 public struct SceneMachine: Sendable, Hashable {
-    /// Which one it is.
+    /// Its number.
     public let id: SceneID
-    /// Where it is.
+    /// Its state.
     public internal(set) var state: SceneState = .unattached
     /// Where it is wanted.
     public internal(set) var goal: SceneGoal = .unattached
-    /// The message whose answer it waits for.
+    /// The message whose answer is awaited.
     public internal(set) var awaiting: Message?
-    /// It was told that it connects into the foreground.
+    /// Whether the app was told that it connects in the foreground.
     public internal(set) var connectsInForeground = false
-    /// It was in the foreground when its app left that, and comes back with it.
+    /// Whether it was in the foreground when its app left the foreground: it comes back with the app.
     public internal(set) var returns = false
-    /// It could prepare for the end of its app, and has not been in the foreground since.
+    /// Whether its app may be killed without losing its state: it saved that, and was not in the foreground since.
     public internal(set) var isPrepared = false
-    /// When its answer is late; nil where it owes none, or has all the time.
+    /// When the awaited answer is late; nil if none is awaited or there is no limit.
     public internal(set) var deadline: Deadline?
 
-    /// One that nobody wants anywhere.
+    /// A scene that is wanted nowhere yet.
     public init(id: SceneID) { self.id = id }
 
-    /// One that is not connected, and wanted somewhere.
+    /// A scene that is not connected yet.
     public init(id: SceneID, goal: SceneGoal, returns: Bool) {
         (self.id, self.goal, self.returns) = (id, goal, returns)
     }
 
-    /// One that is wanted where another one of its number was, in a run of its app that has ended.
+    /// A scene with the same number and goal as one from an earlier run of its app.
     public init(wanting scene: SceneMachine) { self.init(id: scene.id, goal: scene.goal, returns: scene.returns) }
 
-    /// One as an earlier supervisor knew it.
+    /// A scene as an earlier supervisor stored it.
     public init(
         id: SceneID,
         state: SceneState,
@@ -87,10 +88,10 @@ public struct SceneMachine: Sendable, Hashable {
         (self.connectsInForeground, self.returns, self.isPrepared) = (connectsInForeground, returns, isPrepared)
     }
 
-    /// Whether nothing is to be said of it any more.
+    /// Whether it can be removed: disconnected and wanted nowhere.
     var isOver: Bool { state == .unattached && goal == .unattached && awaiting == nil }
 
-    /// Whether it is told something that brings it nearer.
+    /// Whether the awaited message makes it more active.
     var comesNearer: Bool {
         switch awaiting {
         case .sceneWillConnect, .sceneWillEnterForeground, .sceneDidBecomeActive: true
@@ -98,7 +99,7 @@ public struct SceneMachine: Sendable, Hashable {
         }
     }
 
-    /// What it is told next on its way; nil when it is where it can be, or owes an answer.
+    /// The next message on its way; nil if it is as near to its goal as the ceiling allows, or an answer is awaited.
     func next(under ceiling: SceneState) -> Message? {
         guard awaiting == nil else { return nil }
         let target = min(goal.state, ceiling)
@@ -111,14 +112,14 @@ public struct SceneMachine: Sendable, Hashable {
         }
     }
 
-    /// It is told `message` now.
+    /// Notes that `message` is sent now.
     mutating func tell(_ message: Message, under ceiling: SceneState) {
         awaiting = message
         if message == .sceneWillConnect { connectsInForeground = min(goal.state, ceiling) > .background }
         if message == .sceneWillEnterForeground { isPrepared = false }
     }
 
-    /// It was answered, or nobody waits for that any more.
+    /// The message was answered, or its answer is no longer awaited.
     mutating func answered(isPrepared prepares: Bool) {
         guard let message = awaiting else { return }
         awaiting = nil
@@ -126,7 +127,7 @@ public struct SceneMachine: Sendable, Hashable {
         switch message {
         case .sceneWillConnect:
             state = connectsInForeground ? .inactive : .background
-            // It has nothing yet that it could lose.
+            // It has no state to lose yet.
             isPrepared = !connectsInForeground
         case .sceneWillEnterForeground, .sceneWillResignActive: state = .inactive
         case .sceneDidBecomeActive: state = .active
@@ -137,7 +138,7 @@ public struct SceneMachine: Sendable, Hashable {
         }
     }
 
-    /// It is not to be: the app does not want it, or did not say in time that it is there, which it then hears.
+    /// The scene is not opened. The app refused it, or missed the deadline (`wasMissed`): then it is disconnected next.
     mutating func refuse(wasMissed: Bool) {
         awaiting = nil
         deadline = nil

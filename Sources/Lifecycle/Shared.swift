@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A value that many hold as one in memory, until one of them changes its own: of a thousand apps that the
-/// configuration says the same of, it is there once.
+/// A value that many holders share in memory until one of them changes it (copy on write): apps with equal
+/// configuration share one copy.
 public struct Shared<Value> {
     @usableFromInline
     final class Box {
@@ -13,11 +13,11 @@ public struct Shared<Value> {
 
     @usableFromInline var box: Box
 
-    /// A value that nobody else holds yet.
+    /// A value with one holder.
     @inlinable
     public init(_ value: Value) { box = Box(value) }
 
-    /// The value; changing it changes it for this holder alone.
+    /// The value; a change affects only this holder.
     @inlinable public var value: Value {
         _read { yield box.value }
         _modify {
@@ -27,11 +27,11 @@ public struct Shared<Value> {
     }
 }
 
-// Sendable, since a box is changed only by who alone holds it.
+// Sendable: a box is changed only while it has a single holder.
 extension Shared: @unchecked Sendable where Value: Sendable {}
 
 extension Shared: Equatable where Value: Equatable {
-    /// The same value, in one place or in two.
+    /// Whether both have equal values, in the same box or not.
     @inlinable
     public static func == (left: Shared, right: Shared) -> Bool {
         left.box === right.box || left.box.value == right.box.value
@@ -39,7 +39,7 @@ extension Shared: Equatable where Value: Equatable {
 }
 
 extension Shared: Hashable where Value: Hashable {
-    /// That of the value.
+    /// Hashes the value.
     @inlinable
     public func hash(into hasher: inout Hasher) { box.value.hash(into: &hasher) }
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where an app is. The states are those of docs/lifecycle.md.
+/// The state of an app, as defined in docs/lifecycle.md.
 public enum AppState: String, Sendable, Hashable, CaseIterable {
-    /// It has no process: it was never launched, it exited, or it was ended.
+    /// It has no process: it was never launched, exited, or was terminated.
     case notRunning = "not-running"
-    /// In the foreground, but user events are withheld from it.
+    /// In the foreground, but user events are withheld.
     case inactive
     /// In the foreground and in use.
     case active
-    /// Its processes run, but it is not in use; its time is granted.
+    /// Its processes run on granted time, but it is not in use.
     case background
-    /// Its processes are in memory and stopped.
+    /// Its processes are stopped and stay in memory.
     case suspended
 
-    /// How far the state is from not running; a requirement is met by any state at or above `background`.
+    /// The order from least to most running; a requirement is met by any state from `background` on.
     var rank: Int {
         switch self {
         case .notRunning: 0
@@ -25,7 +25,7 @@ public enum AppState: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// The edge that an app is walking, if any.
+/// The edge that an app is on.
 public enum Transition: String, Sendable, Hashable, CaseIterable {
     case launching
     case activating
@@ -37,8 +37,8 @@ public enum Transition: String, Sendable, Hashable, CaseIterable {
     case terminating
 }
 
-/// What an app can be told. The raw values are the names that configurations and apps use. Each is one that something
-/// sends: `scripts/check-sources promises` compares them with the documents, the libraries and the senders.
+/// A message to an app. The raw values are the names that configurations and apps use. `scripts/check-sources
+/// promises` checks that each is sent, documented and in the libraries.
 public enum Message: String, Sendable, Hashable, CaseIterable {
     case willFinishLaunching
     case restoreState
@@ -72,7 +72,7 @@ public enum Message: String, Sendable, Hashable, CaseIterable {
     case sceneDidDisconnect
     case didDiscardScenes
 
-    /// Whether it is told of scenes inside the app.
+    /// Whether it is about scenes inside the app.
     public var isAboutScenes: Bool {
         switch self {
         case .sceneWillConnect, .sceneDidBecomeActive, .sceneWillResignActive, .sceneDidEnterBackground,
@@ -82,12 +82,12 @@ public enum Message: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Names that configurations may have and that nothing sends: `torpor check` warns of them.
+    /// Names that configurations may contain but that nothing sends: `torpor check` warns of them.
     public static let unsentNames = ["refresh", "didReceiveLocalNotification"]
 }
 
-/// Why an incarnation ended. Codes, and what follows from each, are the table at the end of docs/lifecycle.md. Each is one
-/// that something gives: `scripts/check-sources promises` looks for it.
+/// Why an incarnation ended. The table at the end of docs/lifecycle.md lists codes and consequences.
+/// `scripts/check-sources promises` checks that each reason is used.
 public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     case exitSuccess = "exit-success"
     case exitFailure = "exit-failure"
@@ -112,7 +112,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     case forceQuit = "force-quit"
     case launchFailed = "launch-failed"
 
-    /// The exception code that iOS gives the same ending, where it has one.
+    /// The exception code of iOS for the same ending; nil if there is none.
     public var code: UInt32? {
         switch self {
         case .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired: 0x8bad_f00d
@@ -136,7 +136,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Whether somebody asked for the ending; no restart policy, not even `always`, answers it with a restart.
+    /// Whether the ending was asked for: then no restart policy, not even `always`, restarts the app.
     public var wasAskedFor: Bool {
         switch self {
         case .stopped, .forceQuit, .evicted, .exitsOnSuspend, .shutdown: true
@@ -147,11 +147,11 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Whether a report says why: nobody has asked for it, and the app was not done.
+    /// Whether a crash report is written: the ending was not asked for, and the app was not done.
     public var isReported: Bool { !wasAskedFor && self != .exitSuccess && self != .replaced }
 
-    /// Whether the next launch gets the state that the app saved: not when somebody wanted to be done with it, or the app
-    /// was done itself.
+    /// Whether the next launch gets the state that the app saved: not after a user stopped it, or after it exited
+    /// successfully.
     public var keepsState: Bool {
         switch self {
         case .stopped, .forceQuit, .exitSuccess: false

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How an event wakes an app that sleeps or is not running.
+/// How an event wakes an app that is suspended or not running.
 public struct Wake: Sendable, Hashable {
-    /// Into the foreground; else into the background, from which a sleeping app goes back to sleep when its time is up.
+    /// Into the foreground; otherwise into the background, and a suspended app is suspended again when its time is
+    /// up.
     public var foreground: Bool
-    /// Background time that it grants; `nil` for the app's `event_time`.
+    /// Background time for the event; `nil` for the app's `event_time`.
     public var time: Duration?
-    /// It also launches an app that a person force-quit (`wake_after_force_quit` names its mode).
+    /// Also launches an app that a user force-quit (`wake_after_force_quit` names its mode).
     public var overridesForceQuit: Bool
 
-    /// A wake into the background for the app's `event_time`, where nothing else is said.
+    /// By default, a wake into the background for the app's `event_time`.
     public init(foreground: Bool = false, time: Duration? = nil, overridesForceQuit: Bool = false) {
         self.foreground = foreground
         self.time = time
@@ -18,10 +19,10 @@ public struct Wake: Sendable, Hashable {
 }
 
 extension AppMachine {
-    /// Something happened that the app should be awake for.
+    /// Launches or wakes the app for an event.
     mutating func wake(_ order: Wake, into actions: inout [Action], now: Duration) throws(RequestError) {
         var wake = order
-        // It comes there with a scene, or not at all.
+        // Without a scene to show, the app cannot come to the foreground.
         if wake.foreground, !canComeToForeground { wake.foreground = false }
         switch phase {
         case .notRunning(.resting):
@@ -60,12 +61,12 @@ extension AppMachine {
             }
             if grant != nil || running.state == .suspended {
                 let time = wake.time ?? rules.eventTime
-                // Nobody is given less than it has.
+                // The app keeps its time if it has more left.
                 if running.state != .suspended, let left = grant?.at, let time, left > now + time { return }
                 grant = Deadline(.backgroundTime, time, now: now)
             }
         case .notRunning, .launching:
-            // It is launched anyway; the event must find it running.
+            // The app is launched anyway; make sure that the event finds it running.
             if wake.foreground {
                 start(foreground: true, reason: .event, into: &actions, now: now)
             } else if goal == .suspended {
@@ -82,8 +83,8 @@ extension AppMachine {
         }
     }
 
-    /// It was brought from its sleep for others: whether it sleeps again, after its time for an event, as nothing needs it.
-    /// Whether that is new.
+    /// Whether an app that was woken for its dependents is to be suspended again (`isOver`), after its time for an
+    /// event. Returns whether anything changed.
     mutating func sleepAgain(_ isOver: Bool, now: Duration) -> Bool {
         guard sleepsAgain != isOver else { return false }
         guard isOver else {
@@ -98,7 +99,7 @@ extension AppMachine {
         return true
     }
 
-    /// The time of a grant is over and nothing holds the app: one that only an event had woken sleeps again.
+    /// Background time is over and nothing keeps the app awake: if only an event woke it, suspends it again.
     mutating func backgroundTimeIsOver(into actions: inout [Action], now: Duration) {
         guard sleepsAgain, goal == .background, case .running(let running) = phase, running.state == .background
         else { return actions.append(.report(.backgroundTimeUsed)) }

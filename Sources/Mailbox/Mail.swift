@@ -2,23 +2,23 @@
 
 public import Varlink
 
-/// How what is told of one topic becomes one thing to tell while it waits. The raw values are what configurations and
-/// `torpor post` call them.
+/// How messages about the same topic are combined while they wait. The raw values are those in configurations and
+/// `torpor post`.
 public enum Coalescing: String, Sendable, Hashable, CaseIterable {
-    /// Each is told by itself.
+    /// Each message is delivered separately.
     case all
-    /// Only the last one is told.
+    /// Only the latest message is delivered.
     case latest
-    /// Only the last one is told, with how many there were.
+    /// Only the latest message is delivered, with the number of messages.
     case count
-    /// Their payloads, JSON objects, become one, as a merge patch does it (RFC 7396).
+    /// The payloads, JSON objects, are combined as merge patches (RFC 7396).
     case merge
-    /// The payload has `before` and `after`: told is from the first `before` to the last `after`, and nothing where they
-    /// are the same (plugged in and out again is nothing). Each `key` by itself.
+    /// The payload has `before` and `after`: delivered is the change from the first `before` to the last `after`, and
+    /// nothing if they are equal (plugged in and out again). Each `key` is combined separately.
     case net
 }
 
-/// How an app is woken for what waits for it, if it may be. The raw values are what is kept.
+/// How an app may be woken for mail. The raw values are stored.
 public enum MailWake: String, Sendable, Hashable, CaseIterable {
     /// Into the background.
     case background
@@ -31,26 +31,26 @@ public enum MailWake: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// Something that an app shall be told, before it has a place in its mailbox.
+/// A message to an app that is not in its mailbox yet.
 public struct MailDraft: Sendable, Hashable {
-    /// What it is about; what is of one topic coalesces.
+    /// What it is about; messages with the same topic may be combined.
     public var topic: String
-    /// The name of the message that a delegate gets.
+    /// The name of the message to a delegate.
     public var message: String
     /// What it says.
     public var payload: JSON
-    /// How it becomes one with what waits already.
+    /// How it is combined with messages that wait already.
     public var coalescing: Coalescing
-    /// What of the topic it is about: only what has the same key coalesces.
+    /// A subject within the topic: only messages with the same key are combined.
     public var key: String?
-    /// Who sent it: an app's name, or where it comes from.
+    /// The sender: an app's name, or the source of the event.
     public var sender: String
-    /// How the app is woken for it; nil where it waits until the app runs anyway.
+    /// How the app is woken for it; nil to wait until the app runs anyway.
     public var wake: MailWake?
-    /// Who was told it before and did not handle it; nil where nobody was.
+    /// The apps that received it before and did not handle it; nil if there are none.
     public var chain: MailChain?
-    /// Nobody sent it: a timer, a file or a device of the app's, or news of the machine. That the app was woken for it, and
-    /// told, is all that it is for.
+    /// It has no sender: it is about a timer, file or device of the app, or about the machine. It has served its
+    /// purpose once the app was woken and got it.
     public var isOwnEvent = false
 
     /// Makes one from its parts.
@@ -76,27 +76,27 @@ public struct MailDraft: Sendable, Hashable {
     }
 }
 
-/// Something that waits to be told to an app, or is being told.
+/// A message in an app's mailbox, waiting or being delivered.
 public struct Mail: Sendable, Hashable {
-    /// Its number, which grows from one to the next and is never given again.
+    /// Its number; numbers increase and are never reused.
     public let id: Int64
-    /// What it says.
+    /// The message.
     public internal(set) var draft: MailDraft
-    /// How many became one in it.
+    /// The number of messages combined in it.
     public internal(set) var count: Int64
-    /// When the first of them came, microseconds since 1970.
+    /// When the first of them came, in microseconds since 1970.
     public let firstAt: Int64
-    /// When the last of them came, microseconds since 1970.
+    /// When the last of them came, in microseconds since 1970.
     public internal(set) var lastAt: Int64
-    /// It was told and is not answered: what comes now is told by itself.
+    /// It was sent and is not answered yet: new messages are not combined with it.
     public internal(set) var isInFlight = false
-    /// In how many runs of the app it was told, and not answered to the end of the run: those that ended unasked, and the
-    /// one in which it is being told.
+    /// The number of the app's runs in which it was sent and not answered: runs that ended without being asked to,
+    /// and the current one.
     public internal(set) var attempts = 0
-    /// The run in which it is being told; nil while it waits.
+    /// The run in which it was sent; nil while it waits.
     public internal(set) var run: UInt32?
 
-    /// One that was kept.
+    /// A stored message.
     public init(
         id: Int64,
         draft: MailDraft,
@@ -115,15 +115,15 @@ public struct Mail: Sendable, Hashable {
         self.run = run
     }
 
-    /// Says who was told it before.
+    /// Sets the apps that received it before.
     public mutating func setChain(_ chain: MailChain) { draft.chain = chain }
 
-    /// About what it takes, bytes.
+    /// Its approximate size in bytes.
     public var size: Int {
         64 + draft.topic.utf8.count + (draft.key?.utf8.count ?? 0) + draft.payload.serialised().count
     }
 
-    /// What a delegate is told with it.
+    /// The parameters of the message to a delegate.
     public var parameters: JSON {
         var object: JSONObject = [
             "id": .int(id), "topic": .string(draft.topic), "key": .optional(draft.key), "payload": draft.payload,
@@ -133,13 +133,13 @@ public struct Mail: Sendable, Hashable {
             object["url"] = .string(url)
             for name in ["source", "type"] { object[name] = draft.payload[name] ?? .null }
         }
-        // As members of its own, so that nobody has to know that they are mail.
+        // As separate members, so that apps need not know about mail.
         if draft.topic == TransferMail.topic {
             for member in draft.payload.objectValue?.members ?? [] { object[member.name] = member.value }
         }
         return .object(object)
     }
 
-    /// The URL that it is to open; nil where it is none.
+    /// The URL to open; nil if it is not about a URL.
     public var url: String? { draft.topic == OpenedURL.topic ? draft.payload["url"]?.stringValue : nil }
 }

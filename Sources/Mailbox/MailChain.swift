@@ -2,28 +2,28 @@
 
 public import Varlink
 
-/// Who was told of something before, and who is still to be told: what an app does not handle goes on to the next.
+/// The apps that got a message before, and those that get it next if it is not handled.
 public struct MailChain: Sendable, Hashable {
-    /// The apps that were told, the first first: it was sent to that one.
+    /// The apps that got it, in order; it was sent to the first.
     public private(set) var asked: [String] = []
-    /// The apps that are to be told next, the first first.
+    /// The apps that get it next, in order.
     public private(set) var waiting: [String] = []
-    /// Who sent it to the first.
+    /// The sender to the first app.
     public let sender: String
-    /// The number that it had in the mailbox of the last that was told: it is passed on from there once.
+    /// Its number in the mailbox of the last app that got it: prevents passing it on twice.
     public private(set) var source: Int64 = 0
 
-    /// So many apps are told at most.
+    /// The most apps in a chain.
     public static let limit = 8
 
-    /// One of which nobody was told yet.
+    /// A chain of a message that no app got yet.
     public init(sender: String) { self.sender = sender }
 
-    /// An app was told and did not handle it.
+    /// An app got the message and did not handle it.
     ///
     /// - Parameters:
-    ///   - source: the number that it had there.
-    ///   - next: whom that app passes it on to. None is told twice.
+    ///   - source: the message's number in that app's mailbox.
+    ///   - next: the apps to which that app passes it on. No app gets it twice.
     public mutating func passedOver(_ app: String, source: Int64, next: [String]) {
         if !asked.contains(app) { asked.append(app) }
         self.source = source
@@ -32,17 +32,17 @@ public struct MailChain: Sendable, Hashable {
         waiting = Array(waiting.prefix(max(0, Self.limit - asked.count)))
     }
 
-    /// Takes out who is to be told next; nil at the end of the chain.
+    /// Removes and returns the next app; nil at the end of the chain.
     public mutating func takeNext() -> String? { waiting.isEmpty ? nil : waiting.removeFirst() }
 
-    /// It as it is kept.
+    /// The stored form.
     public var json: JSON {
         [
             "asked": .strings(asked), "waiting": .strings(waiting), "sender": .string(sender), "source": .int(source),
         ]
     }
 
-    /// Reads what ``json`` was; nil for anything else.
+    /// Reads the stored form; nil for anything else.
     public init?(_ json: JSON) {
         guard let asked = json["asked"]?.arrayValue, let waiting = json["waiting"]?.arrayValue,
             let sender = json["sender"]?.stringValue, let source = json["source"]?.intValue

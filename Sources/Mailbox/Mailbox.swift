@@ -2,35 +2,35 @@
 
 import Varlink
 
-/// What waits for one app, in the order of its first arrival: bounded, and coalesced by topic. A value without I/O;
-/// whoever owns it keeps what ``Mailbox/Change`` tells.
+/// The messages that wait for one app, in the order of their first arrival: limited, and combined by topic. A value
+/// without I/O; the owner stores what ``Mailbox/Change`` reports.
 public struct Mailbox: Sendable {
-    /// How much may wait.
+    /// Limits on what may wait.
     public struct Limits: Sendable, Hashable {
-        /// How many.
+        /// The number of messages.
         public var count: Int
-        /// Bytes of all together, as ``Mail/size`` counts them.
+        /// The total size in bytes, as ``Mail/size`` counts.
         public var bytes: Int
 
-        /// A thousand, and a mebibyte, where nothing else is said.
+        /// By default 1,000 messages and 1 MiB.
         public init(count: Int = 1_000, bytes: Int = 1 << 20) {
             self.count = count
             self.bytes = bytes
         }
     }
 
-    /// Why something has no place.
+    /// Why a message was not accepted.
     public enum Refusal: Error, Sendable, Hashable, CustomStringConvertible {
-        /// As many wait as may.
+        /// The mailbox already has the most messages allowed.
         case tooMany(Int)
-        /// It is too much together with what waits.
+        /// The mailbox would exceed the size limit in bytes.
         case tooLarge(Int)
-        /// The payload is not what its coalescing needs.
+        /// The payload does not fit its coalescing.
         case payload(String)
 
         private static let remedy = "wake the app, or take some out with ‘torpor mailbox APP --drop ID’"
 
-        /// The sentence, without the app's name in front.
+        /// The sentence, to follow the app's name.
         public var description: String {
             switch self {
             case .tooMany(let count): "has a full mailbox: \(count) messages wait in it; \(Self.remedy)"
@@ -40,33 +40,33 @@ public struct Mailbox: Sendable {
         }
     }
 
-    /// What became of something.
+    /// The effect of adding a message.
     public enum Change: Sendable, Hashable {
-        /// It waits.
+        /// It was added.
         case added(Mail)
-        /// It became one with this, which waited already.
+        /// It was combined with this one, which waited already.
         case changed(Mail)
-        /// Together with this, which waited, it is nothing.
+        /// It cancelled this one, which waited: the net change is nothing.
         case cancelled(Mail)
     }
 
-    /// What waits, the first first.
+    /// The messages, oldest first.
     public private(set) var items: [Mail] = []
-    /// Bytes of all together.
+    /// Their total size in bytes.
     public private(set) var bytes = 0
 
     /// An empty one.
     public init() {}
 
-    /// One with what was kept, in order of their numbers.
+    /// A mailbox with stored messages, which are sorted by number.
     public init(keeping items: [Mail]) {
         self.items = items.sorted { $0.id < $1.id }
         bytes = items.reduce(0) { $0 + $1.size }
     }
 
-    /// Takes something in. `at` in microseconds since 1970; `id` is used where it becomes an item of its own.
+    /// Adds a message. `at` is in microseconds since 1970; `id` is used if it is not combined with another message.
     ///
-    /// - Throws: ``Refusal``; nothing has changed then.
+    /// - Throws: ``Refusal``; then nothing changes.
     public mutating func add(
         _ draft: MailDraft,
         id: Int64,
@@ -105,17 +105,19 @@ public struct Mailbox: Sendable {
         return .added(mail)
     }
 
-    /// What has this number.
+    /// The message with that number.
     public subscript(id: Int64) -> Mail? { items.first { $0.id == id } }
 
-    /// It is being told, or, when that came to nothing, waits again.
+    /// Notes that a message is being delivered, or that it waits again.
     public mutating func setInFlight(_ id: Int64, _ isInFlight: Bool) {
         if let index = items.firstIndex(where: { $0.id == id }) { items[index].isInFlight = isInFlight }
     }
 
-    /// It is about to be told in that run of the app; what has changed by that, nil where nothing has.
+    /// Notes that a message is about to be sent in that run. Returns the changed message; nil if it was sent in that
+    /// run before.
     ///
-    /// A run counts once, however often it is told it. What became of the run is for ``endAttempts(counts:where:)`` to say.
+    /// A run counts once, however often the message is sent in it. ``endAttempts(counts:where:)`` decides whether it
+    /// counts.
     public mutating func beginAttempt(_ id: Int64, in run: UInt32) -> Mail? {
         guard let index = items.firstIndex(where: { $0.id == id }), items[index].run != run else { return nil }
         items[index].attempts += 1
@@ -123,9 +125,9 @@ public struct Mailbox: Sendable {
         return items[index]
     }
 
-    /// Runs are over. All that was told in one of them and not answered waits again, and is returned.
+    /// Runs have ended. Messages that were sent in one of them and not answered wait again; returns them.
     ///
-    /// - Parameter counts: they ended unasked: what was told may be why.
+    /// - Parameter counts: whether the runs ended without being asked to, so that a message may be the cause.
     public mutating func endAttempts(counts: Bool, where isOver: (UInt32) -> Bool) -> [Mail] {
         var ended: [Mail] = []
         for index in items.indices {
@@ -138,7 +140,7 @@ public struct Mailbox: Sendable {
         return ended
     }
 
-    /// Takes something out; nil when it is not there.
+    /// Removes a message; nil if there is none with that number.
     @discardableResult
     public mutating func remove(_ id: Int64) -> Mail? {
         guard let index = items.firstIndex(where: { $0.id == id }) else { return nil }
@@ -187,7 +189,7 @@ public struct Mailbox: Sendable {
     private static func merge(_ first: JSON, _ second: JSON) -> JSON {
         guard let patch = second.objectValue else { return second }
         var members = first.objectValue?.members ?? []
-        // Looked up, not searched for: a payload may have thousands.
+        // A dictionary, since a payload may have thousands of members.
         var places = Dictionary(members.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { $1 })
         var gone: Set<Int> = []
         for member in patch.members {

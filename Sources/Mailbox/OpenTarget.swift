@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Something that an app is found for.
+/// What an app is to open.
 public enum OpenTarget: Sendable, Hashable {
     case url(String)
-    /// Its absolute path, and its media type where that is known.
+    /// The absolute path, and the media type if known.
     case file(String, type: String?)
 
-    /// What an app is told.
+    /// The URL to send to the app.
     public var url: String {
         switch self {
         case .url(let url): url
@@ -14,7 +14,7 @@ public enum OpenTarget: Sendable, Hashable {
         }
     }
 
-    /// What is wrong with it, if anything: a sentence that goes on behind what it is called.
+    /// What is wrong with it, as the rest of a sentence; nil if nothing.
     public var problem: String? {
         switch self {
         case .url(let url): OpenedURL.problem(url)

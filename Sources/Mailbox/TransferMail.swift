@@ -2,20 +2,20 @@
 
 import Varlink
 
-/// What apps are told of transfers: mail of a topic of its own, which nobody may post about.
+/// Messages to apps about transfers: mail with its own topic, to which clients may not post.
 public enum TransferMail {
     /// The topic.
     public static let topic = "torpor.transfers"
 
-    /// A transfer is over.
+    /// A transfer has ended.
     ///
     /// - Parameters:
-    ///   - status: of the server's last answer.
-    ///   - reason: a word; nil where the file is there.
-    ///   - error: a sentence; nil where the file is there.
-    ///   - total: bytes of the whole, where that is known.
-    ///   - attempts: how often it was begun.
-    ///   - token: of the request that it came of; 0 where that had none. It is in the key, and told nobody.
+    ///   - status: the status of the server's last response.
+    ///   - reason: a word; nil if the transfer succeeded.
+    ///   - error: a sentence; nil if the transfer succeeded.
+    ///   - total: the full size in bytes, if known.
+    ///   - attempts: how often it was started.
+    ///   - token: the token of the request that started it; 0 if none. It is part of the key and not sent to the app.
     public static func ended(
         as message: String,
         transfer: Int64,
@@ -41,7 +41,8 @@ public enum TransferMail {
         return draft(message, payload, key: token == 0 ? "\(transfer)" : "\(transfer) \(token)")
     }
 
-    /// All transfers of a session are over, or one of them waits for a login: it comes before what says so.
+    /// All transfers of a session have ended, or one waits for a login. This message precedes the one that says
+    /// which.
     public static func sessionOver(as message: String, session: String) -> MailDraft {
         draft(message, ["session": .string(session)], key: "session/\(session)")
     }
@@ -80,7 +81,7 @@ public enum TransferMail {
         mail.draft.topic == topic ? mail.draft.payload["transfer"]?.intValue : nil
     }
 
-    /// The token of the request that the transfer came of; 0 where it had none, or the mail is not about an end.
+    /// The token of the request that started the transfer; 0 if it had none or the mail is not about an end.
     public static func token(in mail: Mail) -> UInt64 {
         guard mail.draft.topic == topic, let key = mail.draft.key,
             let blank = key.utf8.firstIndex(of: UInt8(ascii: " "))

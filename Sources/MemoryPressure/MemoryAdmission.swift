@@ -7,24 +7,25 @@ package import Lifecycle
 import Linux
 import Processes
 
-/// Launches that wait until there is memory for them (`memory_needed`), and what was promised to those that began.
+/// Launches that wait for memory (`memory_needed`), and the memory that is promised to apps already launched.
 package struct MemoryAdmission {
-    /// In the order in which they came.
+    /// In order of arrival.
     package var waiting: [AppID] = []
-    /// Apps that were launched and may not have taken yet what they need.
+    /// Apps that were launched and may not have used all the memory they need yet, with the rest that is promised.
     var promised: [AppID: (bytes: UInt64, until: Duration)] = [:]
-    /// Looks again.
+    /// Checks again whether a launch can begin.
     package var timer: TimerSource?
-    /// What an ending has brought is waited for.
+    /// Waits for the effect of an app's end to show.
     package var pause: TimerSource?
-    /// The rungs that were climbed for a launch.
+    /// The ladder for launches.
     var ladder = MemoryLadder()
 
     package var isEmpty: Bool { waiting.isEmpty }
 }
 
 extension MemoryWatch {
-    /// Nobody looks any more: the launches of all that wait go on. What comes of that may ask who waits.
+    /// Memory is no longer watched: all waiting launches continue. Callbacks may read `waiting`, so it is emptied
+    /// first.
     func admitAll() {
         let waiting = admission.waiting
         admission.waiting = []
@@ -35,26 +36,26 @@ extension MemoryWatch {
         }
     }
 
-    /// There is memory for an app, or nobody looks: its launch goes on.
+    /// Continues an app's launch: there is memory for it, or memory is not watched.
     package func admit(_ app: AppID) {
         uninterrupted { [self] in perform(coordinator.admitMemory(app, now: now)) }
     }
 
-    /// How long what an app needs is kept for it after its launch.
+    /// How long memory stays promised to an app after its launch.
     private static let promise = Duration.seconds(30)
-    /// How soon it looks again where nothing tells it to.
+    /// How often to check again if nothing else triggers a check.
     private static let lookAgain = Duration.milliseconds(500)
 
-    /// The core asks whether an app may be launched that says how much it needs.
+    /// The core asks whether an app with `memory_needed` may be launched.
     package func launchNeedsMemory(_ app: AppRuntime) {
         guard !admission.waiting.contains(app.id) else { return }
         admission.waiting.append(app.id)
-        // Not within the step of the core that asks.
+        // Not within the core's current step.
         loop.later { [weak self] in self?.admitNext() }
     }
 
-    /// Lets those launch for whom there is room, first come, first served; whoever a person wants in the foreground
-    /// before others.
+    /// Launches waiting apps for which there is room, first come, first served, but launches into the foreground
+    /// first.
     func admitNext() {
         let hadWaiting = !admission.isEmpty
         admission.waiting.removeAll { !coordinator.waitsForMemory($0) }
@@ -84,14 +85,14 @@ extension MemoryWatch {
 
     private func nextToAdmit() -> AppRuntime? {
         let coordinator = coordinator
-        // Who does not wait is not to wait for others either.
+        // A forced launch does not wait for others either.
         let first =
             admission.waiting.first { apps[$0].skipsAdmission == true }
             ?? admission.waiting.first { coordinator.launchesIntoForeground($0) } ?? admission.waiting.first
         return first.map { apps[$0] }
     }
 
-    /// nil: it waits.
+    /// nil if the app has to wait.
     private func decide(_ app: AppRuntime) -> Decision? {
         let isForced = app.skipsAdmission == true
         app.skipsAdmission = nil
@@ -110,19 +111,19 @@ extension MemoryWatch {
         return .admit
     }
 
-    /// What nobody needs: of what is available, without what was promised and what keeps the machine from being short.
+    /// Available bytes minus those promised and those kept free.
     private func free(_ memory: MachineMemory) -> UInt64 {
         let taken = taken(of: memory)
         return memory.available > taken ? memory.available - taken : 0
     }
 
-    /// What was promised and what keeps the machine from being short; it may be more than there is.
+    /// Bytes promised and bytes kept free; may exceed what is available.
     private func taken(of memory: MachineMemory) -> UInt64 {
         admission.promised.values.reduce(kept(of: memory)) { $0 &+ $1.bytes }
     }
 
-    /// `8414 MiB are free: of 21.0 GiB that are available 1204 MiB are kept free (critical_available) and 12.0 GiB were
-    /// promised to other apps`.
+    /// `8414 MiB are free: of 21.0 GiB that are available 1204 MiB are kept free (critical_available) and 12.0 GiB
+    /// were promised to other apps`.
     private func freeText(_ memory: MachineMemory) -> String {
         let promised = admission.promised.values.reduce(0) { $0 &+ $1.bytes }
         let others = promised == 0 ? "" : " and \(MemoryReading.size(promised)) were promised to other apps"
@@ -131,10 +132,10 @@ extension MemoryWatch {
             + "\(MemoryReading.size(kept(of: memory))) are kept free (critical_available)\(others)"
     }
 
-    /// What is left to the machine whatever is launched.
+    /// Bytes kept free whatever is launched.
     private func kept(of memory: MachineMemory) -> UInt64 { UInt64(Double(memory.total) * rules.criticalAvailable) }
 
-    /// Who has been launched has taken some of it by now.
+    /// Reduces promises by what launched apps have used since, and drops those that are over.
     private func forgetPromises() {
         let now = now
         var running: [AppRuntime] = []
@@ -145,8 +146,8 @@ extension MemoryWatch {
                 admission.promised[id] = nil
                 continue
             }
-            // What a suspended app has not taken by now it takes when it runs again, and what went to swap since has
-            // been taken.
+            // A suspended app uses the rest only when it runs again; memory that went to swap meanwhile was used
+            // before.
             if machine.state == .suspended {
                 admission.promised[id] = nil
                 continue
@@ -163,7 +164,7 @@ extension MemoryWatch {
         }
     }
 
-    /// Makes room for it, step by step; where there is none to be made it waits.
+    /// Makes room for a launch, one step at a time; if none can be made, it waits.
     private func waitOn(_ app: AppRuntime) {
         if admission.timer == nil { admission.timer = try? loop.timer { [weak self] in self?.admitNext() } }
         admission.timer?.arm(after: Self.lookAgain)
@@ -187,7 +188,7 @@ extension MemoryWatch {
         let demand = MemoryLadder.Demand.launch(foreground: foreground, priority: app.specification.priority)
         let candidates = candidates()
         admission.ladder.worth = MemoryRules.worth(missing: needed)
-        // Where it would not be enough anyway, nobody goes for it.
+        // If all of it would still not be enough, no app is terminated.
         guard memory.available &+ MemoryLadder.obtainable(demand, candidates) >= taken(of: memory) &+ needed,
             let step = admission.ladder.next(demand, candidates, now: now)
         else { return }

@@ -8,36 +8,36 @@ import Linux
 import Notify
 package import Processes
 
-/// What was measured of an app's memory. A suspended one keeps what it has: it is measured once.
+/// The measured memory of an app. A suspended app is measured only once, since it cannot change.
 struct KnownFootprint {
     var footprint: Footprint
     let incarnation: UInt32
     let at: Duration
 }
 
-/// The order in which policies would end apps, as they said last.
+/// The order in which policies would terminate apps, by their last answer.
 struct PolicyOrder {
-    /// Who says so; nil: nobody. One that names nobody leaves nobody to be ended.
+    /// The policy that answered; nil for none. Apps that a policy does not name are not terminated.
     var policy: String?
     var places: [AppID: (place: Int, reason: String)] = [:]
-    /// An answer is awaited, since then.
+    /// When policies were asked; nil if no answer is awaited.
     var askedAt: Duration?
-    /// As of when this is right.
+    /// When the answer came.
     var answeredAt: Duration?
-    /// It did not answer in time, and there was no more: it goes without it.
+    /// No answer came while memory was urgently short: continue without it.
     var isGivenUp = false
 }
 
-/// Who could do with less, or go.
+/// The apps that could free memory or be terminated.
 extension MemoryWatch {
-    /// How long what was measured of an app that runs is good.
+    /// How long the measurement of a running app is valid.
     private static let goodFor = Duration.seconds(1)
-    /// How long policies are waited for before anything is done.
+    /// How long to wait for policies before the first step.
     private static let policyTime = Duration.milliseconds(100)
-    /// How long nobody is ended without their word where there is no time to lose.
+    /// How long no app is terminated without the policies' answer, even if memory is urgently short.
     private static let longestPolicyTime = Duration.seconds(1)
 
-    /// All that have processes.
+    /// All apps with processes.
     package func candidates() -> [MemoryLadder.Candidate] {
         var candidates: [MemoryLadder.Candidate] = []
         candidates.reserveCapacity(apps.count)
@@ -76,10 +76,10 @@ extension MemoryWatch {
     }
 
     private static let refusal = Duration.seconds(2)
-    /// Less is not worth a look.
+    /// Less memory is not worth paging out.
     private static let worthPaging: UInt64 = 1 << 20
 
-    /// Whether there is room in swap: as of a second ago at most, since a thousand apps may want to know it at once.
+    /// Whether swap has room. Cached for up to a second, since a thousand apps may ask at once.
     var canSwap: Bool {
         let now = now
         if let known = swapRoom, now - known.at < Self.goodFor { return known.isThere }
@@ -90,13 +90,13 @@ extension MemoryWatch {
 
     // MARK: Measuring
 
-    /// Measures those of whom nothing is known, or nothing since that moment (a second ago); then goes on, at once where
-    /// all is known.
+    /// Measures the apps with no measurement since that moment (by default 1 s ago), then calls `then`: at once if
+    /// none has to be measured.
     package func measure(since: Duration? = nil, _ then: @escaping () -> Void) {
         let now = now
         let since = since ?? now - Self.goodFor
         guard afterMeasuring.isEmpty else {
-            // What is under way may have begun before that, or before an app was launched.
+            // The measurement under way may have begun before that moment or before an app was launched.
             return afterMeasuring.append { [weak self] in self?.measure(since: since, then) }
         }
         let due = apps.filter { app in
@@ -112,7 +112,7 @@ extension MemoryWatch {
         afterMeasuring.append(then)
         worker.footprints(of: trees) { [weak self] found in
             guard let self else { return }
-            // A run that has ended meanwhile is not measured for the next one, or for another app in its place.
+            // Discard the result if the run has ended: the place may have another run or app.
             for (index, app) in due.enumerated()
             where found.indices.contains(index) && app.run.tree === trees[index] {
                 self.footprints[app.id] = KnownFootprint(
@@ -127,7 +127,7 @@ extension MemoryWatch {
         }
     }
 
-    /// An app's memory in words: `61 MiB`, `4 MiB and 57 MiB in swap`.
+    /// An app's memory as text: `61 MiB`, `4 MiB and 57 MiB in swap`.
     package func text(_ footprint: Footprint?) -> String {
         guard let footprint else { return "an unknown amount of memory" }
         let resident = MemoryReading.size(footprint.resident)
@@ -136,18 +136,18 @@ extension MemoryWatch {
 
     // MARK: Policies
 
-    /// Has policies say again who goes first, then goes on: at once where none says anything about it.
+    /// Asks policies again for the order of eviction, then calls `then`: at once if no policy gives an order.
     func askPolicies(_ then: @escaping () -> Void = {}) {
         guard let policy = host.evictionPolicy else {
             order = PolicyOrder()
             return then()
         }
-        // Until it has answered it may be anybody whom it protects.
+        // Until it answers, the policy may protect any app.
         if order.policy == nil { order.policy = policy }
         order.askedAt = now
         host.evictionOrder { [weak self] ranked in
             guard let self else { return }
-            // One that has failed protects nobody.
+            // A policy that failed protects no app.
             let policy = ranked.first?.policy ?? self.host.evictionPolicy
             self.order = PolicyOrder(policy: policy, answeredAt: self.now)
             for (place, entry) in ranked.enumerated() { self.order.places[entry.app.id] = (place, entry.reason) }
@@ -155,7 +155,7 @@ extension MemoryWatch {
         }
     }
 
-    /// What they said a while ago says nothing of apps that went to sleep since.
+    /// An old answer does not cover apps that were suspended since: ask again.
     func keepOrder(_ isUrgent: Bool) {
         let now = now
         if let asked = order.askedAt {
@@ -165,10 +165,10 @@ extension MemoryWatch {
         }
     }
 
-    /// Whether what policies say may still change who can be ended.
+    /// Whether a policy's answer may still change which apps can be terminated.
     var mayBeNamed: Bool { order.askedAt.map { now - $0 <= Self.longestPolicyTime } ?? false }
 
-    /// Whether what policies say is still to come, and worth waiting for.
+    /// Whether a policy's answer is awaited and worth waiting for.
     var waitsForPolicies: Bool {
         guard let asked = order.askedAt else { return false }
         return now - asked < Self.policyTime

@@ -5,26 +5,26 @@ package import Engine
 package import Lifecycle
 package import Notify
 
-/// What the watch over memory needs of the rest of the supervisor, and no more.
+/// What the memory watch needs from the rest of the supervisor.
 package protocol MemoryHost: AnyObject {
-    /// What `[supervisor.memory]` says.
+    /// The configuration in `[supervisor.memory]`.
     var memoryRules: MemorySpecification { get }
-    /// The cgroup below which those of the apps are; nil where they have none.
+    /// The cgroup that contains those of the apps; nil if there is none.
     var cgroup: String? { get }
-    /// Memory is short, more or less than before.
+    /// The memory level has changed.
     func memoryPressure(from: MemoryLevel, to: MemoryLevel)
-    /// Memory is no longer short: whoever waited for that goes on.
+    /// Memory is no longer short: work that waited for that continues.
     func memoryIsEnough()
 
-    /// The policy that says in which order apps are ended; nil where none does.
+    /// The policy that orders evictions; nil if there is none.
     var evictionPolicy: String? { get }
-    /// In which order policies want apps to be ended, the first one first; each with the policy's reason.
+    /// The order in which policies want apps terminated, first one first, each with the policy's reason.
     func evictionOrder(_ completion: @escaping ([(app: AppRuntime, policy: String, reason: String)]) -> Void)
 
-    /// Whether an app hears on its own socket that memory is short.
+    /// Whether an app receives the memory warning on its own socket.
     func hearsByChannel(_ app: AppID) -> Bool
-    /// Whether a debugger holds the app, which is left alone until it lets go.
+    /// Whether the app is under a debugger, so that it must be left alone.
     func restsForTracer(_ app: AppRuntime) -> Bool
-    /// A descriptor that the app gave into keeping is no longer there.
+    /// A descriptor that the app stored was removed.
     func letGo(of entry: FDStore.Entry, _ app: AppRuntime)
 }

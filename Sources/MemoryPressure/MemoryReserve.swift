@@ -3,14 +3,14 @@
 import Engine
 import Linux
 
-/// Memory that is there beforehand for what has to be allocated when there is none: blocks that are written to, given back
-/// to the heap when memory becomes short, which hands them out again.
+/// Memory allocated in advance for allocations that are needed when memory is short. The blocks are written to, so
+/// that they are resident. When memory becomes short they are freed, and the heap hands them out again.
 struct MemoryReserve {
-    /// Less than what the heap would map for itself, and so give back at once.
+    /// Smaller than the heap's mmap threshold: larger blocks would go back to the kernel when freed.
     private static let block = 64 << 10
     private var held: [UnsafeMutableRawPointer] = []
 
-    /// Takes it, for so many apps: 256 KiB, and 256 bytes each.
+    /// Fills the reserve for that many apps: 256 KiB, and 256 bytes per app.
     mutating func fill(for apps: Int) {
         let count = 4 + apps * 256 / Self.block
         held.reserveCapacity(count)
@@ -22,7 +22,7 @@ struct MemoryReserve {
         Memory.keepFreed(false)
     }
 
-    /// Gives it to the heap.
+    /// Frees the reserve for the heap to use.
     mutating func open() {
         Memory.keepFreed(true)
         for pointer in held { pointer.deallocate() }

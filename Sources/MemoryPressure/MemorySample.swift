@@ -4,15 +4,15 @@ import Engine
 package import Lifecycle
 import Linux
 
-/// The kernel's files about memory at one moment. Two of them make a ``MemoryReading``.
+/// The kernel's memory statistics at one moment. Two of them make a ``MemoryReading``.
 struct MemorySample {
     let at: Duration
     let memory: MachineMemory
     let pressure: Pressure?
     let activity: MemoryActivity?
 
-    /// Reads them, of the machine or of a bound around all apps; nil where not even `/proc/meminfo` can be read. `root` is
-    /// what stands before /proc; `now` is asked when the first file is read, which may take a while.
+    /// Reads the statistics of the machine, or of a limit around all apps; nil if `/proc/meminfo` cannot be read.
+    /// `root` is a prefix of /proc paths. `now` is evaluated after the first file is read, which may take a while.
     init?(at now: @autoclosure () -> Duration, root: String, bound: MemoryBound? = nil) {
         guard let machine = MachineMemory(root: root) else { return nil }
         at = now()
@@ -28,7 +28,7 @@ struct MemorySample {
         activity = bound.activity
     }
 
-    /// What has happened since an earlier one; without one only what can be said of a moment.
+    /// The changes since an earlier sample; without one only the momentary values.
     func reading(since earlier: MemorySample?) -> MemoryReading {
         var reading = MemoryReading(
             total: memory.total,
@@ -54,7 +54,7 @@ struct MemorySample {
 }
 
 extension MemoryReading {
-    /// What was measured, in half a sentence: `212 MiB of 4 GiB available (5.2 %), swap 3 % free, all tasks waited 31 %`.
+    /// The measurements as text: `212 MiB of 4 GiB available (5.2 %), swap 3 % free, some task waited …`.
     package var text: String {
         var parts = ["\(Self.size(available)) of \(Self.size(total)) available (\(Self.percent(availablePart)))"]
         parts.append(swapTotal == 0 ? "no swap" : "swap \(Self.percent(swapPart)) free")

@@ -8,9 +8,10 @@ import Linux
 import Processes
 package import TorporAPI
 
-/// What `torpor memory` shows.
+/// The report for `torpor memory`.
 extension MemoryWatch {
-    /// Measures what there is now, has policies say who would go first, and tells who has how much and what would be done.
+    /// Measures all apps and asks policies for their order, then reports each app's memory and the steps that would
+    /// follow.
     package func report(_ completion: @escaping (MemoryStatus) -> Void) {
         measure(since: now) { [weak self] in
             guard let self else { return }
@@ -41,7 +42,7 @@ extension MemoryWatch {
         return status
     }
 
-    /// - Parameter worth: bytes; the end of an app that has fewer does not help.
+    /// - Parameter worth: in bytes; terminating an app with less does not help.
     private func describe(_ candidate: MemoryLadder.Candidate, worth: UInt64) -> AppMemory {
         let app = apps[candidate.app]
         let footprint = footprints[candidate.app]?.footprint ?? Footprint()

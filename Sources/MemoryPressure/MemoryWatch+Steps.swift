@@ -7,16 +7,16 @@ package import Lifecycle
 import Linux
 import Processes
 
-/// What is being done so that memory becomes free.
+/// A step in progress to free memory.
 package struct MemoryWork {
     package let number: Int
-    /// For whom: the machine, or a launch that waits.
+    /// The reason: the machine, or a launch that waits.
     let cause: Cause
     /// What.
     package let step: MemoryLadder.Step
-    /// Since when.
+    /// When it began.
     package let since: Duration
-    /// Bytes that were available before.
+    /// Available bytes before the step.
     package let before: UInt64
 
     enum Cause: Equatable {
@@ -25,13 +25,13 @@ package struct MemoryWork {
     }
 }
 
-/// Climbing the ladder.
+/// Steps of the ladder.
 extension MemoryWatch {
-    /// How long one that was asked to end is waited for when memory is critical, before somebody else's turn.
+    /// How long to wait for a terminating app, when memory is critical, before the next step.
     private static let criticalPatience = Duration.milliseconds(500)
     private static let patience = AppMachine.shortGrace + .milliseconds(500)
 
-    /// Does the next thing, when the last one is done and has settled.
+    /// Takes the next step, once the last one is done and its effect shows.
     func act(_ level: MemoryLevel, _ reading: MemoryReading) {
         let now = now
         if let work = underWay {
@@ -47,7 +47,7 @@ extension MemoryWatch {
             guard let self, self.underWay == nil else { return }
             self.climb(level, reading, isUrgent: isUrgent)
         }
-        // Where every moment counts, by what is known.
+        // If it is urgent, decide by the measurements at hand.
         if isUrgent, !footprints.isEmpty { return choose() }
         guard isUrgent || !waitsForPolicies, afterMeasuring.isEmpty else { return }
         measure(choose)
@@ -73,7 +73,7 @@ extension MemoryWatch {
         )
     }
 
-    /// Does what the ladder says.
+    /// Carries out a step of the ladder.
     func carryOut(_ step: MemoryLadder.Step, _ cause: MemoryWork.Cause, _ why: String) {
         let now = now
         switch step.rung {
@@ -100,7 +100,7 @@ extension MemoryWatch {
         case .pageOut:
             pageOut(app, why) { [weak self] in self?.done(number, settling: false) }
         case .evict, .endBackground, .endInactive, .endActive:
-            // A debugger may have come since somebody looked. From now on the app is known to be traced.
+            // A debugger may have attached since the last check. From now on the core knows the app as traced.
             if host.restsForTracer(app) { return done(number, settling: false) }
             let text = "\(step.rung == .evict ? "is evicted" : "is ended"): \(why); \(account(of: app, step))"
             note(app, .madeRoom, text: text, reason: step.rung.rawValue)
@@ -118,7 +118,7 @@ extension MemoryWatch {
         }
     }
 
-    /// What is known of who was chosen, and of who was not.
+    /// Why this app was chosen and others were passed over.
     package func account(of app: AppRuntime, _ step: MemoryLadder.Step) -> String {
         let machine = machine(app)
         var parts = ["it is \(machine.state.rawValue)", "has \(text(footprints[app.id]?.footprint))"]
@@ -138,7 +138,7 @@ extension MemoryWatch {
         return text
     }
 
-    /// Who has most of what may not be touched.
+    /// The largest apps that may not be terminated.
     private func passedOver(_ candidates: [MemoryLadder.Candidate]) -> String {
         let largest = candidates.filter { $0.protection != nil }.sorted { $0.bytes > $1.bytes }.prefix(3)
         guard !largest.isEmpty else { return "" }
@@ -149,7 +149,7 @@ extension MemoryWatch {
         return "; left alone: " + names.joined(separator: ", ")
     }
 
-    /// Why an app is left alone, in words.
+    /// Why an app is left alone, as text.
     func explain(_ protection: MemoryLadder.Protection, _ app: AppID) -> String {
         switch protection {
         case .never: "evict = \"never\""
@@ -185,7 +185,7 @@ extension MemoryWatch {
 
     // MARK: Done
 
-    /// Whether the app is being ended for its memory.
+    /// Whether the app is being terminated for its memory.
     package func isEnding(_ app: AppRuntime) -> Bool {
         underWay?.step.apps.first == app.id && underWay?.step.rung.endsApp == true || outlasted[app.id] != nil
     }
@@ -199,7 +199,7 @@ extension MemoryWatch {
 
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         footprints[app.id] = nil
-        // What was promised was its run's.
+        // Promises belong to a run.
         admission.promised[app.id] = nil
         pageOuts.forget(app.id)
         if let tree = app.run.tree { worker.cancel(tree) }
@@ -213,11 +213,11 @@ extension MemoryWatch {
         if !admission.isEmpty { loop.later { [weak self] in self?.admitNext() } }
     }
 
-    /// What an ending has brought is told when it shows.
+    /// Reports what an app's end has freed, once its effect shows.
     private func settle(_ work: MemoryWork, _ name: String) {
         notBefore = now + rules.settling
         let isShort = isShort
-        // Two may end within the time that one has to settle.
+        // Another app may have ended less than the settling time ago.
         tellFreed()
         freed = (work.before, name)
         admission.pause = try? loop.timer { [weak self] in
@@ -240,7 +240,7 @@ extension MemoryWatch {
         note(.madeRoom, text: text, reason: "freed")
     }
 
-    /// One that was given up in favour of another may be done much later.
+    /// Completes a step; ignored if another step has replaced it meanwhile.
     private func done(_ number: Int, settling: Bool) {
         guard let work = underWay, work.number == number else { return }
         underWay = nil

@@ -8,73 +8,74 @@ package import Linux
 import Processes
 import TorporPolicyABI
 
-/// Sees to it that the machine does not run out of memory: hears from the kernel when work waits for it, and climbs the
-/// ladder (``MemoryLadder``) until it does not any more.
+/// Prevents the machine from running out of memory: the kernel reports when work waits for memory, and then steps of
+/// the ladder (``MemoryLadder``) are taken until it no longer waits.
 ///
-/// While there is enough, nothing is read and nothing is woken: the kernel's triggers tell (PSI). From the first word on
-/// it looks every ``interval`` until it has been quiet for ``calm``; this is an episode. Where the kernel has no triggers,
-/// or no swap, so that they tell too late, it looks at memory available now and then, the more often the less there is.
+/// While there is enough, nothing is read and no timer runs: the kernel's PSI triggers report pressure. From the
+/// first report on, memory is sampled every ``interval`` until there was no pressure for ``calm``; this is an
+/// episode. Without triggers, or without swap (triggers are too late then), available memory is polled too, more
+/// often the less there is.
 package final class MemoryWatch: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
-    /// What it needs of the other rooms. It owns this one.
+    /// The rest of the supervisor. It owns this room.
     package unowned(unsafe) let host: any MemoryHost
     package let worker: MemoryWorker
-    /// What stands before `/proc`: nothing, but in tests.
+    /// A prefix of `/proc` paths: empty, except in tests.
     package let root: String
-    /// How short memory is.
+    /// The current memory level.
     package private(set) var level = MemoryLevel.none
-    /// Why nothing is done about short memory, or only late, in words.
+    /// Why nothing is done about short memory, or only late; as text.
     package private(set) var trouble: String?
     var ladder = MemoryLadder()
-    /// What each app has, as far as it was measured.
+    /// The measured memory of each app.
     var footprints: [AppID: KnownFootprint] = [:]
-    /// The places that policies have given apps.
+    /// The order of eviction by policies.
     var order = PolicyOrder()
-    /// What is being done.
+    /// The step in progress.
     package var underWay: MemoryWork?
-    /// What took longer than it was waited for, by its app.
+    /// Steps that took too long, by app: another step began meanwhile.
     var outlasted: [AppID: MemoryWork] = [:]
-    /// An ending that has not been told yet: the bytes that were available before, and of which app.
+    /// An app's end that was not reported yet: bytes available before, and the app's name.
     var freed: (before: UInt64, app: String)?
     var workNumber = 0
-    /// Apps that the core did not let go, and when: they are left alone for a while.
+    /// Apps that the core refused to terminate, and when: they are left alone for a while.
     package var refused: [AppID: Duration] = [:]
-    /// Those who wait for what is being measured.
+    /// Work that waits for measurements.
     var afterMeasuring: [() -> Void] = []
-    /// No step before.
+    /// The next step must not begin before this time.
     var notBefore = Duration.zero
     /// The last reading.
     package private(set) var reading: MemoryReading?
     /// Launches that wait for memory.
     package var admission = MemoryAdmission()
-    /// Suspended apps whose memory goes to swap after a while.
+    /// Suspended apps that are paged out after a while.
     var pageOuts = PageOutQueue()
-    /// Whether there was room in swap, and when that was looked at.
+    /// Whether swap had room, and when that was read.
     var swapRoom: (isThere: Bool, at: Duration)?
-    /// It was said that nothing is left to be done.
+    /// Whether it was reported that no app may be evicted.
     var isAtAnEnd = false
 
     private var triggers: [(trigger: PressureTrigger, source: IOSource)] = []
     private var timer: TimerSource?
-    /// A limit around the supervisor and all its apps; nil: there is the whole machine.
+    /// A memory limit around the supervisor and all its apps; nil if there is none.
     private var bound: MemoryBound?
-    /// Of the machine, and of the bound.
+    /// Of the machine, and of the limit.
     private var samples: [MemorySample] = []
     private var isInEpisode = false
     private var quietSince: Duration?
     private var reserve = MemoryReserve()
 
-    /// How often it looks during an episode.
+    /// The time between samples during an episode.
     package static let interval = Duration.milliseconds(100)
-    /// So long without pressure, and the episode is over.
+    /// An episode ends after this time without pressure.
     package static let calm = Duration.seconds(2)
-    /// So long without pressure, and what comes then is another burst: bursts do not add up to what lasts.
+    /// After this time without pressure, new pressure is a new burst: short bursts do not add up to a long one.
     private static let pause = Duration.milliseconds(500)
-    /// Two looks that are closer say nothing.
+    /// Samples closer together are meaningless.
     private static let shortestSpan = Duration.milliseconds(20)
 
-    /// - Parameter root: what stands before `/proc`.
+    /// - Parameter root: a prefix of `/proc` paths.
     package init(
         _ engine: Engine,
         _ recorder: Recorder,
@@ -94,7 +95,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
 
     // MARK: When it looks
 
-    /// Goes by what the configuration says now.
+    /// Applies the current configuration.
     package func configure() {
         triggers.forEach { $0.source.cancel() }
         triggers = []
@@ -114,7 +115,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
             return log.warning("torpord cannot act when memory is short: /proc/meminfo cannot be read")
         }
         listen()
-        // Whatever was begun under other rules goes on under these.
+        // An episode that began under the old rules continues under the new ones.
         guard !isInEpisode else { return }
         reserve.fill(for: apps.count)
         samples = first
@@ -136,7 +137,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
         }
     }
 
-    /// A trigger for the machine, and one for the bound. Whoever may not have a window of a second takes one of two.
+    /// Adds a trigger for the machine and one for the limit, with a window of 1 s, or of 2 s if 1 s is not permitted.
     private func listen(_ share: PressureTrigger.Share, _ stall: Duration, _ level: MemoryLevel) throws(Errno) {
         let ordinary = PressureTrigger.ordinaryWindow
         for (stall, window, isLast) in [(stall, .seconds(1), false), (stall * 2, ordinary, true)] {
@@ -153,17 +154,16 @@ package final class MemoryWatch: Room, LifecycleObserver {
 
     private func watch(_ trigger: PressureTrigger, _ level: MemoryLevel) throws(Errno) {
         let source = try loop.watch(trigger.descriptor.raw, .priority) { [weak self] events in
-            // The bound is gone, and would tell of that for ever.
+            // The limit's cgroup is gone; the trigger would report errors forever.
             if events.contains(.error) { self?.configure() } else { self?.heard(level) }
         }
         triggers.append((trigger, source))
     }
 
-    /// The kernel says that work waits.
+    /// The kernel reports that work waits for memory.
     private func heard(_ level: MemoryLevel) {
         guard !isInEpisode else { return }
-        // What it has counted is the reason that it told: the look takes it for the first reading. Where it finds that
-        // there is enough, that was all.
+        // The trigger's threshold counts as the first reading. If that shows enough memory, nothing follows.
         look(told: level)
     }
 
@@ -172,12 +172,12 @@ package final class MemoryWatch: Room, LifecycleObserver {
         timer?.arm(after: time)
     }
 
-    /// When it looks although the kernel has said nothing; nil: never. Without swap nothing waits before memory is gone:
-    /// what programs have cannot be taken back, and the first that is heard is that the kernel has ended one (39 ms of
-    /// stall in all, with 8 of 3,000 MiB left). So it looks when what is left could have been taken at 1 GiB/s.
+    /// When to sample without a report from the kernel; nil for never. Without swap, no work waits until memory is
+    /// gone, since programs' memory cannot be reclaimed: the kernel's first sign is an OOM kill (measured: 39 ms of
+    /// stall in all, with 8 of 3,000 MiB left). So the time is that in which 1 GiB/s would use up what is left.
     private func nextLook(_ samples: [MemorySample]) -> Duration? {
         if triggers.isEmpty { return pollInterval(samples) }
-        // Whoever goes by what waits alone is woken by the kernel alone.
+        // If only stalls count, only the kernel's triggers matter.
         guard rules.warningAvailable > 0 || rules.criticalAvailable > 0 else { return nil }
         guard let memory = samples.last?.memory, memory.swapFree < memory.total / 20 else { return nil }
         let bound = UInt64(Double(memory.total) * rules.warningAvailable)
@@ -185,8 +185,8 @@ package final class MemoryWatch: Room, LifecycleObserver {
         return max(Self.interval, .microseconds(Int64(clamping: left / (1 << 10))))
     }
 
-    /// Without triggers: soon where little is left. A machine fills 4 GiB in a second; a tenth of what is left to the
-    /// bound takes at least so long.
+    /// The poll interval without triggers: the time in which 4 GiB/s would use up what is left and half of the free
+    /// swap; at least ``interval`` and at most 1 s.
     private func pollInterval(_ samples: [MemorySample]) -> Duration {
         guard let sample = samples.last else { return .seconds(1) }
         let bound = UInt64(Double(sample.memory.total) * rules.warningAvailable)
@@ -201,7 +201,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
         isAtAnEnd = false
         worker.staysReady = true
         reserve.open()
-        // From this moment on it may be anybody whom a policy protects.
+        // Until it answers, a policy may protect any app.
         if let policy = host.evictionPolicy { order = PolicyOrder(policy: policy, askedAt: now) }
         loop.later { [weak self] in self?.askPolicies() }
     }
@@ -224,7 +224,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
             .compactMap { $0 }
     }
 
-    /// The reading that is worse: of the machine, or of the bound.
+    /// The worse reading: of the machine or of the limit.
     private func reading(_ samples: [MemorySample], told: MemoryLevel?) -> MemoryReading? {
         var worst: MemoryReading?
         for (index, sample) in samples.enumerated() {
@@ -260,7 +260,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
         } else if quietSince == nil {
             quietSince = now
         }
-        // It rises at once, and falls when it has been quiet for a while.
+        // The level rises at once, and falls after a while without pressure.
         if level > self.level { change(to: level) }
         let quiet = quietSince.map { now - $0 } ?? .zero
         if quiet >= Self.pause { ladder.pause() }
@@ -292,15 +292,14 @@ package final class MemoryWatch: Room, LifecycleObserver {
         if new == .none { host.memoryIsEnough() }
     }
 
-    /// The memory that there is now: the machine's, or what a bound around all apps leaves of it; nil where it cannot be
-    /// read.
+    /// The memory available now, within the limit around all apps if there is one; nil if it cannot be read.
     package func memory() -> MachineMemory? {
         MachineMemory(root: root).map { machine in bound?.memory(of: machine) ?? machine }
     }
 }
 
 extension MemoryLevel {
-    /// As policies have it.
+    /// The level's number for policies.
     package var policyCode: UInt32 {
         switch self {
         case .none: TORPOR_PRESSURE_NONE

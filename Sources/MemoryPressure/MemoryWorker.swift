@@ -5,11 +5,11 @@ package import EventLoop
 import Linux
 package import Processes
 
-/// What waits for the kernel on behalf of memory, on a thread of its own, of which there is none while there is nothing
-/// to do: paging apps out, looking at what they have, taking what those had that were killed. Paging an app out may
-/// take seconds; whatever else is asked for is done in between.
+/// Kernel calls about memory that may block, on a thread that exists only while it has work: paging apps out,
+/// measuring their memory, releasing that of killed processes. Paging out may take seconds; other jobs are done in
+/// between.
 ///
-/// Of the loop's thread. Completions are called by the loop, later, never at once.
+/// Use it only on the loop's thread. Completions are called later, on the loop.
 package final class MemoryWorker {
     private enum Job: Sendable {
         case snapshot(Int)
@@ -20,7 +20,7 @@ package final class MemoryWorker {
         case purge(Int, Handed<[Descriptor]>, [String], UInt32?)
     }
 
-    /// Whether something is still wanted.
+    /// Whether a job is still wanted.
     private final class Wish: Sendable {
         private let isGone = Monitor(false)
 
@@ -36,11 +36,11 @@ package final class MemoryWorker {
         case done
     }
 
-    /// Given from one thread to the other, and touched by the first no more.
+    /// A value handed from one thread to another; the first no longer uses it.
     private struct Handed<Value>: @unchecked Sendable { let value: Value }
 
     private struct Queue {
-        /// What takes moments.
+        /// Jobs that take only moments.
         var quick: [Job] = []
         var slow: [Job] = []
         var isRunning = false
@@ -48,7 +48,7 @@ package final class MemoryWorker {
         var answers: [(ticket: Int, answer: Answer)] = []
     }
 
-    /// A thread that has answered may still be on its way out of the program's memory.
+    /// How long a thread may take to end after its answer.
     private static let leaving = Duration.milliseconds(100)
 
     private let loop: EventLoop
@@ -62,10 +62,10 @@ package final class MemoryWorker {
 
     private let name: String
 
-    /// - Parameter name: of the thread; at most 15 bytes.
+    /// - Parameter name: the name of the thread; at most 15 bytes.
     package init(_ loop: EventLoop, named name: String = "memory") { (self.loop, self.name) = (loop, name) }
 
-    // Nobody else would tell the thread to go.
+    // Otherwise the thread would wait forever.
     deinit { if staysReady { letGo() } }
 
     private func letGo() {
@@ -73,15 +73,16 @@ package final class MemoryWorker {
         queue.wake()
     }
 
-    /// Whether something that was asked for is still to be answered.
+    /// Whether an answer is awaited.
     var isAtWork: Bool { !pending.isEmpty }
 
-    /// Whether no thread of it is in the program.
+    /// Whether none of its threads exists.
     package var isIdle: Bool {
         !isAtWork && !staysReady && leftAt.map { loop.now - $0 > Self.leaving } ?? true
     }
 
-    /// Whether the thread stays when it has nothing to do: a thread that is there needs no memory when memory is short.
+    /// Whether the thread stays when it has no work: starting one takes memory, which may be missing when memory is
+    /// short.
     var staysReady = false {
         didSet {
             guard staysReady != oldValue else { return }
@@ -93,7 +94,7 @@ package final class MemoryWorker {
 
     // MARK: What is asked
 
-    /// Pages out what an app has. Each app once at a time: a second wish is answered with EBUSY.
+    /// Pages out an app's memory. Only one page-out per app at a time: a second one fails with EBUSY.
     func pageOut(_ tree: ProcessTree, _ completion: @escaping (PageOutResult) -> Void) {
         let key = ObjectIdentifier(tree)
         if let before = wishes[key] {
@@ -111,7 +112,7 @@ package final class MemoryWorker {
         }
     }
 
-    /// Marks what an app has as the first to go.
+    /// Marks an app's memory as the first to be reclaimed (MADV_COLD).
     func markCold(_ tree: ProcessTree) {
         let key = ObjectIdentifier(tree)
         guard wishes[key] == nil else { return }
@@ -122,11 +123,11 @@ package final class MemoryWorker {
         }
     }
 
-    /// An app is to go on: what is still to be paged out of it stays. A page-out that is under way ends within some
-    /// milliseconds, and says so to its completion.
+    /// An app is to be continued: cancels its page-out. One that is under way ends within a few milliseconds and
+    /// reports so to its completion.
     package func cancel(_ tree: ProcessTree) { wishes.removeValue(forKey: ObjectIdentifier(tree))?.wish.cancel() }
 
-    /// What these apps have, in their order.
+    /// Measures the memory of these apps, in their order.
     func footprints(of trees: [ProcessTree], _ completion: @escaping ([Footprint]) -> Void) {
         members(of: trees) { [self] members in
             let ticket = newTicket()
@@ -137,16 +138,17 @@ package final class MemoryWorker {
         }
     }
 
-    /// Takes what processes had that were sent SIGKILL: so it is there before the last of them has come to its end.
+    /// Releases the memory of processes that were sent SIGKILL, process_mrelease(2), before the last of them has
+    /// exited.
     ///
-    /// - Parameter processes: as they were before the signal (``ProcessTree/pinned(in:)``).
+    /// - Parameter processes: as listed before the signal (``ProcessTree/pinned(in:)``).
     package func release(_ processes: MembersMemory) {
         let ticket = newTicket()
         ask(ticket, .release(ticket, processes)) { _ in }
     }
 
-    /// Empties these files, which nobody here uses any more, and removes the files in these folders that belong to that
-    /// user, as far as they are in memory; tells how many bytes they took.
+    /// Empties files in memory, which no process of the supervisor uses any more, and removes the user's files in
+    /// these folders if they are in memory (tmpfs). Reports how many bytes they took.
     func purge(
         _ files: [Descriptor],
         _ folders: [String],
@@ -169,7 +171,7 @@ package final class MemoryWorker {
         return nextTicket
     }
 
-    /// Lists and pins; /proc is read as a whole only where it must be, and not by the loop.
+    /// Lists and pins processes; if all of /proc has to be read, that is done on the thread.
     private func members(of trees: [ProcessTree], _ completion: @escaping ([MembersMemory]) -> Void) {
         guard trees.contains(where: \.needsSnapshot) else { return completion(trees.map { $0.pinned() }) }
         let ticket = newTicket()
@@ -191,7 +193,7 @@ package final class MemoryWorker {
         run()
     }
 
-    /// Sees to it that somebody comes to what waits.
+    /// Makes sure that a thread handles the queued jobs.
     private func run() {
         let isThere = queue.withLock { queue in
             defer { queue.isRunning = true }
@@ -203,7 +205,8 @@ package final class MemoryWorker {
             try WorkerThread.start(named: name) { Self.work(queue, doorbell) }
         } catch {
             queue.withLock { $0.isRunning = false }
-            // No room for a thread: what takes moments the loop does itself this once; the rest is answered as not done.
+            // No thread could be created: the loop does the quick jobs itself this once; the others are answered as
+            // not done.
             loop.later { [weak self] in self?.goWithout() }
         }
     }
@@ -250,7 +253,7 @@ package final class MemoryWorker {
             queue.withLock { $0.answers.append((ticket, answer)) }
             doorbell?.signal()
         }
-        /// Between the steps of what takes long, what takes moments.
+        /// Does queued quick jobs between the steps of a slow one; returns whether the slow one is still wanted.
         func goesOn(_ wish: Wish) -> Bool {
             while let quick = queue.withLock({ $0.quick.isEmpty ? nil : $0.quick.removeFirst() }) {
                 perform(quick, queue, doorbell)

@@ -7,7 +7,7 @@ package import Lifecycle
 import Linux
 import Processes
 
-/// Suspended apps whose memory goes to swap when they have been so for `page_out_after`.
+/// Suspended apps, to be paged out when they have been suspended for `page_out_after`.
 struct PageOutQueue {
     private(set) var due: [AppID: Duration] = [:]
     var timer: TimerSource?
@@ -15,7 +15,7 @@ struct PageOutQueue {
     mutating func put(_ app: AppID, at time: Duration) { due[app] = time }
     mutating func forget(_ app: AppID) { due[app] = nil }
 
-    /// Those whose time has come.
+    /// Removes and returns the apps that are due.
     mutating func take(now: Duration) -> [AppID] {
         let ready = due.filter { $0.value <= now }.map(\.key).sorted()
         for app in ready { due[app] = nil }
@@ -34,14 +34,14 @@ extension MemoryWatch {
             armPageOuts()
         case .background:
             pageOuts.forget(app.id)
-            // What it has now is not used soon: the kernel takes it first.
+            // The app will not use its memory soon: the kernel may reclaim it first.
             if isEnabled, let tree = app.run.tree, canSwap { worker.markCold(tree) }
         case .notRunning, .inactive, .active: pageOuts.forget(app.id)
         }
         if !admission.isEmpty { loop.later { [weak self] in self?.admitNext() } }
     }
 
-    /// It is about to be continued: nothing more of it goes to swap.
+    /// The app is about to be continued: stops paging it out.
     package func continues(_ app: AppRuntime) {
         pageOuts.forget(app.id)
         guard let tree = app.run.tree else { return }
@@ -70,7 +70,7 @@ extension MemoryWatch {
         armPageOuts()
     }
 
-    /// Has the memory of a suspended app go to swap.
+    /// Moves the memory of a suspended app to swap.
     func pageOut(_ app: AppRuntime, _ why: String, _ completion: @escaping () -> Void) {
         guard let tree = app.run.tree, app.run.isPagedOut != true else { return completion() }
         app.run.isPagedOut = true
@@ -102,7 +102,7 @@ extension MemoryWatch {
 }
 
 extension Incarnation {
-    /// Its memory is in swap, or on its way there; cleared when it is continued.
+    /// Whether its memory is in swap or on its way there; reset when it is continued.
     var isPagedOut: Bool? {
         get { slots[IsPagedOutSlot.self] }
         set { slots[IsPagedOutSlot.self] = newValue }

@@ -7,10 +7,10 @@ import Linux
 import Notify
 import Processes
 
-/// What apps declared purgeable: folders in memory (`purgeable`), and descriptors that they gave into keeping under a name
-/// that begins with `purgeable`.
+/// Memory that apps declared purgeable: folders in memory (`purgeable`), and stored descriptors whose names begin
+/// with `purgeable`.
 extension MemoryWatch {
-    /// Drops it; how many bytes that was is known a little later.
+    /// Drops it; `completion` gets the number of bytes later.
     func purge(_ app: AppRuntime, _ completion: @escaping (UInt64) -> Void) {
         let entries = app.store.removePurgeable()
         for entry in entries { host.letGo(of: entry, app) }

@@ -3,8 +3,8 @@
 internal import CPolicyWire
 internal import TorporPolicyABI
 
-/// What a host process says, without any I/O. The library that it has opened may have written every byte of it: each
-/// size, count and offset is checked, and nothing that comes ends this process.
+/// Decodes what a host process sends, without I/O. The library in the host may have written every byte: each size,
+/// count and offset is checked, and no input can crash this process.
 public enum HostAnswers {
     /// The answer to ``HostMessages/Load``.
     ///
@@ -36,7 +36,7 @@ public enum HostAnswers {
         let version = try texts.next(limit: Int(TORPOR_POLICY_NAME_LIMIT))
         let summary = try texts.next(limit: Int(TORPOR_POLICY_SENTENCE_LIMIT))
         guard !name.isEmpty else { throw .nonsense("a policy without a name") }
-        // Each has its NUL at least.
+        // Each takes at least its NUL.
         guard wire.descriptions <= bytes.count else { throw .nonsense("more descriptions than fit into a message") }
         var descriptions: [String] = []
         for _ in 0..<wire.descriptions { descriptions.append(try texts.next(limit: Int(TORPOR_POLICY_SENTENCE_LIMIT))) }
@@ -63,7 +63,7 @@ public enum HostAnswers {
         return bytes.loadUnaligned(as: torpor_policy_wire_header.self)
     }
 
-    /// Texts one behind the other, each with its NUL.
+    /// Texts in sequence, each ending with NUL.
     private struct Texts {
         private var rest: UnsafeRawBufferPointer
 
@@ -80,23 +80,24 @@ public enum HostAnswers {
     }
 }
 
-/// Puts the answer to one question together from the messages that it comes in.
+/// Assembles the answer to one question from its messages.
 public struct HostAnswerReader {
     private let serial: UInt64
     private let eventCount: Int
     private let adviceLimit: Int
     private var answer = PolicyAnswer()
 
-    /// For the question with this serial about that many events.
+    /// For the question with this serial and number of events.
     public init(serial: UInt64, eventCount: Int, adviceLimit: Int) {
         self.serial = serial
         self.eventCount = eventCount
         self.adviceLimit = adviceLimit
     }
 
-    /// Takes a message: the whole answer with the last one, nil before.
+    /// Takes a message. Returns the whole answer with the last one, nil before.
     ///
-    /// - Throws: ``PolicyFailure/nonsense(_:)`` or ``PolicyFailure/flooded(limit:)``; there is nothing more to expect then.
+    /// - Throws: ``PolicyFailure/nonsense(_:)`` or ``PolicyFailure/flooded(limit:)``; then no more messages are
+    ///   expected.
     public mutating func take(_ bytes: UnsafeRawBufferPointer) throws(PolicyFailure) -> PolicyAnswer? {
         let header = try HostAnswers.header(bytes)
         guard header.serial == serial else {
@@ -114,7 +115,7 @@ public struct HostAnswerReader {
         }
     }
 
-    /// Takes the entries behind the head of a message, which end with it.
+    /// Takes the entries after a message's header; they must end with the message.
     private mutating func takeAdvice(
         _ bytes: UnsafeRawBufferPointer,
         from start: Int,

@@ -3,28 +3,28 @@
 internal import CPolicyWire
 public import TorporPolicyABI
 
-/// What is said to a host process: bytes of a message each, without any I/O. `torpor_policy_wire.h` has the wire.
+/// Encodes messages to a host process, without I/O; `torpor_policy_wire.h` defines the format.
 public enum HostMessages {
-    /// The most bytes of a message.
+    /// The largest message, in bytes.
     public static let largest = Int(TORPOR_POLICY_WIRE_LIMIT)
     /// The most events of one question.
     public static let mostEvents = Int(TORPOR_POLICY_EVENT_LIMIT)
 
-    /// What a host process is to load, and what it may have.
+    /// What a host process is to load, and its limits.
     public struct Load: Hashable, Sendable {
-        /// The path of the library; what is opened is the descriptor that the host was started with.
+        /// The path of the library, for messages only: the host opens the descriptor that it was started with.
         public var path: String
-        /// The configured options, in order of their keys.
+        /// The configured options, sorted by key.
         public var options: [PolicyOption]
-        /// Bytes of address space that it may have, with all libraries and the view.
+        /// The host's limit of address space in bytes, including all libraries and the view.
         public var addressSpace: UInt64
-        /// Whom it is to become; nil: it stays who it is.
+        /// The user that the host changes to; nil to keep its own.
         public var user: UInt32?
-        /// The group that goes with the user.
+        /// The group that the host changes to, with `user`.
         public var group: UInt32?
-        /// Bytes of the view.
+        /// The size of the view, in bytes.
         public var viewSize: Int
-        /// Pieces of advice to one question.
+        /// The most pieces of advice per question.
         public var adviceLimit: Int
 
         /// What a host process is to load.
@@ -46,9 +46,9 @@ public enum HostMessages {
             self.adviceLimit = adviceLimit
         }
 
-        /// The message.
+        /// The encoded message.
         ///
-        /// - Throws: ``PolicyFailure/refused(_:)`` when the options do not fit into it.
+        /// - Throws: ``PolicyFailure/refused(_:)`` when the options do not fit.
         public func encoded() throws(PolicyFailure) -> [UInt8] {
             var bytes: [UInt8] = []
             append(
@@ -98,11 +98,11 @@ public enum HostMessages {
         }
     }
 
-    /// Writes a question into `bytes`, in place of what is there.
+    /// Writes a question into `bytes`, replacing its contents.
     ///
     /// - Parameters:
-    ///   - serial: which question it is; its answer says it again.
-    ///   - events: 1 to ``mostEvents`` of them.
+    ///   - serial: the number of the question; the answer repeats it.
+    ///   - events: 1 to ``mostEvents`` events.
     public static func encodeQuestion(serial: UInt64, _ events: [torpor_policy_event], into bytes: inout [UInt8]) {
         precondition(!events.isEmpty && events.count <= mostEvents, "1 to \(mostEvents) events make a question")
         bytes.removeAll(keepingCapacity: true)
@@ -129,7 +129,7 @@ public enum HostMessages {
         withUnsafeBytes(of: value) { bytes.append(contentsOf: $0) }
     }
 
-    /// False when the text has a NUL in it.
+    /// Returns false if the text contains NUL.
     private static func append(text: String, to bytes: inout [UInt8]) -> Bool {
         let start = bytes.count
         bytes.append(contentsOf: text.utf8)

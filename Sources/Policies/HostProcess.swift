@@ -3,31 +3,31 @@
 public import Linux
 public import TorporPolicyABI
 
-/// A policy in a process of its own, for programs without a loop: it waits for each answer. Not for torpord.
+/// A policy in its own process, for programs without an event loop: calls block until the answer. Not for torpord.
 public final class HostProcess {
     /// How the host process is run.
     public struct Settings: Sendable {
         /// The path of torpor-policy-host.
         public var program: String
-        /// Bytes of address space; 256 MiB, of which Swift's libraries take some 60, and the view 12.
+        /// The limit of address space, in bytes. Of the 256 MiB, Swift's libraries take about 60 and the view 12.
         public var addressSpace: UInt64 = 256 << 20
-        /// Whom it is to become; nil: it stays who it is.
+        /// The user that the host changes to; nil to keep its own.
         public var user: UInt32?
-        /// The group that goes with the user.
+        /// The group that the host changes to, with `user`.
         public var group: UInt32?
-        /// Pieces of advice to one question.
+        /// The most pieces of advice per question.
         public var adviceLimit = 4096
-        /// How long it may take until the policy is there.
+        /// How long loading the policy may take.
         public var loadDeadline = Duration.seconds(10)
         /// The process's environment, as `K=V`.
         public var environment = HostProcess.ownEnvironment
 
-        /// As far as nothing else is said.
+        /// The default settings.
         public init(program: String) { self.program = program }
     }
 
-    /// What of this process's environment a policy's process gets: language, time zone, and where libraries are looked
-    /// for.
+    /// The variables of this process's environment that a policy's process gets: language, time zone, and library
+    /// path.
     public static var ownEnvironment: [String] {
         ThisProcess.environment.filter { entry in
             ["TZ=", "LANG=", "LC_", "LD_LIBRARY_PATH="].contains { entry.hasPrefix($0) }
@@ -39,17 +39,17 @@ public final class HostProcess {
         ThisProcess.companion("torpor-policy-host", variable: "TORPOR_POLICY_HOST")
     }
 
-    /// Whom a policy's process becomes: a user to whom nothing belongs. Only root can; nil for others. Looks into the user
-    /// database, which may wait (``Users``).
+    /// The user that a policy's process runs as: one that owns nothing. Only root can change users; nil otherwise.
+    /// Reads the user database, which may block (``Users``).
     public static func unprivilegedUser() -> (user: UInt32, group: UInt32)? {
         guard Users.isRoot else { return nil }
         let user = ["torpor-policy", "nobody"].lazy.compactMap { Users.lookup($0) }.first
         return (user?.uid ?? 65534, user?.gid ?? 65534)
     }
 
-    /// What the policy says about itself.
+    /// The policy's description of itself.
     public let description: PolicyDescription
-    /// The number of the process.
+    /// The pid of the host process.
     public var pid: Int32 { link.child.pid }
 
     private let link: Link
@@ -57,14 +57,14 @@ public final class HostProcess {
     private var serial: UInt64 = 0
     private var question: [UInt8] = []
 
-    /// Starts a host process and has it load a library.
+    /// Starts a host process that loads a library.
     ///
     /// - Parameters:
-    ///   - library: what ``LibraryTrust`` has opened.
+    ///   - library: the library, opened by ``LibraryTrust``.
     ///   - options: the configured options.
     ///   - view: the memory of a ``PolicyView``.
-    ///   - viewSize: its bytes.
-    /// - Throws: why the policy is not there; nothing is left of the process then.
+    ///   - viewSize: its size in bytes.
+    /// - Throws: ``PolicyFailure`` when the policy is not loaded; then the process is gone.
     public init(
         library: TrustedLibrary,
         options: [PolicyOption] = [],
@@ -94,12 +94,12 @@ public final class HostProcess {
         }
     }
 
-    /// Asks the policy about events, 1 to ``HostMessages/mostEvents`` of them, and waits for the answer. After a failure
-    /// the process is gone, and every further question fails in the same way.
+    /// Asks the policy about 1 to ``HostMessages/mostEvents`` events and waits for the answer. After a failure the
+    /// process is gone, and every further question throws the same failure.
     ///
     /// - Parameters:
-    ///   - events: what happened; the view must rest until the answer is there.
-    ///   - deadline: how long it may take, in steps of some milliseconds.
+    ///   - events: what happened; the view must not change until the answer has come.
+    ///   - deadline: how long the answer may take; measured in steps of a few milliseconds.
     public func ask(_ events: [torpor_policy_event], deadline: Duration) throws(PolicyFailure) -> PolicyAnswer {
         serial += 1
         HostMessages.encodeQuestion(serial: serial, events, into: &question)
@@ -108,11 +108,11 @@ public final class HostProcess {
         return try link.receive(deadline: deadline) { bytes throws(PolicyFailure) in try reader.take(bytes) }
     }
 
-    /// Has the policy end in its own way, within a second; nothing can be asked after it.
+    /// Lets the policy end within a second, then kills it. No questions are possible afterwards.
     public func close() { link.close() }
 }
 
-/// The socket, the process at its other end and what that writes to standard error.
+/// The host process, the socket to it, and a pipe from its standard error.
 private final class Link {
     let child: ChildProcess
     private let socket: Descriptor
@@ -143,7 +143,7 @@ private final class Link {
 
     func send(_ bytes: [UInt8]) throws(PolicyFailure) {
         if let failure { throw failure }
-        // What it writes to standard error must not fill the pipe, or the last line would be lost.
+        // Keep the pipe of standard error from filling up, or the last line would be lost.
         sent += 1
         if sent % 32 == 0 { drain() }
         let size: Int?
@@ -155,7 +155,7 @@ private final class Link {
         if size == nil { throw fail(.nonsense("it does not read its questions")) }
     }
 
-    /// Takes messages until `body` has what it wants.
+    /// Receives messages until `body` returns a value.
     func receive<Value>(
         deadline: Duration,
         _ body: (UnsafeRawBufferPointer) throws(PolicyFailure) -> Value?
@@ -165,7 +165,8 @@ private final class Link {
         while true {
             let size: Int?
             do throws(Errno) {
-                // Mostly what follows the first message is there at once: the time is set anew when half is used up.
+                // Later messages are mostly there already, so the timeout is only set again when half of it is used
+                // up.
                 if left == deadline ? timeout != deadline : (timeout ?? deadline) > left * 2 {
                     try Sockets.setReceiveTimeout(socket.raw, left)
                     timeout = left
@@ -186,7 +187,7 @@ private final class Link {
         }
     }
 
-    /// Takes the process away, and remembers why.
+    /// Kills the process and stores the failure.
     private func fail(_ failure: PolicyFailure) -> PolicyFailure {
         child.kill()
         child.reap()
@@ -194,7 +195,7 @@ private final class Link {
         return failure
     }
 
-    /// The connection has ended: the process has, or is about to.
+    /// The connection was closed: the process has ended or is about to.
     private func ended() -> PolicyFailure {
         guard let status = child.reap(within: .seconds(1)) else {
             return fail(.nonsense("it closed the connection and did not exit"))
@@ -204,7 +205,7 @@ private final class Link {
     }
 
     private func drain() {
-        // What does not fit into a pipe is not waited for.
+        // At most what fits into a pipe.
         for _ in 0..<32 {
             guard let size = try? Descriptor.read(output.raw, into: buffer), size > 0 else { return }
             lastLine.take(UnsafeRawBufferPointer(rebasing: buffer[..<size]))

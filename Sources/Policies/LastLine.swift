@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The last line of what a policy's process writes to standard error, which says why it ended.
+/// The last line that a policy's process wrote to standard error: it often says why the process ended.
 public struct LastLine: Sendable {
-    /// The most bytes of a line that are kept.
+    /// The longest line that is stored, in bytes.
     public static let limit = 512
     private var tail: [UInt8] = []
 
-    /// Nothing was written yet.
+    /// A last line that is still empty.
     public init() {}
 
-    /// Takes what was written; only the end of it is kept.
+    /// Adds output; only the end is stored.
     public mutating func take(_ bytes: UnsafeRawBufferPointer) {
         tail.append(contentsOf: bytes.suffix(2 * Self.limit))
         if tail.count > 2 * Self.limit { tail.removeFirst(tail.count - 2 * Self.limit) }
     }
 
-    /// The line, fit for logs; empty if there is none.
+    /// The line, made safe for logs; empty if there is none.
     public var text: String {
         let lines = tail.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
         guard let line = lines.last(where: { !$0.allSatisfy { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") } })

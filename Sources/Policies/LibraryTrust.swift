@@ -2,28 +2,28 @@
 
 public import Linux
 
-/// A library that may be loaded: what was looked at is what is open here.
+/// A library that may be loaded. The descriptors are open, so what was checked is what is loaded.
 public struct TrustedLibrary {
-    /// Where it is, without symbolic links.
+    /// The path without symlinks.
     public let path: String
     /// The library, open for reading.
     public let library: Descriptor
-    /// Its folder, as a place only.
+    /// Its folder, opened with O_PATH.
     public let directory: Descriptor
 }
 
-/// Which libraries are loaded: those that nobody can have put there or changed but root and the user that the
-/// supervisor runs as. Every folder and every symbolic link on the way is looked at, for who can write to one of them
-/// can have anything found there.
+/// Decides which libraries may be loaded: those that only root and the supervisor's user can have put there or
+/// changed. Every folder and symlink on the path is checked, since a user that can write to one of them can redirect
+/// the path.
 public enum LibraryTrust {
     private static let mostLinks = 40
 
-    /// Opens a library after looking at it and at all on the way to it.
+    /// Opens a library after checking it and everything on its path.
     ///
     /// - Parameters:
-    ///   - path: where it is; from the current directory if it does not begin with `/`.
-    ///   - users: whose files are trusted.
-    /// - Throws: ``PolicyFailure/refused(_:)``, with what to do about it.
+    ///   - path: the path; relative to the current directory if it does not begin with `/`.
+    ///   - users: the users whose files are trusted.
+    /// - Throws: ``PolicyFailure/refused(_:)``, which says what to do.
     public static func open(
         _ path: String,
         users: Set<UInt32> = [0, Users.effectiveUID]
@@ -32,9 +32,9 @@ public enum LibraryTrust {
         return try walk.walk(path.hasPrefix("/") ? path : ThisProcess.directory + "/" + path)
     }
 
-    /// Opens a library without looking at who could have changed it: for whoever tries out what is their own.
+    /// Opens a library without checking which users could have changed it: for users that try out their own.
     ///
-    /// - Throws: ``PolicyFailure/refused(_:)`` when it is not there or cannot be read.
+    /// - Throws: ``PolicyFailure/refused(_:)`` when it does not exist or cannot be read.
     public static func openAnyway(_ path: String) throws(PolicyFailure) -> TrustedLibrary {
         do throws(Errno) {
             let real = try File.realPath(path)
@@ -52,11 +52,11 @@ public enum LibraryTrust {
         throw .refused("\(path) is not a library: it is not a file")
     }
 
-    /// One way to a library, a name at a time.
+    /// Walks a path to a library, one name at a time.
     private struct Walk {
         let users: Set<UInt32>
         let asked: String
-        /// Where it is, and how it came there.
+        /// The current folder, and the names that lead to it.
         var directory: Descriptor
         var names: [Substring] = []
         var links = 0
@@ -100,7 +100,7 @@ public enum LibraryTrust {
             throw .refused("\(asked) is not a library: it is a folder; name the library in it")
         }
 
-        /// The names of a path, the last one first.
+        /// The names in a path, last one first.
         private static func parts(_ path: String) -> [Substring] {
             path.split(separator: "/").filter { $0 != "." }.reversed()
         }
@@ -109,7 +109,7 @@ public enum LibraryTrust {
             "/" + (name == ".." ? names.dropLast() : names + [name]).joined(separator: "/")
         }
 
-        /// The names that a link stands for, the last one first.
+        /// The names in a symlink's target, last one first.
         private mutating func follow(_ link: Descriptor, named place: String) throws(PolicyFailure) -> [Substring] {
             links += 1
             guard links <= LibraryTrust.mostLinks else {
@@ -135,7 +135,7 @@ public enum LibraryTrust {
             named place: String
         ) throws(PolicyFailure) -> TrustedLibrary {
             do throws(Errno) {
-                // Non-blocking: had a FIFO come there meanwhile, this would wait.
+                // Non-blocking: opening a FIFO that has replaced the file would block.
                 let library = try File.open(String(name), in: directory.raw, [.read, .noFollow, .nonBlocking])
                 let opened = try File.status(descriptor: library.raw)
                 let looked = try File.status(descriptor: seen.raw)
@@ -148,7 +148,7 @@ public enum LibraryTrust {
             }
         }
 
-        /// Whether nobody but trusted users can change it, or what lies in it.
+        /// Checks that only trusted users can change the file, or the contents of the folder.
         private func look(_ file: Descriptor, named place: String) throws(PolicyFailure) {
             let status: FileStatus
             do throws(Errno) {
@@ -163,9 +163,9 @@ public enum LibraryTrust {
                         + "chown \(users.contains(0) ? "root" : String(users.min() ?? 0)) \(place), or put the policy into a folder that root owns"
                 )
             }
-            // Anybody may write to a link, but only its owner, or that of the folder, can have another in its place.
+            // The mode of a symlink does not matter: only its owner, or the folder's, can replace it.
             if status.kind == .link { return }
-            // In a sticky folder everybody has what is their own: what lies in it is looked at too.
+            // In a sticky folder users can only replace their own files; the file in it is checked too.
             if status.kind == .directory, status.mode & 0o1000 != 0 { return }
             guard status.mode & 0o022 == 0 else {
                 let who = status.mode & 0o002 != 0 ? "everybody" : "group \(status.gid)"

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A piece of advice as a policy gave it. Nothing of it is believed but the text: kind, app, value and time are what
-/// the policy wrote, whether they make sense or not.
+/// A piece of advice as a policy gave it. Only the text is cleaned: kind, app, value and time are what the policy
+/// wrote, valid or not.
 public struct PolicyAdvice: Hashable, Sendable {
-    /// Which of the question's events it answers, counted from 0; always one of them.
+    /// The index of the event in the question that it answers; always valid.
     public var event: Int
-    /// `TORPOR_ADVISE_…`, or a number that has no meaning here.
+    /// `TORPOR_ADVISE_…`, or any other number.
     public var kind: UInt32
-    /// The place of the app in the view, `TORPOR_NO_APP` where it concerns none.
+    /// The app's place in the view; `TORPOR_NO_APP` if it is not about an app.
     public var app: UInt32
-    /// What the kind says that it is.
+    /// Its meaning depends on the kind.
     public var value: UInt32
     /// Microseconds.
     public var time: Int64
-    /// Why, in words for people: one line without control characters, empty for none.
+    /// The reason for people: one line without control characters; may be empty.
     public var reason: String
 
     /// A piece of advice.
@@ -29,12 +29,13 @@ public struct PolicyAdvice: Hashable, Sendable {
 
 /// A policy's answer to a question about up to 64 events.
 public struct PolicyAnswer: Hashable, Sendable {
-    /// Bit n: the policy has decided about event n of the question; nobody else is asked about it.
+    /// Bit n: the policy has decided event n of the question, so no other policy is asked about it.
     public var decided: UInt64
-    /// What it advises, in the order in which it did.
+    /// The advice, in the order in which it was given.
     public var advice: [PolicyAdvice]
 
-    /// How many pieces of advice a question about so many events may get, with so many apps in view: more is a flood.
+    /// The most pieces of advice for a question about that many events, with that many apps in the view; more are a
+    /// flood.
     public static func limit(events: Int, apps: Int) -> Int { events * max(64, 4 * apps) }
 
     /// An answer.

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a policy says about itself, and how it is kept from doing harm.
+/// A policy's description of itself, and its confinement.
 public struct PolicyDescription: Hashable, Sendable {
     /// Its name, 63 bytes at most, never empty.
     public var name: String
     /// Its version, 63 bytes at most.
     public var version: String
-    /// What it does, in a sentence.
+    /// What it does, as a sentence.
     public var summary: String
-    /// The version of the policy interface that it was compiled with.
+    /// The version of the policy ABI that it was compiled for.
     public var abi: UInt32
-    /// `TORPOR_EVENT_BIT` of those that it is asked about.
+    /// The `TORPOR_EVENT_BIT` of each event that it is asked about.
     public var events: UInt64
-    /// `TORPOR_NEEDS_…`: what is measured for it.
+    /// `TORPOR_NEEDS_…`: what must be measured for it.
     public var needs: UInt64
-    /// The options that it knows, in its order.
+    /// The options that it knows, in the order in which it lists them.
     public var options: [PolicyOptionDescription]
-    /// What keeps it from doing harm; nothing in this process.
+    /// What prevents it from doing harm; empty for a policy in this process.
     public var confinement: PolicyConfinement
 
     /// A description.
@@ -41,13 +41,13 @@ public struct PolicyDescription: Hashable, Sendable {
     }
 }
 
-/// An option that a policy knows, in its own words.
+/// An option that a policy knows, as it describes it.
 public struct PolicyOptionDescription: Hashable, Sendable {
     /// Its name.
     public var key: String
-    /// What is written there: `integer`, `duration` …
+    /// The type of its value: `integer`, `duration` …
     public var type: String
-    /// What counts when it is not configured.
+    /// The value if it is not configured.
     public var defaultValue: String
     /// What it does.
     public var meaning: String
@@ -60,7 +60,7 @@ public struct PolicyOptionDescription: Hashable, Sendable {
         self.meaning = meaning
     }
 
-    /// From the texts of a policy, four to an option; what is left over at the end is passed over.
+    /// Parses a policy's texts, four per option; an incomplete rest is ignored.
     public static func options(from texts: [String]) -> [PolicyOptionDescription] {
         stride(from: 0, to: texts.count - texts.count % 4, by: 4).map {
             PolicyOptionDescription(
@@ -73,16 +73,16 @@ public struct PolicyOptionDescription: Hashable, Sendable {
     }
 }
 
-/// What keeps a policy in a process of its own from doing harm, as the host process says that it was able to set up.
+/// What prevents a policy in its own process from doing harm, as far as the host process could set it up.
 public struct PolicyConfinement: OptionSet, Hashable, Sendable {
     /// `TORPOR_CONFINED_…`.
     public let rawValue: UInt32
     /// `TORPOR_CONFINED_…`.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
-    /// Landlock: the files that it may open.
+    /// Landlock limits the files that it may open.
     public static let files = PolicyConfinement(rawValue: 1 << 0)
-    /// Seccomp: the system calls that it may make.
+    /// Seccomp limits the system calls that it may make.
     public static let systemCalls = PolicyConfinement(rawValue: 1 << 1)
-    /// It runs as another user than the supervisor.
+    /// It runs as a different user than the supervisor.
     public static let user = PolicyConfinement(rawValue: 1 << 2)
 }

@@ -2,24 +2,24 @@
 
 public import Linux
 
-/// Why a policy gave no answer, or none that counts. Each is a sentence for people.
+/// Why a policy gave no valid answer. Each case has a sentence for people.
 public enum PolicyFailure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The library is not used at all; why, in a sentence that names it.
+    /// The library is not used; the sentence names it and says why.
     case refused(String)
     /// The host process could not be started.
     case notStarted(program: String, Errno)
-    /// The process ended. The last line that it wrote to standard error is empty if it wrote nothing.
+    /// The process ended. `lastLine` is its last line on standard error, empty if it wrote nothing.
     case ended(PolicyEnd, lastLine: String)
     /// No answer within the deadline.
     case late(Duration)
-    /// No answer within the deadline, nor for a while after it, since the machine stalled.
+    /// No answer within the deadline and for a while after it, because the machine stalled.
     case stalled(Duration)
-    /// What came was no message, or not one that belongs here.
+    /// A message was malformed or unexpected.
     case nonsense(String)
-    /// More pieces of advice to one question than this.
+    /// More pieces of advice for one question than the limit.
     case flooded(limit: Int)
 
-    /// A sentence.
+    /// The failure as a sentence.
     public var description: String {
         switch self {
         case .refused(let sentence): sentence
@@ -49,12 +49,12 @@ public enum PolicyFailure: Error, Hashable, Sendable, CustomStringConvertible {
 public enum PolicyEnd: Hashable, Sendable, CustomStringConvertible {
     /// It exited with a status.
     case exited(Int32)
-    /// A signal ended it.
+    /// A signal terminated it.
     case signalled(Int32)
-    /// Nobody can tell.
+    /// The status is not known.
     case unknown
 
-    /// From CLD_EXITED (1), CLD_KILLED (2) or CLD_DUMPED (3) and the status or signal, as waitid(2) and the keeper say it.
+    /// From `si_code` CLD_EXITED (1), CLD_KILLED (2) or CLD_DUMPED (3) and the status or signal, as in waitid(2).
     public init(code: Int32, status: Int32) {
         switch code {
         case 1: self = .exited(status)
@@ -74,7 +74,7 @@ public enum PolicyEnd: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// What follows "the process".
+    /// The text to follow "the process".
     public var description: String {
         switch self {
         case .exited(let status): "exited with status \(status)"

@@ -2,11 +2,11 @@
 
 internal import TorporPolicyABI
 
-/// A field of a view's record, under the name that `torpor_policy.h` gives it: what recordings are made of.
+/// A field of a view's record, named as in `torpor_policy.h`; recordings consist of these.
 public struct PolicyField: Sendable {
     /// The field's name.
     public let name: String
-    /// How many numbers it has; more than one for an array.
+    /// The number of values; more than one for an array.
     public let count: Int
 
     private let offset: Int
@@ -33,7 +33,7 @@ public struct PolicyField: Sendable {
         offset = MemoryLayout<Record>.offset(of: path)!
     }
 
-    /// What an app's record says, but for what stands among the strings.
+    /// The fields of an app's record, without those that point to strings.
     public static let ofApps: [PolicyField] = [
         PolicyField("flags", \torpor_policy_app.flags, .natural32),
         PolicyField("state", \torpor_policy_app.state, .natural32),
@@ -63,7 +63,7 @@ public struct PolicyField: Sendable {
         PolicyField("unhandled", \torpor_policy_app.unhandled, .natural32),
     ]
 
-    /// What the machine's record says, but for the present.
+    /// The fields of the machine's record, without the current time.
     public static let ofSystem: [PolicyField] = [
         PolicyField("processors", \torpor_policy_system.processors, .natural32),
         PolicyField("started", \torpor_policy_system.started, .integer64),
@@ -85,9 +85,9 @@ public struct PolicyField: Sendable {
         PolicyField("pressure", \torpor_policy_system.pressure, .natural32),
     ]
 
-    /// Those of ``ofApps`` by name.
+    /// ``ofApps`` by name.
     public static let byNameOfApps = byName(ofApps)
-    /// Those of ``ofSystem`` by name.
+    /// ``ofSystem`` by name.
     public static let byNameOfSystem = byName(ofSystem)
 
     private static func byName(_ fields: [PolicyField]) -> [String: PolicyField] {
@@ -96,8 +96,8 @@ public struct PolicyField: Sendable {
 
     // MARK: Values
 
-    /// One of the field's numbers in a record; nil for `TORPOR_NEVER` and `TORPOR_UNKNOWN`. What is more than an Int64
-    /// holds is the largest of them.
+    /// One of the field's values in a record; nil for `TORPOR_NEVER` and `TORPOR_UNKNOWN`. Values above Int64.max are
+    /// returned as Int64.max.
     public func value(in record: UnsafeRawBufferPointer, _ index: Int = 0) -> Int64? {
         let place = offset + index * kind.size
         switch kind {
@@ -114,7 +114,7 @@ public struct PolicyField: Sendable {
         }
     }
 
-    /// Puts one of the field's numbers into a record. False for what it cannot be; then nothing has changed.
+    /// Stores one of the field's values in a record. Returns false, and changes nothing, if the field cannot have it.
     public func put(_ value: Int64?, into record: UnsafeMutableRawBufferPointer, _ index: Int = 0) -> Bool {
         let place = offset + index * kind.size
         switch kind {
@@ -138,8 +138,8 @@ public struct PolicyField: Sendable {
         return true
     }
 
-    /// Puts a number into a record, or what the field makes of it: of the smallest and largest Int64 its own smallest
-    /// and largest number, which can mean never or unknown.
+    /// Stores a number in a record, converted to the field's type: Int64.min and Int64.max become the field's
+    /// smallest and largest values, which may mean never or unknown.
     public func force(_ value: Int64, into record: UnsafeMutableRawBufferPointer, _ index: Int = 0) {
         let place = offset + index * kind.size
         switch kind {
@@ -153,7 +153,7 @@ public struct PolicyField: Sendable {
         }
     }
 
-    /// Whether the field is the same in both records.
+    /// Whether both records have the same values in the field.
     public func isSame(_ one: UnsafeRawBufferPointer, _ other: UnsafeRawBufferPointer) -> Bool {
         for index in 0..<count where value(in: one, index) != value(in: other, index) { return false }
         return true

@@ -4,9 +4,9 @@ internal import CPolicyWire
 import Linux
 public import TorporPolicyABI
 
-/// A policy that runs in this process: asked by a call, and able to do all the harm that this process can do.
+/// A policy in this process: called directly, so it can do all the harm that this process can.
 public final class PolicyLibrary {
-    /// What it says about itself.
+    /// The policy's description of itself.
     public let description: PolicyDescription
 
     private let policy: UnsafePointer<torpor_policy>
@@ -19,12 +19,12 @@ public final class PolicyLibrary {
             UnsafePointer<torpor_policy_reply>?
         ) -> Int32
 
-    /// Opens a library and makes its policy.
+    /// Opens a library and creates its policy.
     ///
     /// - Parameters:
-    ///   - path: the library, which the caller has found trustworthy (``LibraryTrust``).
-    ///   - options: what the policy is given.
-    /// - Throws: ``PolicyFailure/refused(_:)`` with a sentence.
+    ///   - path: the library, which ``LibraryTrust`` has checked for the caller.
+    ///   - options: the options for the policy.
+    /// - Throws: ``PolicyFailure/refused(_:)``, with a sentence.
     public init(path: String, options: [PolicyOption]) throws(PolicyFailure) {
         let library: DynamicLibrary
         do throws(DynamicLibrary.Failure) {
@@ -51,9 +51,10 @@ public final class PolicyLibrary {
 
     deinit { policy.pointee.destroy?(instance) }
 
-    /// Asks about events, at most ``eventLimit`` at once. The view must rest meanwhile.
+    /// Asks about events, at most ``eventLimit`` at once. The view must not change during the call.
     ///
-    /// - Parameter limit: how many pieces of advice are taken; more are a failure.
+    /// - Parameter limit: the most pieces of advice.
+    /// - Throws: ``PolicyFailure/flooded(limit:)`` when there are more.
     public func ask(
         _ events: UnsafeBufferPointer<torpor_policy_event>,
         of view: PolicyView,
@@ -85,7 +86,7 @@ public final class PolicyLibrary {
         return PolicyAnswer(decided: decided, advice: collector.advice)
     }
 
-    /// How many events a question can have.
+    /// The most events per question.
     public static let eventLimit = Int(TORPOR_POLICY_EVENT_LIMIT)
 
     // MARK: The table
@@ -96,7 +97,7 @@ public final class PolicyLibrary {
     ) throws(PolicyFailure) -> (
         PolicyDescription, Decide
     ) {
-        // All that the first version has; a shorter one was never written.
+        // The size of the first ABI version; no shorter one was ever released.
         guard policy.pointee.size >= MemoryLayout<torpor_policy>.size else {
             throw PolicyFailure.refused("\(path) describes itself in \(policy.pointee.size) bytes, which is too few")
         }
@@ -169,14 +170,14 @@ public final class PolicyLibrary {
 private let nameLimit = Int(TORPOR_POLICY_NAME_LIMIT)
 private let sentenceLimit = Int(TORPOR_POLICY_SENTENCE_LIMIT)
 
-/// The text up to its NUL, or as far as its limit.
+/// The text up to its NUL or the limit.
 private func text(_ start: UnsafePointer<CChar>, limit: Int) -> String {
     var count = 0
     while count < limit, start[count] != 0 { count += 1 }
     return PolicyText.clean(UnsafeRawBufferPointer(start: start, count: count), limit: limit)
 }
 
-/// Strings of C that live as long as this.
+/// C strings that live as long as this object.
 private final class CStrings {
     private let bytes: UnsafeMutableBufferPointer<CChar>
     private let starts: [Int]
@@ -199,7 +200,7 @@ private final class CStrings {
     deinit { bytes.deallocate() }
 }
 
-/// Takes what a policy in this process advises.
+/// Collects the advice of a policy in this process.
 private struct AdviceCollector {
     let limit: Int
     var event = 0

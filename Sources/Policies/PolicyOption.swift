@@ -2,9 +2,9 @@
 
 internal import TorporPolicyABI
 
-/// One value of `[policies.NAME] options`. Tables and arrays are laid flat: `rules.0.when`, `rules.1.when`.
+/// One value in `[policies.NAME] options`. Tables and arrays are flattened: `rules.0.when`, `rules.1.when`.
 public struct PolicyOption: Hashable, Sendable {
-    /// A value as it is written in TOML.
+    /// A TOML value.
     public enum Value: Hashable, Sendable {
         case string(String)
         case integer(Int64)

@@ -2,16 +2,16 @@
 
 internal import TorporPolicyABI
 
-/// What is other than it was in an app's record.
+/// What changed in an app's record.
 public struct PolicyChange: Sendable {
     /// The app's place.
     public var place: Int
-    /// Its name and tags, if the place has another app than before, or one whose tags are others.
+    /// The name and tags, if the place has a different app or the tags changed.
     public var identity: Identity?
-    /// What is other than before; for another app, than in the record of one that never ran.
+    /// The changed values; for a different app, compared with an app that never ran.
     public var values: [Value]
 
-    /// Who an app is.
+    /// The name and tags of an app.
     public struct Identity: Hashable, Sendable {
         /// Its name.
         public var name: String
@@ -19,24 +19,24 @@ public struct PolicyChange: Sendable {
         public var tags: [String]
     }
 
-    /// A field, and what it says now.
+    /// A field and its new values.
     public struct Value: Sendable {
         /// Which field.
         public var field: PolicyField
-        /// As many numbers as it has; nil for never and unknown.
+        /// The new values, one per ``PolicyField/count``; nil for never and unknown.
         public var numbers: [Int64?]
     }
 }
 
-/// A view as it was when it was last looked at.
+/// A copy of a view, to find what changed since.
 public struct PolicySnapshot {
     private var apps: [torpor_policy_app] = []
     private var system: torpor_policy_system?
 
-    /// One of nothing: then everything is a change.
+    /// An empty snapshot: everything counts as changed.
     public init() {}
 
-    /// What has changed among the apps since the last time. An app that is gone has its flags 0.
+    /// The apps' changes since the last call. An app that is gone has flags of 0.
     public mutating func takeChanges(of view: PolicyView) -> [PolicyChange] {
         while apps.count < view.count { apps.append(PolicyView.emptyApp) }
         var changes: [PolicyChange] = []
@@ -59,7 +59,7 @@ public struct PolicySnapshot {
         return changes
     }
 
-    /// What has changed about the machine since the last time; all of it the first time.
+    /// The machine's changes since the last call; everything at the first.
     public mutating func takeSystemChanges(of view: PolicyView) -> [PolicyChange.Value] {
         defer { system = view.system }
         return Self.values(PolicyField.ofSystem, from: system, to: view.system)
@@ -68,7 +68,7 @@ public struct PolicySnapshot {
     private static func isSame(_ one: torpor_policy_app, _ other: torpor_policy_app) -> Bool {
         withUnsafeBytes(of: one) { one in
             withUnsafeBytes(of: other) { other in
-                // A record is a whole number of words.
+                // A record's size is a multiple of eight bytes.
                 for offset in stride(from: 0, to: one.count, by: 8)
                 where one.load(fromByteOffset: offset, as: UInt64.self)
                     != other.load(fromByteOffset: offset, as: UInt64.self)
@@ -99,12 +99,12 @@ public struct PolicySnapshot {
 }
 
 extension PolicyView {
-    /// Puts a value into an app's record. False when the field cannot have it.
+    /// Stores values in an app's record. Returns false if the field cannot have them.
     public func put(_ numbers: [Int64?], as field: PolicyField, intoApp place: Int) -> Bool {
         withUnsafeMutableBytes(of: &self[place]) { Self.put(numbers, field, $0) }
     }
 
-    /// Puts a value into the machine's record. False likewise.
+    /// Stores values in the machine's record. Returns false if the field cannot have them.
     public func putSystem(_ numbers: [Int64?], as field: PolicyField) -> Bool {
         var system = system
         guard withUnsafeMutableBytes(of: &system, { Self.put(numbers, field, $0) }) else { return false }

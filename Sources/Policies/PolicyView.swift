@@ -5,21 +5,21 @@ public import Linux
 public import TorporPolicyABI
 import WireText
 
-/// What policies see: a record an app, and one of the machine, in memory that hosts map too, for reading only.
+/// What policies see: one record per app and one for the machine, in memory that hosts map read-only.
 ///
-/// It is written in place and must rest while a question is under way: whoever asks keeps back what changes meanwhile.
-/// Only what is in use takes memory.
+/// It is updated in place and must not change while a question is under way: the caller holds changes back until the
+/// answer. Pages that are not in use take no memory.
 public final class PolicyView {
-    /// How many apps there is room for; the keeper launches no more.
+    /// The most apps; the keeper launches no more than this either.
     public static let capacity = 16384
     private static let stringCapacity = 8 << 20
     private static let appSize = MemoryLayout<torpor_policy_app>.stride
 
-    /// What hosts get: a memfd that they cannot write to.
+    /// A memfd for hosts, which they cannot write to.
     public let descriptor: Descriptor
-    /// Bytes to map.
+    /// The size of the mapping, in bytes.
     public let size: Int
-    /// The view as policies in this process get it.
+    /// The view for policies in this process.
     public private(set) var pointers: torpor_policy_view
 
     private let mapping: Mapping
@@ -30,7 +30,7 @@ public final class PolicyView {
 
     /// An empty view.
     ///
-    /// - Throws: what the kernel says when there is no memory or descriptor for it.
+    /// - Throws: `Errno` without memory or descriptors.
     public init() throws(Errno) {
         let appsOffset = 4096
         let stringsOffset = (appsOffset + Self.capacity * Self.appSize + 4095) / 4096 * 4096
@@ -38,7 +38,7 @@ public final class PolicyView {
         descriptor = try Memory.file(named: "torpor-policy-view", size: UInt64(size))
         mapping = try Mapping(descriptor: descriptor.raw, size: size, writable: true)
         try Memory.seal(descriptor.raw)
-        // The mapping begins on a page, and each part is aligned in it.
+        // The mapping begins at a page, and each part is aligned within it.
         let start = mapping.bytes.baseAddress!
         header = start.assumingMemoryBound(to: torpor_policy_wire_view.self)
         machine = (start + 256).assumingMemoryBound(to: torpor_policy_system.self)
@@ -60,7 +60,7 @@ public final class PolicyView {
             system_offset: 256,
             apps_offset: UInt64(appsOffset),
             strings_offset: UInt64(stringsOffset),
-            // The empty text, which places without a name have.
+            // The empty text, for places without a name.
             string_size: 1,
             string_capacity: UInt32(Self.stringCapacity)
         )
@@ -75,10 +75,10 @@ public final class PolicyView {
         )
     }
 
-    /// How many places there are; some may be empty.
+    /// The number of places; some may be empty.
     public var count: Int { Int(header.pointee.app_count) }
 
-    /// The machine.
+    /// The machine's record.
     public var system: torpor_policy_system {
         get { machine.pointee }
         set {
@@ -87,7 +87,7 @@ public final class PolicyView {
         }
     }
 
-    /// The app in a place below ``count``; one that was never there is all zeros.
+    /// The app's record in a place below ``count``; all zeros if it was never used.
     public subscript(place: Int) -> torpor_policy_app {
         get {
             precondition(place < count)
@@ -106,7 +106,7 @@ public final class PolicyView {
 
     private static let present: UInt32 = 1
 
-    /// Puts an app into a place, as one that never ran. False when there is no room for it.
+    /// Puts an app into a place, as one that never ran. Returns false if there is no room.
     @discardableResult
     public func put(_ place: Int, name: String, tags: [String]) -> Bool {
         guard place >= 0, place < Self.capacity else { return false }
@@ -126,7 +126,7 @@ public final class PolicyView {
         apps[place] = Self.emptyApp
     }
 
-    /// The name of the app in a place, empty where there is none.
+    /// The name of the app in a place; empty if there is none.
     public func name(_ place: Int) -> String {
         guard isPresent(place) else { return "" }
         return String(terminatedWire: strings + Int(apps[place].name))
@@ -145,7 +145,7 @@ public final class PolicyView {
         return tags
     }
 
-    /// An app that never ran.
+    /// The record of an app that never ran.
     public static var emptyApp: torpor_policy_app {
         var app = torpor_policy_app()
         app.size = UInt32(MemoryLayout<torpor_policy_app>.size)
@@ -165,7 +165,7 @@ public final class PolicyView {
 
     // MARK: Strings
 
-    /// Where the first of them is now; nil when there is no room even after tidying up.
+    /// Stores texts in sequence; returns the offset of the first, or nil if there is no room even after compacting.
     private func store(_ texts: [String]) -> UInt32? {
         let bytes = texts.reduce(0) { $0 + $1.utf8.count + 1 }
         if Int(header.pointee.string_size) + bytes > Self.stringCapacity { tidy() }
@@ -185,7 +185,7 @@ public final class PolicyView {
         return UInt32(start)
     }
 
-    /// Moves what is in use to the front.
+    /// Compacts: moves the texts in use to the front.
     private func tidy() {
         let texts = (0..<count).map { isPresent($0) ? [name($0)] + tags($0) : [] }
         setStringSize(1)

@@ -2,24 +2,24 @@
 
 internal import TorporPolicyABI
 
-/// The words for the numbers of `torpor_policy.h`, as recordings and the command line write them. A number that has no
-/// word here, since a newer supervisor or a policy in error wrote it, is written in digits.
+/// The words for the numbers of `torpor_policy.h`, for recordings and the command line. A number without a word, from
+/// a newer supervisor or a faulty policy, is written in digits.
 public enum PolicyWords {
-    /// Of `enum torpor_policy_event_kind`, in its order.
+    /// For `enum torpor_policy_event_kind`, in its order.
     public static let events = [
         "started", "apps", "state", "goal", "time-used", "launch", "ended", "timer", "pressure", "eviction",
     ]
-    /// Of `enum torpor_policy_state`, in its order.
+    /// For `enum torpor_policy_state`, in its order.
     public static let states = ["not-running", "inactive", "active", "background", "suspended"]
-    /// Of `enum torpor_policy_launch`, whose first is 1.
+    /// For `enum torpor_policy_launch`, which starts at 1.
     public static let launches = ["user", "boot", "restart", "dependency", "event", "policy"]
-    /// Of `TORPOR_PRESSURE_…`, in its order.
+    /// For `TORPOR_PRESSURE_…`, in its order.
     public static let pressures = ["none", "warning", "critical"]
-    /// Of `enum torpor_policy_advice_kind`, whose first is 1.
+    /// For `enum torpor_policy_advice_kind`, which starts at 1.
     public static let advice = [
         "goal", "grant", "order", "admit", "delay", "refuse", "restart", "give-up", "profile", "ask-again",
     ]
-    /// Of `enum torpor_policy_reason`, whose first is none; empty for numbers that no ending has.
+    /// For `enum torpor_policy_reason`, which starts with none at 0; empty for unused numbers.
     public static let reasons = [
         "none", "exit-success", "exit-failure", "signal", "core-dump", "launch-deadline", "background-deadline",
         "watchdog", "task-expired", "lock-while-suspending", "oom-kill", "unknown", "dependency-failed", "replaced",

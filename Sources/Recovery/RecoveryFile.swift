@@ -3,44 +3,44 @@
 public import Linux
 import WireText
 
-/// What a torpord leaves to the one that comes after it: a record for each app, in a mapped file of the runtime
-/// directory, written in place.
+/// What a torpord leaves for the next one: a record for each app, in a mapped file in the runtime directory, updated
+/// in place.
 ///
-/// A file and not anonymous memory, so that it is found by its path even when the keeper died too; the runtime directory
-/// is on a tmpfs, so that writing never waits for a disk. Nothing here survives a boot.
+/// A file instead of anonymous memory, so that it is found by its path even if the keeper died too. The runtime
+/// directory is on a tmpfs, so that writing never waits for a disk. Nothing in it survives a reboot.
 ///
-/// Layout, in the machine's own byte order. A page of header:
+/// Layout, in the machine's byte order. One page of header:
 ///
 ///      0   8  "TORPREC1"
 ///      8   4  version of the records
 ///     12   4  bytes of a slot
 ///     16   4  number of slots
-///     20   4  flags, the owner's
-///     24   8  number of the next event
+///     20   4  flags, for the owner
+///     24   8  number of the newest event
 ///     32  36  boot id
-///     72   4  number of the keeper's process that launched the apps
-///     76   4  a number of the owner's
-///     80   8  when process 1 was started, in clock ticks after boot; 0 when nobody could tell
-///    128   4  the record under way: 1 + the slot that it is for, 0 when there is none
-///    132   4  its slot's bits, as they are with it
+///     72   4  pid of the keeper that launched the apps
+///     76   4  a number for the owner
+///     80   8  when process 1 started, in clock ticks after boot; 0 if unknown
+///    128   4  the record under way: 1 + the number of its slot, 0 if there is none
+///    132   4  the bits that its slot gets with it
 ///    136   …  the record
 ///
 /// Then slots, each with
 ///
 ///      0  64  name of the app, NUL at its end; empty: the slot is free
-///     64   4  whether there is a record: 0 none, 1
-///     68   4  what is not carried out yet, the owner's bits
+///     64   4  whether there is a record: 0 or 1
+///     68   4  actions that are not carried out yet (bits of the owner)
 ///     80   …  the record: 4 bytes checksum, 4 bytes length, the bytes
 ///
-/// A record is written into the header, and counts from the moment that the header says whose it is; then it is copied
-/// to its slot. A process that is killed at any instant leaves the old one or the new one; whoever opens the file next
-/// finishes the copy.
+/// A record is written to the header and is valid from the moment that the header names its slot; then it is copied
+/// to the slot. A process that is killed at any instant leaves the old record or the new one; the next to open the
+/// file completes the copy.
 ///
 /// History of versions
-///   1  each slot has two records, and 1 or 2 at 64 says which counts; none is in the header. Such a file stays so.
+///   1  each slot has two records, and 1 or 2 at 64 says which is valid; none is in the header. Not converted to 2.
 ///   2  as above
 public final class RecoveryFile {
-    /// The version of what is in the records. A file of a newer one is refused.
+    /// The newest version of the records. A file with a newer one is refused.
     public static let version: UInt32 = 2
     /// The longest name of an app, in bytes.
     public static let longestName = 63
@@ -52,29 +52,29 @@ public final class RecoveryFile {
     private static let recordHead = 8
     private static let mostSlots = 1 << 20
 
-    /// What the keeper holds.
+    /// The file, which the keeper has too.
     public private(set) var descriptor: Descriptor
     /// The number of slots.
     public private(set) var capacity: Int
 
     private var slotBytes: Int
-    /// How many records a slot has: that of a version.
+    /// How many records a slot has, which depends on the version.
     private var copies: Int
     private var mapping: Mapping
     private var freeSlots: [Int] = []
 
     /// Why a file cannot be used.
     public enum Refusal: Error, Hashable, Sendable, CustomStringConvertible {
-        /// It is none of ours, cut short, or damaged.
+        /// It is not a recovery file, truncated, or damaged.
         case unusable
         /// A newer torpord wrote it.
         case newer(UInt32)
-        /// It was written before the last boot, of the machine or of the container: the processes in it are gone.
+        /// It was written before the machine or the container last booted: its processes are gone.
         case otherBoot
-        /// The kernel said no.
+        /// A system call failed.
         case failed(Errno)
 
-        /// A sentence without a subject.
+        /// A sentence without its subject.
         public var description: String {
             switch self {
             case .unusable: "is damaged"
@@ -86,12 +86,12 @@ public final class RecoveryFile {
         }
     }
 
-    /// Makes a new file in place of whatever is at `path`.
+    /// Creates a new file, which replaces what is at `path`.
     ///
     /// - Parameters:
     ///   - recordBytes: the most bytes that a record will have.
-    ///   - capacity: for how many apps there is room at first.
-    /// - Throws: ENOSPC when there is no room for it, EINVAL for records that are too long.
+    ///   - capacity: the number of apps that fit at first.
+    /// - Throws: ENOSPC when there is no room, EINVAL when `recordBytes` is too large.
     public convenience init(creating path: String, recordBytes: Int, capacity: Int) throws(Errno) {
         try self.init(creating: path, recordBytes: recordBytes, capacity: capacity, version: Self.version)
     }
@@ -103,7 +103,7 @@ public final class RecoveryFile {
         slotBytes = Self.recordsOffset + copies * record
         guard slotBytes <= Self.mostSlotBytes(copies) else { throw .invalidArgument }
         self.capacity = capacity
-        // Whole before it has its name: whoever finds it finds all of it.
+        // The file gets its name only when complete, so that no process finds it half written.
         let draft = path + ".new"
         try? File.remove(draft)
         descriptor = try File.open(draft, [.readWrite, .create, .exclusive], mode: 0o600)
@@ -122,7 +122,7 @@ public final class RecoveryFile {
         freeSlots = Array((0..<capacity).reversed())
     }
 
-    /// Opens one that an earlier torpord wrote; without `isWritable` only to be read.
+    /// Opens a file of an earlier torpord; read-only unless `isWritable`.
     public init(
         _ descriptor: Descriptor,
         boot: String = ThisProcess.bootID,
@@ -156,12 +156,12 @@ public final class RecoveryFile {
         freeSlots = (0..<capacity).reversed().filter { bytes[offset(of: $0)] == 0 }
     }
 
-    /// Goes on in a new file in place of whatever is at `path`, with the same header and no app in it yet.
+    /// Continues in a new file, which replaces what is at `path`: with the same header and no apps yet.
     ///
     /// - Parameters:
     ///   - recordBytes: the most bytes that a record will have.
-    ///   - capacity: for how many apps there is room at first.
-    /// - Throws: ENOSPC when there is no room for it, EINVAL for records that are too long; then all is as before.
+    ///   - capacity: the number of apps that fit at first.
+    /// - Throws: ENOSPC when there is no room, EINVAL when `recordBytes` is too large; then nothing changes.
     public func goOn(at path: String, recordBytes: Int, capacity: Int) throws(Errno) {
         let fresh = try RecoveryFile(creating: path, recordBytes: recordBytes, capacity: capacity)
         fresh.flags = flags
@@ -172,30 +172,31 @@ public final class RecoveryFile {
         (slotBytes, self.capacity, freeSlots) = (fresh.slotBytes, fresh.capacity, fresh.freeSlots)
     }
 
-    /// When process 1 was started: tells the runs of a container, which keeps its files, apart.
+    /// When process 1 started, in clock ticks after boot: tells runs of a container apart, since its files survive a
+    /// run.
     public static let firstProcess = (try? ProcFS.stat(1))?.startTime ?? 0
 
     // MARK: The header
 
-    /// A number of the owner's.
+    /// A number for the owner.
     public var verdict: UInt32 {
         get { mapping.bytes.load(fromByteOffset: 76, as: UInt32.self) }
         set { mapping.publish(newValue, at: 76) }
     }
 
-    /// Bits of the owner's.
+    /// Bits for the owner.
     public var flags: UInt32 {
         get { mapping.bytes.load(fromByteOffset: 20, as: UInt32.self) }
         set { mapping.publish(newValue, at: 20) }
     }
 
-    /// The number that the next event gets.
+    /// The number of the newest event.
     public var nextEvent: UInt64 {
         get { mapping.bytes.load(fromByteOffset: 24, as: UInt64.self) }
         set { mapping.bytes.storeBytes(of: newValue, toByteOffset: 24, as: UInt64.self) }
     }
 
-    /// The process of the keeper under which all of this was recorded; 0 for one that did not say.
+    /// The pid of the keeper that launched the recorded apps; 0 if unknown.
     public var keeper: Int32 {
         get { mapping.bytes.load(fromByteOffset: 72, as: Int32.self) }
         set { mapping.publish(UInt32(bitPattern: newValue), at: 72) }
@@ -203,15 +204,15 @@ public final class RecoveryFile {
 
     // MARK: Slots
 
-    /// An app's slot as it was left.
+    /// An app's slot as an earlier torpord left it.
     public struct Entry {
-        /// Its place.
+        /// The number of the slot.
         public let slot: Int
-        /// The app.
+        /// The app's name.
         public let name: String
-        /// What was not carried out.
+        /// The actions that were not carried out (bits of the owner).
         public let undone: UInt32
-        /// Its record; nil when it never had one, or it is damaged. Good until the slot is written again.
+        /// Its record; nil if it has none or it is damaged. Valid until the slot is written again.
         public let record: UnsafeRawBufferPointer?
     }
 
@@ -233,10 +234,10 @@ public final class RecoveryFile {
         }
     }
 
-    /// A record as it was at one instant, for whoever looks at a file that its torpord goes on writing; nil when there is
-    /// none, or it is damaged.
+    /// A consistent copy of a record, for reading a file to which its torpord still writes; nil if there is none or
+    /// it is damaged.
     public func snapshot(_ slot: Int) -> [UInt8]? {
-        // Writing one takes less than a microsecond, unless the writer loses its processor in the middle of it.
+        // Writing takes less than a microsecond, unless the writer is preempted in the middle.
         for attempt in 0..<2000 {
             guard let place = place(in: slot) else { return nil }
             let length = Int(mapping.bytes.load(fromByteOffset: place + 4, as: UInt32.self))
@@ -250,8 +251,9 @@ public final class RecoveryFile {
         return nil
     }
 
-    /// A slot for an app that has none. More room is made where there is none: ENOSPC when that fails; EINVAL for a name
-    /// that is empty or too long.
+    /// A slot for an app that has none; grows the file if it is full.
+    ///
+    /// - Throws: ENOSPC when growing fails, EINVAL for a name that is empty or too long.
     public func add(_ name: String) throws(Errno) -> Int {
         guard !name.isEmpty, name.utf8.count <= Self.longestName else { throw .invalidArgument }
         if freeSlots.isEmpty { try grow() }
@@ -259,20 +261,20 @@ public final class RecoveryFile {
         let start = offset(of: slot)
         mapping.publish(0, at: start + 64)
         mapping.publish(0, at: start + 68)
-        // The first byte last: until then the slot is free.
+        // The first byte comes last: until then the slot is free.
         let bytes = Array(name.utf8)
         for i in (0...Self.longestName).reversed() { mapping.bytes[start + i] = i < bytes.count ? bytes[i] : 0 }
         return slot
     }
 
-    /// Lets go of a slot.
+    /// Frees a slot.
     public func remove(_ slot: Int) {
         mapping.bytes[offset(of: slot)] = 0
         freeSlots.append(slot)
     }
 
-    /// Writes an app's record; `body` fills the memory from its beginning and returns how many bytes it used.
-    /// Nothing waits.
+    /// Writes an app's record without blocking; `body` fills the memory from its start and returns how many bytes it
+    /// used.
     public func write(_ slot: Int, undone: UInt32, _ body: (UnsafeMutableRawBufferPointer) -> Int) {
         let start = offset(of: slot)
         let current = mapping.bytes.load(fromByteOffset: start + 64, as: UInt32.self)
@@ -287,7 +289,7 @@ public final class RecoveryFile {
         mapping.bytes.storeBytes(of: UInt32(used), toByteOffset: at + 4, as: UInt32.self)
         let sum = Self.checksum(UnsafeRawBufferPointer(rebasing: memory[..<used]))
         mapping.bytes.storeBytes(of: sum, toByteOffset: at, as: UInt32.self)
-        // What is not carried out counts from now on, with the old record or the new one.
+        // These actions are undone from now on, whichever record is read.
         let before = mapping.bytes.load(fromByteOffset: start + 68, as: UInt32.self)
         if copies == 1 {
             mapping.publish(before | undone, at: Self.underWayOffset + 4)
@@ -298,7 +300,7 @@ public final class RecoveryFile {
         mapping.publish(next, at: start + 64)
     }
 
-    /// Says that nothing is left undone but this.
+    /// Replaces the bits of undone actions.
     public func setUndone(_ slot: Int, _ undone: UInt32) {
         mapping.publish(undone, at: offset(of: slot) + 68)
     }
@@ -307,19 +309,19 @@ public final class RecoveryFile {
 
     private var recordBytes: Int { (slotBytes - Self.recordsOffset) / copies }
 
-    /// One record has to fit into the header.
+    /// In version 2, one record has to fit into the header.
     private static func mostSlotBytes(_ copies: Int) -> Int { copies == 2 ? 1 << 16 : headerSize - underWayOffset }
 
     private static func copies(in version: UInt32) -> Int { version == 1 ? 2 : 1 }
 
-    /// The slot whose record the header has, if that is whole.
+    /// The slot whose record is in the header, if that is complete.
     private var slotUnderWay: Int? {
         let slot = Int(mapping.bytes.load(fromByteOffset: Self.underWayOffset, as: UInt32.self)) - 1
         guard copies == 1, slot >= 0, slot < capacity, checked(Self.underWayOffset + 8) != nil else { return nil }
         return slot
     }
 
-    /// Copies the record in the header to its slot. Once begun it may be repeated, and has to be finished.
+    /// Copies the record from the header to its slot. An interrupted copy has to be repeated.
     private func finish(_ slot: Int) {
         let start = offset(of: slot)
         let from = Self.underWayOffset
@@ -339,7 +341,7 @@ public final class RecoveryFile {
         return place(in: slot).flatMap { checked($0) }
     }
 
-    /// Where in the slot its record is; nil when there is none.
+    /// The offset of the slot's record; nil if it has none.
     private func place(in slot: Int) -> Int? {
         let start = offset(of: slot)
         let current = mapping.bytes.load(fromByteOffset: start + 64, as: UInt32.self)
@@ -347,7 +349,7 @@ public final class RecoveryFile {
         return start + Self.recordsOffset + Int(current - 1) * recordBytes
     }
 
-    /// The bytes of the record in that place; nil when it is damaged.
+    /// The bytes of the record at that offset; nil if it is damaged.
     private func checked(_ at: Int) -> UnsafeRawBufferPointer? {
         let length = Int(mapping.bytes.load(fromByteOffset: at + 4, as: UInt32.self))
         guard length <= recordBytes - Self.recordHead else { return nil }
@@ -363,13 +365,13 @@ public final class RecoveryFile {
         try File.allocate(descriptor.raw, size: UInt64(size))
         let larger = try Mapping(descriptor: descriptor.raw, size: size, writable: true)
         mapping = larger
-        // Slots behind the old end are zero: free. They count from here on.
+        // Slots beyond the old end are zero, which means free. They exist from here on.
         mapping.publish(UInt32(more), at: 16)
         freeSlots = Array((capacity..<more).reversed())
         capacity = more
     }
 
-    /// Eight bytes a step, so that it costs nothing beside the writing.
+    /// Processes eight bytes per step, so that it takes little time compared with writing.
     static func checksum(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
         var sum: UInt64 = 0x9e37_79b9_7f4a_7c15 ^ UInt64(bytes.count)
         var at = 0

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A point in time by both clocks that timers go by.
+/// A moment on both clocks that timers use.
 public struct ClockPair: Sendable, Hashable {
-    /// Since the machine was booted, its sleep included (CLOCK_BOOTTIME): nobody sets this clock.
+    /// Time since boot, including sleep (CLOCK_BOOTTIME); it cannot be set.
     public var running: Duration
-    /// By the clock on the wall (CLOCK_REALTIME), microseconds since 1970: it may be set, also back.
+    /// Wall-clock time (CLOCK_REALTIME) in microseconds since 1970; it may be set, also back.
     public var wall: Int64
 
     /// That point.
@@ -13,18 +13,18 @@ public struct ClockPair: Sendable, Hashable {
         self.wall = wall
     }
 
-    /// When the wall shows this, if nobody sets the clock.
+    /// When the wall clock will show `time`, if it is not set meanwhile.
     func running(atWall time: Int64) -> Duration {
         let (difference, overflow) = time.subtractingReportingOverflow(wall)
         return running + .microseconds(overflow ? (time > wall ? Int64.max / 4 : Int64.min / 4) : difference)
     }
 
-    /// What the wall shows then, if nobody sets the clock.
+    /// What the wall clock will show then, if it is not set meanwhile.
     public func wall(atRunning time: Duration) -> Int64 { wall + (time - running).wholeMicroseconds }
 }
 
 extension Duration {
-    /// Whole microseconds, rounded down, as far as they can be told.
+    /// Whole microseconds, rounded toward zero; limited to a quarter of Int64's range.
     var wholeMicroseconds: Int64 {
         let parts = components
         let (product, overflow) = parts.seconds.multipliedReportingOverflow(by: 1_000_000)

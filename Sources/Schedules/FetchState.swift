@@ -1,54 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an app found when it was told to look for new content.
+/// What an app reports after it was told to look for new content.
 public enum FetchResult: String, Sendable, Hashable, CaseIterable {
     /// There was something new.
     case newData = "new-data"
     /// There was nothing new.
     case noData = "no-data"
-    /// It could not look.
+    /// It could not look for content.
     case failed
 }
 
-/// When an app looks for new content: in intervals that become shorter while it finds some and longer while it finds
-/// none. A value without I/O and clocks.
+/// When an app looks for new content: the interval gets shorter while it finds some and longer while it finds none. A
+/// value without I/O and clocks.
 public struct FetchState: Sendable, Hashable {
-    /// No interval is longer, unless it must be.
+    /// The longest interval, unless `minimum` is longer.
     public static let longest = Duration.seconds(86_400)
 
-    /// `fetch_interval`: no interval is shorter.
+    /// The shortest interval (`fetch_interval`).
     public private(set) var minimum: Duration
-    /// The interval now, by what was found so far.
+    /// The current interval, adapted to what was found.
     public private(set) var interval: Duration
-    /// When it was told to look last, by the wall and since the boot.
+    /// When the last fetch began, in microseconds since 1970.
     public private(set) var lastWall: Int64?
-    /// When the interval began, since the boot.
+    /// When the interval began, since boot.
     public private(set) var anchor: Duration
-    /// How many times in a row it could not look.
+    /// How many fetches in a row have failed.
     public private(set) var failures: Int
-    /// How many times it found something, found nothing, could not look.
+    /// How many fetches had each result.
     public private(set) var counts: [FetchResult: Int64]
-    /// Not before then, since the boot: the machine has no strength to spare.
+    /// Until when fetches are put off, since boot: the battery is low, memory is short, or the load is high.
     public private(set) var putOffUntil: Duration?
-    /// Since when it is put off, since the boot.
+    /// When they were first put off, since boot.
     public private(set) var putOffSince: Duration?
-    /// It was told to look and has not said what it found.
+    /// Whether a fetch is under way.
     public private(set) var isUnderWay = false
 
-    /// What is known of an app's intervals.
+    /// What has been learned about an app's fetches.
     public struct FetchHistory: Sendable, Hashable {
         /// The interval.
         public var interval: Duration
-        /// How many times in a row it could not look.
+        /// How many fetches in a row have failed.
         public var failures = 0
-        /// How many times it found something, found nothing, could not look.
+        /// How many fetches had each result.
         public var counts: [FetchResult: Int64] = [:]
 
-        /// An app of which the interval is known.
+        /// A history with an interval only.
         public init(interval: Duration) { self.interval = interval }
     }
 
-    /// What was learned, for whoever goes on with it.
+    /// What has been learned, to be stored.
     public var learned: FetchHistory {
         var learned = FetchHistory(interval: interval)
         learned.failures = failures
@@ -56,7 +56,7 @@ public struct FetchState: Sendable, Hashable {
         return learned
     }
 
-    /// An app that looks for new content at most once in `minimum`.
+    /// The fetches of an app, at most one per `minimum`.
     public init(minimum: Duration, _ learned: FetchHistory? = nil, lastWall: Int64? = nil, now: ClockPair) {
         self.minimum = minimum
         interval = max(minimum, min(learned?.interval ?? minimum, Self.ceiling(minimum)))
@@ -68,22 +68,22 @@ public struct FetchState: Sendable, Hashable {
 
     private static func ceiling(_ minimum: Duration) -> Duration { max(minimum, min(longest, minimum * 32)) }
 
-    /// When it is told to look, if nothing comes before that.
+    /// When the next fetch is due, since boot.
     public var due: Duration {
         let backoff = failures == 0 ? interval : min(Self.ceiling(minimum), minimum * (1 << min(failures, 5)))
         return max(anchor + max(interval, backoff), putOffUntil ?? .zero)
     }
 
-    /// From when on it may be told to look because the app, or the machine, is awake anyway.
+    /// The earliest time for the next fetch if the app, or the machine, is awake anyway.
     public var opportunity: Duration { max(anchor + max(minimum, interval * 3 / 4), putOffUntil ?? .zero, retry) }
 
-    /// What could not look is not asked again before its time.
+    /// After a failure, a fetch never comes early.
     private var retry: Duration { failures == 0 ? .zero : due }
 
-    /// It may come so much later than `due`, to come together with others.
+    /// How much later than `due` a fetch may begin, so as to begin together with others.
     public var slack: Duration { interval / 4 }
 
-    /// It is told to look now.
+    /// A fetch begins.
     public mutating func begin(now: ClockPair) {
         lastWall = now.wall
         anchor = now.running
@@ -92,7 +92,7 @@ public struct FetchState: Sendable, Hashable {
         isUnderWay = true
     }
 
-    /// It has looked.
+    /// A fetch has ended.
     public mutating func end(_ result: FetchResult) {
         guard isUnderWay else { return }
         isUnderWay = false
@@ -108,10 +108,10 @@ public struct FetchState: Sendable, Hashable {
         }
     }
 
-    /// It is over without a word of what was found: nothing is learned of it.
+    /// A fetch has ended without a result: nothing is learned.
     public mutating func endUnknown() { isUnderWay = false }
 
-    /// The machine has no strength to spare now: it is looked at again after a while, which grows the longer it lasts.
+    /// Puts the fetch off (low battery, short memory, high load), longer the longer that lasts: 60 s to 30 min.
     public mutating func putOff(now: ClockPair) {
         let since = putOffSince ?? now.running
         putOffSince = since
@@ -119,7 +119,7 @@ public struct FetchState: Sendable, Hashable {
         putOffUntil = now.running + min(.seconds(1_800), max(.seconds(60), min(minimum / 4, .seconds(300)), waited / 2))
     }
 
-    /// The configuration has another interval.
+    /// The configured interval has changed.
     public mutating func setMinimum(_ minimum: Duration) {
         self.minimum = minimum
         interval = max(minimum, min(interval, Self.ceiling(minimum)))

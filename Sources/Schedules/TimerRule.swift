@@ -2,35 +2,34 @@
 
 public import CalendarTime
 
-/// When a timer comes: whenever one of the times comes that it names.
+/// When a timer fires: at each of the given times.
 public struct TimerRule: Sendable, Hashable {
-    /// By the calendar.
+    /// At times of the calendar.
     public var calendar: [CalendarExpression] = []
-    /// So long after the last time. The first is so long after the supervisor began with it, or after what `afterBoot`
-    /// or `afterStart` say.
+    /// At this interval. The first time is counted from when the supervisor loaded the timer, or from `afterBoot` or
+    /// `afterStart`.
     public var every: Duration?
-    /// Once, so long after the machine was booted; at once if that is past.
+    /// Once, this long after boot; at once if that has passed.
     public var afterBoot: Duration?
-    /// Once, so long after the supervisor was started.
+    /// Once, this long after the supervisor started.
     public var afterStart: Duration?
-    /// It may come so much later, to come together with others.
+    /// How much later it may fire, so as to fire together with others.
     public var accuracy: Duration = .zero
-    /// It comes later by up to this, each time by another part of it.
+    /// Each time is delayed at random by up to this.
     public var randomDelay: Duration = .zero
-    /// Whether it comes once for all the times that were missed while nobody was there to see them: by the calendar, and
-    /// by `every`.
+    /// Whether it fires once for all times missed while the supervisor did not run, for `calendar` and `every`.
     public var isPersistent = false
-    /// Makes its random delays other ones than those of other timers and machines.
+    /// Makes its random delays differ from those of other timers and machines.
     public var seed: UInt64 = 0
 
-    /// One that never comes.
+    /// A timer that never fires.
     public init() {}
 
-    /// The part of the random delay that belongs to a time: always the same one.
+    /// The random delay of a time; always the same for the same time.
     func delay(of time: Int64) -> Duration {
         let whole = randomDelay.wholeMicroseconds
         guard whole > 0 else { return .zero }
-        // SplitMix64: neighbours in time must not be neighbours in the result.
+        // SplitMix64: similar times must not give similar delays.
         var bits = seed &+ UInt64(bitPattern: time) &* 0x9e37_79b9_7f4a_7c15
         bits = (bits ^ (bits >> 30)) &* 0xbf58_476d_1ce4_e5b9
         bits = (bits ^ (bits >> 27)) &* 0x94d0_49bb_1331_11eb
@@ -39,34 +38,34 @@ public struct TimerRule: Sendable, Hashable {
     }
 }
 
-/// What has become of a timer so far, and must be known when another supervisor goes on with it.
+/// The state of a timer that another supervisor needs to continue it.
 public struct TimerHistory: Sendable, Hashable {
-    /// When it came last, by the wall; nil for never.
+    /// When it last fired, in microseconds since 1970; nil if never.
     public var lastWall: Int64?
-    /// Since when it is known, by the wall: what was before was not missed.
+    /// When it was first known, in microseconds since 1970: earlier times do not count as missed.
     public var sinceWall: Int64
-    /// When the supervisor began with it, since the boot.
+    /// When the supervisor loaded it, since boot.
     public var since: Duration
-    /// What `every` is counted from, since the boot; nil while it waits for the first time.
+    /// What `every` counts from, since boot; nil before the first time.
     public var anchor: Duration?
-    /// `afterBoot` has come in this boot.
+    /// Whether `afterBoot` has fired since boot.
     public var cameAfterBoot = false
-    /// `afterStart` has come since this start.
+    /// Whether `afterStart` has fired since the supervisor started.
     public var cameAfterStart = false
 
-    /// A timer that is new.
+    /// A new timer.
     public init(now: ClockPair) {
         sinceWall = now.wall
         since = now.running
     }
 
-    /// What is left of it at another start of the supervisor, or in another boot.
+    /// The state after a restart of the supervisor, or a reboot.
     public func restarted(sameBoot: Bool, now: ClockPair) -> TimerHistory {
         var next = TimerHistory(now: now)
         next.lastWall = lastWall
         next.sinceWall = sinceWall
         next.cameAfterBoot = sameBoot && cameAfterBoot
-        // What is counted from the boot goes on in step.
+        // Intervals counted from boot keep their phase.
         if next.cameAfterBoot { next.anchor = anchor }
         return next
     }

@@ -2,27 +2,25 @@
 
 public import CalendarTime
 
-/// One timer: when it comes next, from what it says and what has become of it. A value without I/O and clocks.
+/// One timer: computes when it fires next, from its rule and history. A value without I/O and clocks.
 public struct TimerState: Sendable {
-    /// What it says.
+    /// When it fires.
     public private(set) var rule: TimerRule
-    /// What has become of it.
+    /// What happened to it so far.
     public private(set) var history: TimerHistory
-    /// From when on times of the calendar count.
+    /// Calendar times after this one count, in microseconds since 1970.
     private var calendarBase: Int64
-    /// The next time of the calendar, with its delay; by the wall.
+    /// The next calendar time, including its delay, in microseconds since 1970.
     private var calendarDue: Int64?
 
-    /// - Parameters:
-    ///   - startedAt: when the supervisor was started, since the boot.
-    ///   - goesOn: an earlier supervisor had it in this boot, and this one goes on where that was.
+    /// - Parameter goesOn: whether an earlier supervisor had the timer in this boot, and this one continues it.
     public init(_ rule: TimerRule, _ history: TimerHistory?, goesOn: Bool, now: ClockPair) {
         self.rule = rule
         var history = history ?? TimerHistory(now: now)
         if !goesOn, rule.every != nil, rule.afterBoot == nil, rule.afterStart == nil { history.anchor = now.running }
         let known = history.lastWall ?? history.sinceWall
         if !goesOn, rule.isPersistent, rule.every != nil, history.anchor != nil || history.lastWall != nil {
-            // A clock that was set back must not put it off for long.
+            // A clock that was set back must not delay it for long.
             history.anchor = now.running - .microseconds(max(0, now.wall - known))
         }
         if !goesOn, !rule.isPersistent, let every = rule.every, let anchor = history.anchor, anchor < now.running {
@@ -33,7 +31,7 @@ public struct TimerState: Sendable {
         findCalendarDue()
     }
 
-    /// The last point in time, so many intervals after another.
+    /// The last multiple of `every` after `begin` that is not after `time`.
     private static func latest(_ begin: Duration, _ every: Duration, notAfter time: Duration) -> Duration {
         let whole = max(1, every.wholeMicroseconds)
         return begin + .microseconds((time - begin).wholeMicroseconds / whole * whole)
@@ -45,7 +43,7 @@ public struct TimerState: Sendable {
         }
     }
 
-    /// When it comes, since the boot; nil for never.
+    /// When it fires next, since boot; nil for never.
     public func due(now: ClockPair) -> Duration? {
         var due: Duration?
         func consider(_ time: Duration?) {
@@ -74,14 +72,14 @@ public struct TimerState: Sendable {
         return history.since + time + rule.delay(of: history.since.wholeMicroseconds)
     }
 
-    /// It comes now: whatever of it is due has come, and once.
+    /// It fires now, once for everything that is due.
     public mutating func fire(now: ClockPair) {
         if let time = bootDue, time <= now.running { history.cameAfterBoot = true }
         if let time = startDue, time <= now.running { history.cameAfterStart = true }
         if let every = rule.every {
             if let anchor = history.anchor {
                 if let due = everyDue, due <= now.running {
-                    // In step with the times before, however late it is.
+                    // Keep the phase of earlier times, however late it fires.
                     history.anchor = max(Self.latest(anchor, every, notAfter: now.running), anchor + every)
                 }
             } else {
@@ -93,10 +91,10 @@ public struct TimerState: Sendable {
         findCalendarDue()
     }
 
-    /// Somebody set the clock, by so much: times of the calendar come by the new one.
+    /// The wall clock was set, by `step`: calendar times follow the new one.
     ///
-    /// Set back, they come again. Set forward by little, what was jumped over comes now; by much, it was not missed but
-    /// never was, except for a timer that makes up for what it missed.
+    /// If it was set back, times repeat. If it was set forward by an hour or less, the times skipped fire now. If by
+    /// more, they are dropped, unless the timer is persistent.
     public mutating func clockWasSet(by step: Duration, now: ClockPair) {
         guard !rule.calendar.isEmpty else { return }
         if step > Self.littleStep, !rule.isPersistent { calendarBase = now.wall }
@@ -106,7 +104,7 @@ public struct TimerState: Sendable {
 
     private static let littleStep = Duration.seconds(3_600)
 
-    /// The machine is in another time zone: the same expressions mean other times.
+    /// The machine's time zone has changed: the same expressions mean other times.
     public mutating func zoneChanged(_ calendar: [CalendarExpression], now: ClockPair) {
         rule.calendar = calendar
         calendarBase = now.wall

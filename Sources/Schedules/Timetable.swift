@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// All timers of all apps, and when the next of them come: those that may come together do. A value without I/O and
-/// clocks.
+/// All timers and fetches of all apps: computes when the next of them fire, together where possible. A value without
+/// I/O and clocks.
 public struct Timetable<Key: Hashable & Sendable>: Sendable {
-    /// Something that comes again and again.
+    /// A timer or the fetches of an app.
     public enum Entry: Sendable {
         case timer(TimerState)
         case fetch(FetchState)
 
-        /// When it comes at the earliest and at the latest, since the boot.
+        /// The earliest and the latest time at which it may fire, since boot.
         func window(now: ClockPair) -> (from: Duration, to: Duration)? {
             switch self {
             case .timer(let state): state.due(now: now).map { ($0, $0 + state.rule.accuracy) }
@@ -17,50 +17,50 @@ public struct Timetable<Key: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// What comes now.
+    /// An entry that fires now.
     public struct Arrival: Sendable, Hashable {
-        /// Which.
+        /// Its key.
         public let key: Key
-        /// When it was due, since the boot.
+        /// When it was due, since boot.
         public let due: Duration
     }
 
     private var entries: [Key: Entry] = [:]
 
-    /// An empty one.
+    /// An empty timetable.
     public init() {}
 
     /// Whether there is nothing in it.
     public var isEmpty: Bool { entries.isEmpty }
 
-    /// Which there are, in no order.
+    /// The keys, in no order.
     public var keys: some Collection<Key> { entries.keys }
 
-    /// The one of that key.
+    /// The entry with that key.
     public subscript(key: Key) -> Entry? {
         get { entries[key] }
         set { entries[key] = newValue }
     }
 
-    /// Changes the timer of that key.
+    /// Changes the timer with that key.
     public mutating func updateTimer(_ key: Key, _ change: (inout TimerState) -> Void) {
         guard case .timer(var state) = entries[key] else { return }
         change(&state)
         entries[key] = .timer(state)
     }
 
-    /// Changes the fetches of that key.
+    /// Changes the fetches with that key.
     public mutating func updateFetch(_ key: Key, _ change: (inout FetchState) -> Void) {
         guard case .fetch(var state) = entries[key] else { return }
         change(&state)
         entries[key] = .fetch(state)
     }
 
-    /// When it comes by itself, since the boot; nil for never.
+    /// When it is due by itself, since boot; nil for never.
     public func due(_ key: Key, now: ClockPair) -> Duration? { entries[key]?.window(now: now)?.from }
 
-    /// When to look again, since the boot; nil for never. All that is due before the first of them must come waits for
-    /// the last of those, and no longer: as few looks as possible, each as early as possible.
+    /// When to wake next, since boot; nil for never. That is when the last entry is due of those due before the first
+    /// deadline: as few wakes as possible, each as early as possible.
     public func wakeTime(now: ClockPair) -> Duration? {
         var windows: [(from: Duration, to: Duration)] = []
         windows.reserveCapacity(entries.count)
@@ -69,8 +69,8 @@ public struct Timetable<Key: Hashable & Sendable>: Sendable {
         return windows.lazy.map(\.from).filter { $0 <= limit }.max()
     }
 
-    /// What is due now, what was due first before others: it has come then. Fetches whose time is near come along, since
-    /// the machine is awake.
+    /// Returns what is due now, earliest first; timers in it have fired. Fetches that are nearly due come along,
+    /// since the machine is awake.
     public mutating func arrive(now: ClockPair) -> [Arrival] {
         var due: [Arrival] = []
         for (key, entry) in entries {

@@ -3,15 +3,15 @@
 package import Configuration
 package import Linux
 
-/// Whom an app runs as, by the machine's databases of users and groups.
+/// The user and groups that an app runs as, from the machine's user database.
 package struct Account: Sendable {
-    /// What of an app's configuration it follows from.
+    /// The part of an app's configuration that decides its account.
     package struct Names: Hashable, Sendable {
         package let user: String?
         package let group: String?
         let supplementary: [String]?
 
-        /// nil where an app runs as the supervisor does.
+        /// nil if the app runs as the supervisor's user.
         package init?(_ specification: AppSpecification) {
             user = specification.user
             group = specification.group
@@ -20,20 +20,22 @@ package struct Account: Sendable {
         }
     }
 
-    /// The user that is named; nil where it is the supervisor's own.
+    /// The configured user; nil if it is the supervisor's own.
     package let user: User?
-    /// Its group, which need not be the user's primary one.
+    /// The group, which need not be the user's primary one.
     package let gid: UInt32
-    /// All its groups.
+    /// All groups.
     package let groups: [UInt32]
 
-    /// With which rights files are looked at for it; nil: with the supervisor's own.
+    /// The rights with which files are accessed on its behalf; nil for the supervisor's own.
     package var fileRights: FileRights? {
         user.flatMap { FileRights(name: $0.name, uid: $0.uid, gid: gid, groups: groups) }
     }
 
-    /// Looks it up, which may wait for a directory on the network. Who cannot be found is nobody: never the supervisor's own
-    /// user in its place.
+    /// Looks the account up, which may block on a network directory. A user that is not found is an error; the app
+    /// never falls back to the supervisor's user.
+    ///
+    /// - Throws: ``LaunchError`` when a user or group is not found.
     package static func find(_ names: Names) throws(LaunchError) -> Account {
         let group = try names.group.map { name throws(LaunchError) in try Self.group(name) }
         let user = try names.user.map { name throws(LaunchError) in try Self.user(name, group) }
@@ -67,7 +69,7 @@ package struct Account: Sendable {
 }
 
 extension AppRuntime {
-    /// Whom it runs as, and what that follows from, as of its last launch.
+    /// The account of its last launch, with the names that it was looked up by.
     package var account: (names: Account.Names, account: Account)? {
         get { slots[AccountSlot.self] }
         set { slots[AccountSlot.self] = newValue }

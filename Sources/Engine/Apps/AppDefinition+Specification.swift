@@ -4,7 +4,7 @@ package import Configuration
 package import Lifecycle
 
 extension AppDefinition {
-    /// What the core has to know of an app.
+    /// What the core needs to know of an app.
     package init(_ app: AppSpecification) {
         self.init(
             name: app.name,

@@ -10,36 +10,36 @@ package import Processes
 package import TorporAPI
 package import VarlinkServer
 
-/// What the shell holds for one app: its place in the outside world. Its state is the coordinator's.
+/// What the shell stores for one app. The app's lifecycle state belongs to the coordinator.
 package final class AppRuntime {
     package let id: AppID
     private unowned let owner: any OutputOwner
-    /// What it goes by: of an incarnation that lives, what it was launched with and what can change under it.
+    /// Its configuration: that of the running incarnation, if there is one, with the changes that applied at once.
     package var specification: AppSpecification { didSet { specificationNumber &+= 1 } }
-    /// Grows with each change of the specification.
+    /// Increases with each change of the specification.
     package private(set) var specificationNumber: UInt32 = 0
-    /// Whether the configuration has it; ``AppTable`` says so.
+    /// Whether the configuration has it; set by ``AppTable``.
     package internal(set) var isListed = false
-    /// An earlier torpord launched it by an older configuration, of which nothing more is known.
+    /// An earlier torpord launched it with an older configuration, which is not known any more.
     package var isOutdatedSinceRecovery = false
-    /// Whether an incarnation that lives was launched by an older configuration.
+    /// Whether a running incarnation was launched with an older configuration.
     package var isOutdated: Bool { next != nil || isOutdatedSinceRecovery }
-    /// The run that is under way, or is being ended or launched; with nothing in it while there is none.
+    /// The current run, which may be launching or terminating; empty if there is none.
     package var run = Incarnation()
 
-    /// Wakes the machine at its next deadline.
+    /// Fires at the machine's next deadline.
     var deadlineTimer: TimerSource?
     var armedFor: Duration?
-    /// It waits for its share of the machine.
+    /// It is queued to get its share of CPU and memory.
     package var isInProfileQueue = false
 
     package var notifySocket: NotifySocket?
     package var notifySource: IOSource?
     /// The app's own socket.
     package var server: VarlinkServer?
-    /// What waits in the notify socket is being read: what that causes does not read it again.
+    /// Its notify socket is being read: must not be read again from within.
     package var isHearing = false
-    /// Somebody looks for the file that says that it is ready.
+    /// A check for the file that says that the app is ready is under way.
     package var isLookedAt = false
     package var store = FDStore()
     package var storeCount = 0
@@ -47,33 +47,33 @@ package final class AppRuntime {
 
     /// Its place in the recovery file.
     package var slot: Int?
-    /// What was decided and is not carried out yet.
+    /// Actions that were decided but not carried out yet.
     package var undone: ActionMask = []
-    /// Exits of this incarnation that the keeper keeps until its ending is recorded.
+    /// Exits of this incarnation that the keeper stores until its ending is recorded.
     package var keptExits: [ExitRecord] = []
 
-    /// When it last came into each state, and when it was last used.
+    /// When it last entered each state, and when it was last used.
     package var times = StateTimes()
     package var reports: [Report] = []
-    /// What was last announced, so that a change of it is.
+    /// The transition that was last announced, to detect changes.
     package var announced: Transition?
-    /// The change of state under way that is being timed.
+    /// The transition that is being timed, and when it began.
     var counted: (transition: Transition, began: Duration)?
-    /// What has happened to it since this torpord was started.
+    /// Counts since this torpord started.
     package var counters = AppCounters()
-    /// What the log has room for.
+    /// The budget of its log entries.
     var room = LogRoom()
     package var lastState: AppState = .notRunning
 
     package var name: String { specification.name }
 
-    /// Why its last run ended, where that is known.
+    /// Why its last run ended; nil if unknown.
     var lastReason: TerminationReason? { lastExit.flatMap { TerminationReason(rawValue: $0.reason) } }
 
-    /// What rooms keep with it.
+    /// Values that rooms store with the app.
     package var slots = Slots()
 
-    /// - Parameter owner: what its output is handed to.
+    /// - Parameter owner: receives its output.
     package init(id: AppID, specification: AppSpecification, owner: any OutputOwner) {
         self.id = id
         self.specification = specification
@@ -81,12 +81,12 @@ package final class AppRuntime {
     }
 }
 
-/// Takes what apps write.
+/// Receives the output of apps.
 package protocol OutputOwner: AnyObject {
     func logFile(of app: AppRuntime) -> LogFile
-    /// It is in the log.
+    /// New output is in the log.
     func outputArrived(_ app: AppRuntime)
-    /// Gives a descriptor to the keeper.
+    /// Gives a copy of a descriptor to the keeper.
     func hold(_ name: String, _ descriptor: Int32)
     func warn(_ sentence: String)
 }
@@ -104,7 +104,7 @@ extension AppRuntime: OutputCaptureDelegate {
 }
 
 extension AppRuntime {
-    /// What the configuration says, where an incarnation that lives goes by something older.
+    /// The current configuration, if a running incarnation still uses an older one.
     package var next: AppSpecification? {
         get { slots[NextSlot.self] }
         set { slots[NextSlot.self] = newValue }
@@ -115,43 +115,43 @@ extension AppRuntime {
         set { slots[LastExitSlot.self] = newValue }
     }
 
-    /// How its last run ended, and that in words, for those who wait for the app.
+    /// How its last run ended, also as text, for requests that wait for the app.
     package var lastEnding: (ending: Ending, text: String)? {
         get { slots[LastEndingSlot.self] }
         set { slots[LastEndingSlot.self] = newValue }
     }
 
-    /// Why a policy holds its launch back.
+    /// Why a policy does not let it launch yet.
     package var heldBack: String? {
         get { slots[HeldBackSlot.self] }
         set { slots[HeldBackSlot.self] = newValue }
     }
 
-    /// A person wants it launched whatever policies say.
+    /// A user wants it launched, whatever policies say.
     package var skipsAdmission: Bool? {
         get { slots[SkipsAdmissionSlot.self] }
         set { slots[SkipsAdmissionSlot.self] = newValue }
     }
 
-    /// Why it is told that memory is short: `warning`, `critical` or `limit`.
+    /// Why it is sent didReceiveMemoryWarning: `warning`, `critical` or `limit`.
     package var memoryWarning: String? {
         get { slots[MemoryWarningSlot.self] }
         set { slots[MemoryWarningSlot.self] = newValue }
     }
 
-    /// A policy has it ended.
+    /// A policy is terminating it.
     package var isEndedByPolicy: Bool? {
         get { slots[IsEndedByPolicySlot.self] }
         set { slots[IsEndedByPolicySlot.self] = newValue }
     }
 
-    /// It was evicted for its memory, or killed in its sleep, and not because anybody wanted it to end.
+    /// It was evicted for its memory or killed while suspended, not terminated on request.
     package var wasCutShort: Bool? {
         get { slots[WasCutShortSlot.self] }
         set { slots[WasCutShortSlot.self] = newValue }
     }
 
-    /// It was killed in its sleep by another process: one that runs would be restarted.
+    /// Another process killed it while it was suspended; if it had been running, it would be restarted.
     package var wasKilledAsleep: Bool? {
         get { slots[WasKilledAsleepSlot.self] }
         set { slots[WasKilledAsleepSlot.self] = newValue }

@@ -3,33 +3,33 @@
 import Configuration
 package import Lifecycle
 
-/// The apps by their ids, and in the order in which they are listed.
+/// The apps by id, and in the order in which they are listed.
 ///
-/// An app that left the configuration stays in its place, unlisted, until another one gets it: what still holds its id
-/// finds it, and never another.
+/// An app that left the configuration keeps its place, unlisted, until another app gets it: an old id never finds a
+/// different app before that.
 package final class AppTable: Sequence {
     private var places: [AppRuntime] = []
     private var listed: [AppRuntime] = []
 
     init() {}
 
-    /// The app in that place.
+    /// The app with that id.
     package subscript(id: AppID) -> AppRuntime { places[id] }
 
-    /// How many there are.
+    /// The number of listed apps.
     package var count: Int { listed.count }
 
-    /// All of them, not a copy.
+    /// The listed apps, without copying.
     package var all: [AppRuntime] { listed }
 
     package func makeIterator() -> IndexingIterator<[AppRuntime]> { listed.makeIterator() }
 
-    /// Puts an app into the place of its id, a vacant one or the next.
+    /// Puts an app into the place of its id: a vacant one or the next.
     package func append(_ app: AppRuntime) {
         app.isListed = true
         if app.id == places.count { places.append(app) } else { places[app.id] = app }
         let key = Self.order(app)
-        // A configuration has them in order already.
+        // A configuration is sorted already.
         if let last = listed.last, Self.order(last) > key {
             var (low, high) = (0, listed.count)
             while low < high {
@@ -42,13 +42,13 @@ package final class AppTable: Sequence {
         }
     }
 
-    /// Takes an app off the list.
+    /// Removes an app from the list.
     package func remove(_ app: AppRuntime) {
         app.isListed = false
         listed.removeAll { $0 === app }
     }
 
-    /// By name, instances by their numbers.
+    /// By name; instances by number.
     private static func order(_ app: AppRuntime) -> (String, Int, String) {
         (app.specification.template, app.specification.instance ?? 0, app.specification.scene ?? "")
     }

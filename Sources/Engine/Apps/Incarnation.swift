@@ -7,53 +7,53 @@ import Linux
 package import Processes
 import TorporAPI
 
-/// What the shell has of one run of an app. It goes with the run, so that nothing of it can be found in the next one.
+/// What the shell stores for one run of an app. It is dropped with the run, so nothing leaks into the next one.
 package final class Incarnation {
-    /// The processes of the incarnation, from the exec to the end.
+    /// The processes of the incarnation, from exec to end.
     package var tree: ProcessTree?
     /// When its launch began.
     package var launchedAt: Duration?
     package var stop = StopProgress.none
-    /// The signal by which it was told something last, since it goes on.
+    /// The signal of the last message sent since it was continued.
     package var told: Int32?
-    /// It is stopped by freezing its cgroup.
+    /// It is suspended by freezing its cgroup.
     package var freezes = false
     /// Repeats stop and kill passes while they are under way.
     package var passTimer: TimerSource?
     package var passDelay: Duration = .milliseconds(1)
-    /// The state whose share of the machine was given to this incarnation last; nil: none, it has what it was born with.
+    /// The state whose share of the machine this incarnation got last; nil if it still has its initial one.
     package var profileState: AppState?
-    /// What all its processes together were last seen to have.
+    /// The resource usage of all its processes, as last read.
     package var usage = Usage.none { didSet { mostMemory = max(mostMemory, usage.memoryBytes) } }
-    /// The most memory that was seen so in this run.
+    /// The highest memory usage read in this run.
     package private(set) var mostMemory: UInt64 = 0
-    /// When that was last read for a list.
+    /// When usage was last read for a list.
     package var sampledAt: Duration?
-    /// RELOADING=1 was said, and READY=1 not yet after it.
+    /// The app sent RELOADING=1 and no READY=1 since.
     package var isReloading = false
-    /// A process of the app stopped it from inside or outside, and the supervisor did not.
+    /// The app was found stopped, and not by the supervisor.
     package var foundStopped = false
-    /// What this incarnation went through.
+    /// The history of this incarnation, for its termination report.
     package var timeline = Timeline()
 
-    /// What rooms keep with it.
+    /// Values that rooms store with the run.
     package var slots = Slots()
 
-    /// Nothing of it is there yet.
+    /// A run of which nothing is known yet.
     package init() {}
 }
 
-/// How far it has come with stopping an app's processes.
+/// The progress of stopping an app's processes.
 package enum StopProgress {
     case none
-    /// Decided; what may be in its way is looked at first.
+    /// Decided; what may prevent it is checked first.
     case decided
-    /// They are being stopped.
+    /// The processes are being stopped.
     case underWay
 }
 
 extension Incarnation {
-    /// Sees the end of a main process that the app named itself.
+    /// Watches for the exit of a main process that the app named itself.
     package var mainSource: IOSource? {
         get { slots[MainSourceSlot.self] }
         set { slots[MainSourceSlot.self] = newValue }
@@ -74,7 +74,7 @@ extension Incarnation {
         set { slots[LaunchFailureSlot.self] = newValue }
     }
 
-    /// Why the last launch came to nothing, in a sentence.
+    /// Why the last launch failed, as a sentence.
     package var refusal: String? {
         get { slots[RefusalSlot.self] }
         set { slots[RefusalSlot.self] = newValue }
@@ -85,19 +85,19 @@ extension Incarnation {
         set { slots[ExitRecordSlot.self] = newValue }
     }
 
-    /// The deadline that was missed last.
+    /// The last missed deadline.
     package var missed: MissedDeadline? {
         get { slots[MissedSlot.self] }
         set { slots[MissedSlot.self] = newValue }
     }
 
-    /// How it was when it was about to be ended.
+    /// Its state just before it was terminated.
     package var crashSnapshot: CrashSnapshot? {
         get { slots[CrashSnapshotSlot.self] }
         set { slots[CrashSnapshotSlot.self] = newValue }
     }
 
-    /// A policy has given it another share of the machine than its state's, for as long as it is in that state.
+    /// A policy gave it the share of another state, for as long as it stays in its own state.
     package var advisedProfile: (state: AppState, profile: AppState)? {
         get { slots[AdvisedProfileSlot.self] }
         set { slots[AdvisedProfileSlot.self] = newValue }

@@ -2,10 +2,10 @@
 
 package import Processes
 
-/// What kept a launch from being tried, in a sentence.
+/// Why a launch could not be tried, as a sentence.
 package struct LaunchError: Error, CustomStringConvertible {
     package let description: String
-    /// The stage that it would have failed at.
+    /// The stage that would have failed.
     package let failure: LaunchFailure?
 
     package init(_ description: String, _ failure: LaunchFailure? = nil) {

@@ -6,7 +6,7 @@ package import Processes
 /// How a main process ended, whether the keeper launched it or adopted it (MAINPID).
 package struct MainExit {
     package let pid: Int32
-    /// nil when nobody can tell.
+    /// nil if the status is not known.
     package let status: ExitStatus?
     package let processorTime: Duration
     package let maxResidentBytes: UInt64

@@ -5,11 +5,11 @@ package import Lifecycle
 /// A deadline that was missed.
 package final class MissedDeadline {
     package let deadline: Deadline
-    /// When that was found.
+    /// When the miss was detected.
     package let at: Duration
-    /// What was to be answered by then.
+    /// The message that was not answered in time.
     package let message: Message?
-    /// When that was answered after all.
+    /// When the message was answered after all.
     package var answeredAt: Duration?
 
     package init(_ deadline: Deadline, at: Duration, message: Message?) {
@@ -18,6 +18,6 @@ package final class MissedDeadline {
         self.message = message
     }
 
-    /// How long it was.
+    /// The time between start and deadline.
     package var granted: Duration { deadline.at - deadline.started }
 }

@@ -4,13 +4,13 @@ import Configuration
 import Lifecycle
 package import Varlink
 
-/// Finds apps by what people type: a name, a glob, `tag:NAME`.
+/// Finds apps by what a user types: a name, a glob, `tag:NAME`.
 package struct Selection {
     package let apps: [AppRuntime]
-    /// Finds one by its name without looking at all of them; it may have left the configuration.
+    /// Finds an app by name without a search; the app may have left the configuration.
     package let named: (String) -> AppRuntime?
 
-    /// What was typed and fits nothing.
+    /// A pattern that matches no app.
     package struct Unknown: Error {
         package let name: String
         package let nearest: String?
@@ -21,12 +21,12 @@ package struct Selection {
             self.isTooMuch = isTooMuch
         }
 
-        /// It was not looked for: the request has more patterns than ``Selection/mostSearches``.
+        /// Whether it was not searched for: the request has more patterns than ``Selection/mostSearches``.
         var isTooMuch = false
-        /// The instances that it stands for, where one app is wanted.
+        /// The instances that match where only one app is allowed.
         var instances: [String] = []
 
-        /// What is wrong with the request, where the name is not simply unknown.
+        /// The error to report if the name is not simply unknown.
         package var problem: FieldError? {
             if isTooMuch {
                 let most = Selection.mostSearches
@@ -40,12 +40,12 @@ package struct Selection {
         }
     }
 
-    /// Patterns, tags and templates that one request may have: each is compared with every app, on the loop.
+    /// The most patterns, tags and templates per request: each is compared with every app, on the event loop.
     package static let mostSearches = 64
-    /// Bytes of a glob. A name has fewer; a longer glob is mostly stars.
+    /// The longest glob, in bytes. A name is shorter; a longer glob is mostly stars.
     private static let longestGlob = 128
 
-    /// The apps in the order typed, each once.
+    /// The apps in the order typed, without duplicates.
     package func resolve(_ patterns: [String]) throws(Unknown) -> [AppRuntime] {
         var found: [AppRuntime] = []
         var seen: Set<AppID> = []
@@ -66,7 +66,7 @@ package struct Selection {
         return found
     }
 
-    /// The one app of that name, or the only instance of it.
+    /// The app of that name, or the only instance of that template.
     package func one(_ name: String) throws(Unknown) -> AppRuntime {
         if let app = exact(name) { return app }
         let instances = instances(of: name)
@@ -76,7 +76,7 @@ package struct Selection {
         throw unknown
     }
 
-    /// The name of a template stands for all its instances.
+    /// All instances of a template.
     private func instances(of template: String) -> [AppRuntime] {
         apps.filter { $0.specification.template == template && $0.specification.isOneOfTemplate }
     }
@@ -98,10 +98,10 @@ package struct Selection {
         return instances(of: pattern)
     }
 
-    /// Whether a name fits a glob of `*` and `?`. Time: at most the product of both lengths, whoever wrote the glob.
+    /// Whether a name matches a glob of `*` and `?`. Takes at most the product of both lengths, whatever the glob.
     package static func matches(_ name: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
         var (place, at) = (name.startIndex, pattern.startIndex)
-        /// The last star, and how far what it stands for goes.
+        /// The last star, and the end of what it matches so far.
         var star: (at: Int, place: Int)?
         while place < name.endIndex {
             if at < pattern.endIndex, pattern[at] == UInt8(ascii: "*") {
@@ -124,7 +124,7 @@ package struct Selection {
 }
 
 extension Room {
-    /// All apps, to be chosen among.
+    /// All apps, to select from.
     package var selection: Selection {
         Selection(apps: apps.all) { [self] name in coordinator.id(of: name).map { apps[$0] } }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a room keeps with an app or with a run of it, and most have nothing of most of the time: it takes memory only where
-/// it is. The room declares it beside its own code:
+/// A value that a room stores with an app or a run. Most apps do not have it, so it takes memory only where it is
+/// set. The room declares it beside its own code:
 ///
 ///     extension Incarnation {
 ///         /// When it was last looked at.
@@ -13,14 +13,14 @@
 ///
 ///     private enum LookedAtSlot: Slot { typealias Value = Duration }
 public protocol Slot {
-    /// What is kept.
+    /// The type of the value.
     associatedtype Value
 }
 
-/// The values that rooms keep with an app or a run, by their ``Slot``s.
+/// The values that rooms store with an app or a run, by ``Slot``.
 ///
-/// Few at a time, so that looking through them is quicker than a table would be. Public, since the compiler makes generic
-/// code special to the type that it is used with only where it is that: for other modules of the package it would not.
+/// There are few at a time, so a linear search is faster than a hash table. Public, because the compiler specializes
+/// generic code for other modules of the package only if it is public.
 public struct Slots: ~Copyable {
     @usableFromInline var boxes: [(slot: ObjectIdentifier, box: AnyObject)] = []
 
@@ -32,10 +32,10 @@ public struct Slots: ~Copyable {
         init(_ value: Value) { self.value = value }
     }
 
-    /// None.
+    /// No values.
     public init() {}
 
-    /// The value in a slot; nil: there is none.
+    /// The value in a slot; nil if there is none.
     @inlinable
     public subscript<S: Slot>(slot: S.Type) -> S.Value? {
         get {
@@ -59,7 +59,7 @@ public struct Slots: ~Copyable {
         }
     }
 
-    /// The value in a slot; where there is none, `value` stands for it, and is kept once it was changed in place.
+    /// The value in a slot, or `value` if there is none; that is stored once it is changed in place.
     @inlinable
     public subscript<S: Slot>(slot: S.Type, default value: @autoclosure () -> S.Value) -> S.Value {
         get { self[slot] ?? value() }

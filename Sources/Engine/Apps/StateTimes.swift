@@ -3,13 +3,13 @@
 package import Lifecycle
 import Linux
 
-/// When an app last came into each state, and when it was last in use: what policies go by. Monotonic, so that they
-/// count for as long as the machine runs.
+/// When an app last entered each state, and when it was last used: policies decide by it. On the monotonic clock, so
+/// the times are valid until the machine reboots.
 package struct StateTimes: Sendable {
-    /// Microseconds; `never` before the first time.
+    /// In microseconds; `never` before the first time.
     package private(set) var since: (Int64, Int64, Int64, Int64, Int64) = (never, never, never, never, never)
-    /// When it was last in the foreground, or launched or woken by a connection; the present while it is in the
-    /// foreground, then `isInUse`.
+    /// When it was last in the foreground, or launched or woken by a connection. While `isInUse`, it counts as used
+    /// now.
     package private(set) var lastUse = never
     /// Whether it is in the foreground.
     package private(set) var isInUse = false
@@ -30,10 +30,10 @@ package struct StateTimes: Sendable {
         }
     }
 
-    /// A client came to it, wherever it is.
+    /// A client connected to it, in any state.
     package mutating func use(at time: Duration) { lastUse = max(lastUse, time.microseconds) }
 
-    /// Every state that it has been in, and since when, or when last.
+    /// Every state that it has been in, with the time when it last entered it.
     package var all: [(state: AppState, time: Duration)] {
         [
             (AppState.notRunning, since.0), (.inactive, since.1), (.active, since.2), (.background, since.3),
@@ -41,7 +41,7 @@ package struct StateTimes: Sendable {
         ].filter { $0.1 != Self.never }.map { ($0.0, .microseconds($0.1)) }
     }
 
-    /// Bytes of a record.
+    /// Bytes in a record.
     package static let recordBytes = 49
 
     package func encode(into record: inout RecordWriter) {
@@ -51,7 +51,7 @@ package struct StateTimes: Sendable {
 
     package init() {}
 
-    /// Of a record that may have been written by one that did not know of them: then there are none.
+    /// Reads a record; older records end before these fields, and then nothing is known.
     package init(from record: inout RecordReader) {
         guard !record.isAtEnd else { return }
         since.0 = record.take(Int64.self)

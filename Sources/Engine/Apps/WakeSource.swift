@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where events come from, as events and launch options name it.
+/// The source of an event, as events and launch options name it.
 package enum WakeSource: String {
     case socket
     case connection

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Gives descriptors to the keeper, where the next torpord finds them, under names of ``DescriptorName``.
+/// Gives descriptors to the keeper, where the next torpord finds them, under a ``DescriptorName``.
 package protocol DescriptorKeeping: AnyObject {
-    /// Gives a copy of one into keeping, in place of what was there under that name.
+    /// Gives a copy of one descriptor to the keeper; it replaces what has that name.
     func hold(_ name: String, _ descriptor: Int32)
-    /// Gives copies of several into keeping: beside those that are there under that name, or in their place.
+    /// Gives copies of several descriptors to the keeper; they replace what has that name or are added to it.
     func hold(_ name: String, _ descriptors: [Int32], replacing: Bool)
-    /// What is there under that name is not needed any more.
+    /// Tells the keeper to close what has that name.
     func release(_ name: String)
-    /// What an earlier torpord left there.
+    /// What an earlier torpord left in the keeper.
     var inheritance: InheritedDescriptors { get }
-    /// Whether a torpord ran under this keeper before.
+    /// Whether another torpord ran under this keeper before.
     var isSuccessor: Bool { get }
 }

@@ -4,19 +4,21 @@ import EventLoop
 package import Linux
 package import Processes
 
-/// What an earlier torpord left in the keeper, each descriptor taken once.
+/// What an earlier torpord left in the keeper; each descriptor is taken only once.
 package final class InheritedDescriptors {
     private var held: [String: [Descriptor]] = [:]
-    /// Names of stored descriptors by app: there may be thousands of other names.
+    /// Names of stored descriptors by app; searching all names would take long, since there may be thousands.
     private var stores: [String: [String]] = [:]
 
-    /// Nothing: the first torpord of a keeper that was started by itself.
+    /// No descriptors: for the first torpord under a keeper.
     package init() {}
 
-    /// All that the keeper holds.
+    /// All descriptors that the keeper has.
+    ///
+    /// - Throws: `Errno` when the keeper cannot be asked.
     package convenience init(from keeper: Keeper) throws(Errno) { self.init(try keeper.takeAllHeld()) }
 
-    /// What is held, each under its name.
+    /// The given descriptors, by name.
     package init(_ all: [(name: String, descriptors: [Descriptor])]) {
         for (name, descriptors) in all {
             held[name] = descriptors
@@ -24,28 +26,28 @@ package final class InheritedDescriptors {
         }
     }
 
-    /// Whether there is nothing.
+    /// Whether no descriptors are left.
     package var isEmpty: Bool { held.isEmpty }
 
-    /// Whether there is something under a name that nobody has taken.
+    /// Whether a name has descriptors that were not taken yet.
     package func has(_ name: String) -> Bool { held[name] != nil }
 
-    /// The descriptors under a name, if they are there and nobody has taken them.
+    /// Takes the descriptors of a name; empty if there are none.
     package func take(_ name: String) -> [Descriptor] { held.removeValue(forKey: name) ?? [] }
 
-    /// The first under a name, left where it is.
+    /// The first descriptor of a name, without taking it.
     package func look(_ name: String) -> Descriptor? { held[name]?.first }
 
-    /// The stored descriptors of an app, in the order in which they came.
+    /// Takes the stored descriptors of an app, in the order in which they were stored.
     package func takeStore(of app: String) -> [(name: String, descriptors: [Descriptor])] {
         (stores.removeValue(forKey: app) ?? []).sorted().map { ($0, take($0)) }
     }
 
-    /// What nobody wanted.
+    /// Names whose descriptors were not taken.
     package var remaining: [String] { held.keys.sorted() }
 }
 
-/// The names under which the keeper holds what must outlive torpord.
+/// The names under which the keeper has descriptors that must survive torpord.
 package enum DescriptorName {
     package static let lock = "lock"
     package static let recovery = "recovery"
@@ -56,25 +58,25 @@ package enum DescriptorName {
     package static let paths = "paths"
     package static let devices = "devices"
     package static let settings = "settings"
-    /// A terminal, or a FIFO, whose data is waited for.
+    /// A terminal or a FIFO that is watched for data.
     package static func node(_ path: String) -> String { "node" + path }
-    /// The node that goes by that name.
+    /// The path of the node with that name.
     package static func node(of name: String) -> String? { name.hasPrefix("node/") ? String(name.dropFirst(4)) : nil }
     package static func notify(_ app: String) -> String { "app/\(app)/notify" }
     package static func channel(_ app: String) -> String { "app/\(app)/app" }
     package static func output(_ app: String) -> String { "app/\(app)/output" }
-    /// By which torpord and the process that transfers for the app speak.
+    /// The socket between torpord and the app's transfer process.
     package static func transfers(_ app: String) -> String { "app/\(app)/transfers" }
-    /// The main process, for a keeper that did not launch it.
+    /// A pidfd of the main process, for a keeper that did not launch it.
     package static func process(_ app: String) -> String { "app/\(app)/process" }
-    /// All of an app's stored descriptors.
+    /// The prefix for all stored descriptors of an app.
     package static func store(_ app: String) -> String { "store/\(app)/" }
-    /// The app whose stored descriptor goes by that name.
+    /// The app whose stored descriptor has that name.
     static func appOfStore(_ name: String) -> String? {
         guard name.utf8.starts(with: "store/".utf8) else { return nil }
         return String(name.dropFirst(6).prefix { $0 != "/" })
     }
-    /// One of them; numbers keep the order in which they came.
+    /// One stored descriptor; the number keeps the order in which they came.
     package static func store(_ app: String, _ number: Int, poll: Bool, _ name: String) -> String {
         let digits = String(number)
         return store(app) + String(repeating: "0", count: max(0, 6 - digits.count)) + digits + (poll ? "p" : "n") + name

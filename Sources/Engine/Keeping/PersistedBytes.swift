@@ -2,7 +2,7 @@
 
 import Linux
 
-/// What the next torpord is to know, in memory that the keeper holds: as long as nothing was ever kept there is none.
+/// Bytes for the next torpord, in memory whose descriptor the keeper has. It is created at the first write.
 package final class PersistedBytes {
     private unowned(unsafe) let keeping: any DescriptorKeeping
     private let log: DaemonLog
@@ -11,8 +11,8 @@ package final class PersistedBytes {
     private var memory: Descriptor?
 
     /// - Parameters:
-    ///   - name: by which the keeper holds it (``DescriptorName``).
-    ///   - most: more bytes are not kept; the next torpord knows then what was kept before.
+    ///   - name: its name in the keeper (``DescriptorName``).
+    ///   - most: the most bytes; more are not stored, and the older bytes stay.
     package init(_ keeping: any DescriptorKeeping, _ log: DaemonLog, named name: String, most: Int) {
         self.keeping = keeping
         self.log = log
@@ -21,13 +21,13 @@ package final class PersistedBytes {
         memory = keeping.inheritance.take(name).first
     }
 
-    /// What was kept last; nil where nothing ever was.
+    /// What was stored last; nil if nothing was.
     package var bytes: [UInt8]? { memory.flatMap { try? File.read($0.raw, at: 0, maximum: most) } }
 
-    /// Whether anything was ever kept, be it nothing.
+    /// Whether anything was ever stored, even if empty.
     package var exists: Bool { memory != nil }
 
-    /// For the keeper.
+    /// The descriptor, for the keeper.
     package var held: [(name: String, descriptors: [Int32])] { memory.map { [(name, [$0.raw])] } ?? [] }
 
     package func keep(_ bytes: [UInt8]) {

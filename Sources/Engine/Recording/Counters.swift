@@ -4,9 +4,9 @@ package import Lifecycle
 import Linux
 package import TorporAPI
 
-/// What has happened since this torpord was started, in numbers: what `torpor metrics` shows beside how things are.
+/// Counts since this torpord started, for `torpor metrics`.
 ///
-/// They begin at zero with every torpord, as those who read metrics expect of a process.
+/// They start at zero with every torpord, as counters of a process should.
 package struct Counters {
     private var events: [String: Int] = [:]
     private var transitions: [Pair: Int] = [:]
@@ -21,7 +21,7 @@ package struct Counters {
         var to: String
     }
 
-    /// Something was told of.
+    /// An event was recorded.
     mutating func noted(_ kind: EventKind, from: String?, to: String?, reason: String?) {
         events[kind.category, default: 0] += 1
         switch kind {
@@ -33,7 +33,7 @@ package struct Counters {
         }
     }
 
-    /// An app has changed its state.
+    /// An app completed a transition.
     mutating func finished(_ transition: Transition, after time: Duration) {
         durations[transition, default: DurationHistogram()].add(time)
     }
@@ -41,15 +41,15 @@ package struct Counters {
     /// An app missed a deadline.
     package mutating func missed(_ deadline: DeadlineKind) { missed[deadline, default: 0] += 1 }
 
-    /// An app runs for an event.
+    /// An event woke or launched an app.
     package mutating func woken(by source: WakeSource, after time: Duration) {
         wakes[source.rawValue, default: DurationHistogram()].add(time)
     }
 
-    /// An app does not wake for an event.
+    /// An event could not wake an app.
     package mutating func heldBack() { wakesHeldBack += 1 }
 
-    /// It as metrics.
+    /// The counts as metrics.
     package var families: [MetricFamily] {
         func counted(_ metric: Metric, _ counts: [String: Int]) -> MetricFamily {
             let name = metric.labels[0]
@@ -83,11 +83,11 @@ package struct Counters {
     }
 }
 
-/// What has happened to one app since this torpord was started.
+/// Counts for one app since this torpord started.
 package struct AppCounters {
     package var launches: UInt32 = 0
     package var wakes: UInt32 = 0
-    /// How often it ended for a reason; few apps have more than two or three.
+    /// How often it ended for each reason; few apps have more than two or three.
     package private(set) var endings: [(reason: TerminationReason, count: UInt32)] = []
 
     package mutating func ended(_ reason: TerminationReason) {
@@ -99,9 +99,9 @@ package struct AppCounters {
     }
 }
 
-/// How often something took how long.
+/// A histogram of durations.
 struct DurationHistogram {
-    /// Seconds: from a tenth of a millisecond, less than a suspension takes, to more than the usual deadlines.
+    /// Upper bounds in seconds: from 0.1 ms, less than a suspension takes, to more than the usual deadlines.
     static let bounds: [Double] = [
         0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
     ]

@@ -4,15 +4,15 @@ import Linux
 package import Processes
 package import TorporAPI
 
-/// How an app was when it was about to be ended: what of it is gone afterwards. Reading it takes a millisecond at most,
-/// and waits for nothing that the app could hold.
+/// The state of an app just before it is terminated, since it is lost afterwards. Reading it takes at most a
+/// millisecond and waits for nothing that the app could block.
 package final class CrashSnapshot {
-    /// Memory of its processes.
+    /// The memory of all its processes, in bytes.
     package let memoryBytes: Int64
-    /// Where its threads stood, those of the main process first.
+    /// The stacks of its threads, those of the main process first.
     package private(set) var threads: [ThreadStack] = []
 
-    /// So many are looked at.
+    /// Limits on what is read.
     private static let mostProcesses = 16
     private static let mostThreads = 32
 
@@ -28,14 +28,14 @@ package final class CrashSnapshot {
         }
     }
 
-    /// What a tool found of the program's own functions, by thread.
+    /// Adds the user-space stacks that a tool found, by thread id.
     package func take(_ stacks: [Int32: [String]]) {
         for index in threads.indices {
             if let stack = stacks[threads[index].tid] { threads[index].userStack = stack }
         }
     }
 
-    /// The main process and others of the app, without reading all of /proc.
+    /// The main process and other processes of the app, without reading all of /proc.
     private static func processes(of tree: ProcessTree) -> [Int32] {
         let main = tree.main.pid
         if tree.cgroupPath != nil {
@@ -52,7 +52,7 @@ package final class CrashSnapshot {
         return found
     }
 
-    /// Where a thread stands. Its kernel stack is for root alone, what it waits for also for its user.
+    /// The stack of a thread. Only root can read its kernel stack; its user can read its wait channel too.
     private static func thread(_ pid: Int32, _ task: Int32) -> ThreadStack? {
         guard let stat = try? ProcFS.taskStat(pid, task) else { return nil }
         let folder = "/proc/\(pid)/task/\(task)/"

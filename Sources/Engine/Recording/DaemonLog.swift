@@ -6,23 +6,22 @@ import Output
 
 /// The daemon's own log.
 ///
-/// Where standard error is a stream of systemd's journal, entries go to the journal itself, with fields that can be
-/// asked for. What cannot be sent so goes to standard error as a line with the prefix of sd-daemon(3). Without a journal
-/// there are only lines. Nothing here waits for a reader.
+/// If standard error is a stream of systemd's journal, entries go to the journal directly, with fields that can be
+/// queried. An entry that cannot be sent goes to standard error as a line with the prefix of sd-daemon(3). Without a
+/// journal there are only lines. Nothing here blocks on a reader.
 package final class DaemonLog {
     /// Entries below it are dropped.
     package var level: LogLevel
     private let journal: JournalSocket?
-    /// Whether a journal reads it.
+    /// Whether entries go to a journal.
     package var isJournal: Bool { journal != nil }
-    /// Standard error, but for tests.
+    /// Standard error, except in tests.
     private let descriptor: Int32
     private let kind: FileStatus.Kind
-    /// Lines that nobody took.
+    /// Lines lost since no process read them.
     private var lost = 0
 
-    /// A line that has so many bytes is written in one piece: the least that is sure to fit where poll(2) says that
-    /// something does (PIPE_BUF).
+    /// The longest write, in bytes. If poll(2) says that a pipe is writable, at least this much fits (PIPE_BUF).
     private static let longestLine = 4096
 
     package init(
@@ -43,7 +42,7 @@ package final class DaemonLog {
     package func info(_ line: String) { write(line, .info) }
     package func debug(_ line: String) { write(line, .debug) }
 
-    /// Writes a sentence; `fields` are for a journal alone.
+    /// Writes a sentence; `fields` are only for a journal.
     package func write(
         _ line: String,
         _ level: LogLevel,
@@ -55,7 +54,7 @@ package final class DaemonLog {
         entry.add("SYSLOG_IDENTIFIER", "torpord")
         for field in fields() { entry.add(field.name, field.value) }
         guard !journal.send(entry.bytes) else { return }
-        // Each line of it gets its prefix.
+        // Each line gets its prefix.
         let lines = line.split(separator: "\n", omittingEmptySubsequences: true)
         write(lines.map { "<\(level.priority)>\($0)\n" }.joined())
     }
@@ -71,7 +70,7 @@ package final class DaemonLog {
         let mark = journal == nil ? "" : prefix.map { "<\($0.priority)>" } ?? ""
         let bytes = Array((mark + text).utf8)
         do throws(Errno) {
-            // A socket can be asked not to wait for this once; what else there is may be shared with those who do wait.
+            // A socket takes MSG_DONTWAIT. Elsewhere O_NONBLOCK would affect the processes that share the file.
             switch kind {
             case .socket: return try Sockets.send(descriptor, bytes) != nil
             case .regular: return try Descriptor.write(descriptor, bytes) != nil
@@ -93,7 +92,7 @@ package final class DaemonLog {
 }
 
 extension LogLevel {
-    /// That of syslog(3).
+    /// The priority of syslog(3).
     package var priority: Int {
         switch self {
         case .debug: 7

@@ -3,10 +3,10 @@
 package import Configuration
 package import Lifecycle
 
-/// What can happen, as the event log and the journal have it. The raw value is the MESSAGE_ID of its entries, under
-/// which `systemd/torpor.catalog` explains it; an id never changes its meaning, and none is used again.
+/// The kinds of events in the event log and the journal. The raw value is the MESSAGE_ID, which
+/// `systemd/torpor.catalog` explains; an id never changes its meaning and is never reused.
 package enum EventKind: String, CaseIterable {
-    // An app lives.
+    // The life of an app.
     case launched = "c67ff3161e2d46aeaab144264c90011c"
     case entered = "0573b4b920154dc1a982404b81de39c3"
     case changing = "7565877b47bc466eb816e4ea058600a4"
@@ -14,7 +14,7 @@ package enum EventKind: String, CaseIterable {
     case signalled = "6e8be470dfb24feea3498a397c67864e"
     case adopted = "20f5bee5ab38412c8463adc0bec2c633"
 
-    // It ends.
+    // Its end.
     case ended = "9e4842199b9f4bb3842969b5ba5db38a"
     case evicted = "572aa4a2a5134a7d96b3f9fbafc8f5ea"
     case failed = "b723ccb0565a414ab4f141bd208229a6"
@@ -24,7 +24,7 @@ package enum EventKind: String, CaseIterable {
     case requirementFailed = "aa51dc9523e045cba6ce5227f3f59346"
     case gaveUp = "a25f3a2625a04a519bcb23357bd18540"
 
-    // Something is amiss with it.
+    // Problems with it.
     case lateAnswer = "49ed4ba36c314b71ae6e1a734fa3e320"
     case outlivedGrace = "97700f5ce7dd4478bd7239eb1ca05919"
     case notStopped = "87dfb01a311041f29dab954723a3623c"
@@ -56,7 +56,7 @@ package enum EventKind: String, CaseIterable {
     case sceneDiscarded = "894f933a2c324b36a8899aa7cbc6d328"
     case waitsForPlace = "12eba04f79b04a19b78d81834ddb68d5"
 
-    // Events wake it.
+    // Events that wake it.
     case woken = "4b45f490a75247a2afb5a5e77ba43a30"
     case notWoken = "1ad39696ce8e443eaf00ca6e48464b67"
     case wakeStorm = "a92b2064d826445c9f471eebac9024fd"
@@ -70,14 +70,14 @@ package enum EventKind: String, CaseIterable {
     case socketClosed = "8df7f10cf2b74d2f88479241357c4716"
     case backlogNearlyFull = "583d6a1846ae43cbb65f99a0c26586cf"
 
-    // Others tell it something.
+    // Messages and settings for it.
     case posted = "6ac98f0e17414a1cb760157393c8decb"
     case notHandled = "9bcc270ce885499797720aa66acf7863"
     case transfer = "8d7f974d26884a95b9cfe69c28fd165e"
     case settingsChanged = "b3f0c9a25d0f4d7d9a6c1e2f84f75b11"
     case settingsNotTaken = "d2c1f7e06f7b4a0cb2d9a2b6e4c83f52"
 
-    // It speaks.
+    // What the app itself sends.
     case said = "4a2a0e8af8ae45eeba5eba9acd44631d"
     case mainChanged = "b8351d67c573494692beff9111953557"
     case unheard = "70a0de6f70a44f9180793e47ab4d7f73"
@@ -94,7 +94,7 @@ package enum EventKind: String, CaseIterable {
     case stateKept = "1515b2b079e842d187af33a54558f59d"
     case snapshotTaken = "e43ba4cea8714aafb234cc1004461b95"
 
-    // Somebody wants something of it.
+    // Requests and decisions about it.
     case asked = "7063ec36c2114a1e9f7ffa42213188ef"
     case refused = "463ccee7b279451fae460fa3c94f79b1"
     case keptDown = "75fcc35e49d94e42baabb8af3cf9a35f"
@@ -118,7 +118,7 @@ package enum EventKind: String, CaseIterable {
     case policyChanged = "c371430663c141e392f49466bbfbe8ec"
     case storeChanged = "2ea1c8677b3145b0a9645facf2463545"
 
-    // What the machine and the session do.
+    // The machine and the session.
     case machineSleeps = "ccca4f8efe6c45bf9e9d99dcf578fb70"
     case machineWoke = "e255e76978e748b79329a8ec4228605f"
     case memoryShort = "887e0d9225ba4b54bc8e55cbc64be187"
@@ -128,7 +128,7 @@ package enum EventKind: String, CaseIterable {
     case sessionUnlocked = "5b9c3054f67744aeb0bb94724da0f8d0"
     case gpsdNotBelieved = "576eb285556c4d11b357d2086636678d"
 
-    /// What the event log calls the sort of event.
+    /// Its category in the event log.
     package var category: String {
         switch self {
         case .launched: "launch"
@@ -162,7 +162,7 @@ package enum EventKind: String, CaseIterable {
         }
     }
 
-    /// How loud it is where the event does not say otherwise.
+    /// The log level, unless the event sets its own.
     package var level: LogLevel {
         switch self {
         case .changing, .told, .posted, .signalled, .sleepsAgain, .attached, .answered, .taskBegan, .taskEnded,
@@ -188,7 +188,7 @@ package enum EventKind: String, CaseIterable {
         }
     }
 
-    /// What stands between an app's name and the text: a text of which the app is the subject goes on behind the name.
+    /// The separator between an app's name and the text: a space if the app is the subject of the text.
     package var link: String {
         switch self {
         case .entered, .changing, .adopted, .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched,
@@ -214,7 +214,7 @@ package enum EventKind: String, CaseIterable {
         }
     }
 
-    /// An ending, by what a person may want to do about it.
+    /// The kind for an ending.
     package init(_ ending: Ending) {
         if ending.next == .gaveUp {
             self = .gaveUp
@@ -223,7 +223,7 @@ package enum EventKind: String, CaseIterable {
         self.init(ending.reason)
     }
 
-    /// An ending of which no more is known.
+    /// The kind for an ending of which only the reason is known.
     package init(_ reason: TerminationReason) {
         switch reason {
         case .exitSuccess, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced: self = .ended
@@ -237,7 +237,7 @@ package enum EventKind: String, CaseIterable {
         }
     }
 
-    /// What is reported beside states and endings; nil for what is none of a person's business.
+    /// The kind for a report besides states and endings; nil if a user need not see it.
     package init?(_ notice: Notice) {
         switch notice {
         case .missed, .sceneMissed, .sceneRefused(_, missed: true): self = .lateAnswer
@@ -249,7 +249,7 @@ package enum EventKind: String, CaseIterable {
         case .modeEnded: self = .modeEnded
         case .sleepsAgain: self = .sleepsAgain
         case .snapshotMissed: self = .snapshotNotTaken
-        // That the app has answered so is told by itself.
+        // The app's failed answer has an event of its own.
         case .backgroundTimeUsed, .sceneRefused(_, missed: false): return nil
         }
     }

@@ -3,18 +3,18 @@
 import Linux
 package import TorporAPI
 
-/// What happened, newest last, bounded; and those who follow it.
+/// The newest events, up to ``capacity``, and their followers.
 package final class EventLog {
-    /// How many are kept; older ones are in the store.
+    /// How many events are in memory; older ones are in the store.
     package static let capacity = 500
 
-    /// The sequence number of the newest event. Those of a new log follow the clock, so that they are later than all
-    /// that an earlier instance has given out; set it when older events are read back that are later still.
+    /// The sequence number of the newest event. A new log starts from the clock, so that its numbers are higher than
+    /// those of an earlier instance. If older events with higher numbers are read back, set it to the highest.
     package var sequence: Int64 = 0
 
-    /// Whether there are no older events than those in here.
+    /// Whether there are no older events than those in memory.
     package var isWhole = false
-    /// Whether none had to go yet.
+    /// Whether no event was dropped yet.
     package private(set) var isUnbroken = true
 
     private var records: [EventRecord] = []
@@ -25,7 +25,7 @@ package final class EventLog {
     /// An empty one.
     package init() {}
 
-    /// Adds an event, and returns it with its number.
+    /// Adds an event and returns it with its number.
     @discardableResult
     package func append(_ record: EventRecord) -> EventRecord {
         var record = record
@@ -43,7 +43,7 @@ package final class EventLog {
         return record
     }
 
-    /// Whether all that happened since a time, or behind a sequence number, is in here.
+    /// Whether all events since a time, or after a sequence number, are in memory.
     package func reachesBack(since: Int64?, after: Int64?) -> Bool {
         if isWhole { return true }
         // An event's number is never less than its time.
@@ -51,8 +51,8 @@ package final class EventLog {
         return bound >= records[start].sequence
     }
 
-    /// Those of some apps, or of all, since a time in microseconds since 1970, and behind a sequence number. A number
-    /// that is later than all of them is of a log that the clock has left behind: then it is not looked at.
+    /// Events of some apps, or of all: since a time in microseconds since 1970, and after a sequence number. A number
+    /// higher than that of any event here is ignored: it is from an earlier log, before the clock was set back.
     package func records(apps: [String]?, since: Int64?, after: Int64? = nil, until: Int64? = nil) -> [EventRecord] {
         let after = after.flatMap { $0 > sequence ? nil : $0 }
         let apps = apps.map(Set.init)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Texts in sentences of ours.
+/// Makes text fit for the sentences that torpord writes.
 package enum Readable {
-    /// A text from outside without what would begin another line or move a terminal's cursor.
+    /// Replaces control characters in text from outside: they could begin a new line or move a terminal's cursor.
     package static func line(_ text: String) -> String {
         String(
             String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? "?" : $0 })

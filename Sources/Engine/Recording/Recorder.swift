@@ -10,8 +10,8 @@ package import Store
 package import TorporAPI
 import Varlink
 
-/// The one way from what happened to those who want to know: the events of `torpor events`, the history of the store,
-/// and the daemon's log with the fields of the journal.
+/// Records everything that happens, in one place: for the events of `torpor events`, the history in the store, and
+/// the daemon's log with the fields of the journal.
 package final class Recorder {
     private unowned(unsafe) let engine: Engine
     private let keepEvent: (StoredEvent) -> Void
@@ -19,14 +19,14 @@ package final class Recorder {
     package let events: EventLog
     /// Microseconds since 1970.
     package let startedAt = Clock.realtimeMicroseconds()
-    /// What has happened since the start, in numbers.
+    /// Counts since the start.
     package var counters = Counters()
-    /// Where the next torpord finds the number of the next event.
+    /// Stores the number of the newest event for the next torpord.
     private let keepNumber: (UInt64) -> Void
 
     /// - Parameters:
-    ///   - keepEvent: is called with each event, for the history.
-    ///   - keepNumber: is called with the number that the next event has.
+    ///   - keepEvent: is called with each event, to store it in the history.
+    ///   - keepNumber: is called with the number of the newest event.
     package init(
         _ engine: Engine,
         _ log: DaemonLog,
@@ -41,11 +41,11 @@ package final class Recorder {
         self.keepNumber = keepNumber
     }
 
-    /// Tells of something. `text` is a sentence without its subject, the app or the supervisor.
+    /// Records an event. `text` is a sentence without its subject, the app or the supervisor.
     ///
     /// - Parameters:
-    ///   - level: how loud the log has it, where that is not as ever.
-    ///   - fields: what the journal is told beside what every event has.
+    ///   - level: the log level, if not the event's usual one.
+    ///   - fields: journal fields beyond those of every event.
     package func note(
         _ app: AppRuntime?,
         _ kind: EventKind,
@@ -107,7 +107,7 @@ package final class Recorder {
             } else {
                 fields.append(("TORPOR_STATE", record.to ?? machine.state.rawValue))
             }
-            // The journal adds what it knows of the process: its unit among others.
+            // The journal adds fields about the process, its unit among others.
             if let tree = app.run.tree, !tree.mainHasEnded { fields.append(("OBJECT_PID", "\(tree.main.pid)")) }
         }
         if let from = record.from { fields.append(("TORPOR_PREVIOUS_STATE", from)) }
@@ -115,9 +115,9 @@ package final class Recorder {
         return fields
     }
 
-    /// Whether there is room for one more entry of an app, else it is for those who look closely. One that is suspended
-    /// and resumed every few seconds would fill the journal, or use up what it takes of a service in a time; all is in
-    /// the history all the same.
+    /// Whether an app may write one more log entry; if not, the entry becomes a debug entry. Otherwise an app that is
+    /// suspended and resumed every few seconds would fill the journal or exhaust its rate limit for the service. The
+    /// history has every event anyway.
     private func hasRoom(_ app: AppRuntime, _ level: LogLevel) -> Bool {
         guard level < .warning, level > .debug else { return true }
         switch app.room.take(now: engine.loop.now) {
@@ -139,7 +139,7 @@ package final class Recorder {
 
     // MARK: Numbers
 
-    /// Counts how long apps take to change their states: called whenever the core may have begun or ended that.
+    /// Measures how long apps take for transitions. Called whenever the core may have begun or ended one.
     package func countTransitions(_ outputs: [AppAction]) {
         for output in outputs {
             let app = engine.apps[output.app]
@@ -153,13 +153,13 @@ package final class Recorder {
 
     // MARK: Timelines
 
-    /// Notes a moment in the life of an app's incarnation.
+    /// Adds a moment to the timeline of the app's incarnation.
     package func trace(_ app: AppRuntime, _ moment: Moment) {
         guard let began = app.run.launchedAt else { return }
         app.run.timeline.add(moment, at: engine.loop.now - began)
     }
 
-    /// After something that may have made the app ready.
+    /// Call after an event that may have made the app ready.
     package func traceReady(_ app: AppRuntime, after event: AppEvent) {
         switch event {
         case .ready, .launched, .answered: break
@@ -170,7 +170,7 @@ package final class Recorder {
         if machine.isAlive, machine.transition != .launching, machine.transition != .terminating { trace(app, .ready) }
     }
 
-    /// The app has answered a message, in time or not.
+    /// Notes that the app answered a message, in time or late.
     package func traceAnswer(_ app: AppRuntime, _ message: Message, _ answer: Moment.Answer = .done) {
         trace(app, .answered(message, answer))
         guard answer != .pending, let missed = app.run.missed, missed.message == message, missed.answeredAt == nil
@@ -180,7 +180,7 @@ package final class Recorder {
         missed.answeredAt = engine.loop.now
     }
 
-    /// What an earlier torpord knew of the timeline: how the launch went, and when the app last came into each state.
+    /// Restores what an earlier torpord stored: how the launch went, and when the app last entered each state.
     package func restoreTimeline(_ app: AppRuntime, launch: LaunchMoments, states: StateTimes) {
         guard let began = app.run.launchedAt else { return }
         app.run.timeline = Timeline()
@@ -193,20 +193,20 @@ package final class Recorder {
     }
 }
 
-/// How much an app may still be told of in the log, below warnings. Two words, since every app has one.
+/// Limits log entries of one app below warnings. Kept small (two words), since every app has one.
 struct LogRoom {
-    /// So many entries in ``window``: for a thousand apps that do nothing but change, a hundred a second, of the three
-    /// hundred that journald takes of a service (RateLimitBurst= of journald.conf(5)).
+    /// Entries per ``window``. A thousand apps that only change states write 100 per second, of the 300 that journald
+    /// accepts from a service (RateLimitBurst= of journald.conf(5)).
     static let entries: UInt16 = 30
     static let window = Duration.seconds(300)
 
     enum Answer { case granted, last, none }
 
-    /// Seconds of the loop's clock.
+    /// When the window began, in seconds of the loop's clock.
     private var began: UInt32 = 0
     private var used: UInt16 = 0
 
-    /// Asks for one more; `last` is said once, for the first that has no room.
+    /// Requests one more entry; `last` is returned once, for the first that is refused.
     mutating func take(now: Duration) -> Answer {
         let now = UInt32(clamping: now.components.seconds)
         if used == 0 || now &- began >= UInt32(Self.window.components.seconds) {
@@ -224,7 +224,7 @@ struct LogRoom {
 }
 
 extension StoredEvent {
-    /// An event as the store keeps it.
+    /// An event as the store stores it.
     package init(_ record: EventRecord) {
         self.init(at: record.at, app: record.app, kind: record.kind, text: record.text)
         sequence = record.sequence

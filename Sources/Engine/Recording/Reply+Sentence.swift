@@ -5,10 +5,10 @@ import Varlink
 package import VarlinkServer
 
 extension Reply {
-    /// Refuses what was asked, with the reason in a sentence.
+    /// Refuses a request, with the reason as a sentence.
     package func fail(_ sentence: String) { fail(ManagerInterface.ErrorName.failed, ["message": .string(sentence)]) }
 
-    /// There is no app of that name.
+    /// Refuses a request since no app has that name.
     package func fail(_ unknown: Selection.Unknown) {
         if let problem = unknown.problem { return fail(problem) }
         fail(

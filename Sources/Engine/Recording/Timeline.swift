@@ -3,11 +3,11 @@
 package import Lifecycle
 import Linux
 
-/// Something in the life of an incarnation that its termination report tells of.
+/// A moment in the life of an incarnation, for its termination report.
 package enum Moment: Hashable {
-    /// The keeper is asked to launch it: commands that run before it are through.
+    /// The keeper is asked to launch it; commands that run before it have finished.
     case planned
-    /// The keeper says that its program runs.
+    /// The keeper reports that its program runs.
     case executed
     /// The first sign of life: a connection to its own socket, or a datagram.
     case contact
@@ -25,10 +25,10 @@ package enum Moment: Hashable {
     case mainChanged
     case exited
 
-    /// What came of a message.
+    /// The answer to a message.
     package enum Answer: UInt8, CaseIterable { case done, failed, pending }
 
-    /// What the time to ready is made of: of each there is one, the first.
+    /// Whether it is part of the time to ready; only the first of each milestone is stored.
     var isMilestone: Bool {
         switch self {
         case .planned, .executed, .contact, .ready: true
@@ -39,59 +39,59 @@ package enum Moment: Hashable {
     }
 }
 
-/// What an incarnation went through since its launch began, for the report when it ends.
+/// What happened to an incarnation since its launch, for the report when it ends.
 ///
-/// Eight bytes a moment, and bounded: how the launch went stays, of the rest the newest. While nothing is under way it
-/// is kept short, since every app has one; `torpor history` has all of it.
+/// Eight bytes per moment, and limited: milestones of the launch stay, of the rest only the newest. It is shortened
+/// while no edge is in flight, since every app has one; `torpor history` has everything.
 package struct Timeline {
-    /// The time in microseconds since the launch began in the upper 48 bits, enough for nine years; what, in the lower
-    /// 16. Of a gap, the upper ones count what was left out.
+    /// The upper 48 bits are microseconds since the launch began, enough for nine years; the lower 16 are the moment.
+    /// In a gap, the upper bits count what was left out.
     private var entries: [UInt64] = []
 
-    /// How many are kept while an edge is under way, and while none is.
+    /// The most entries while an edge is in flight, and while none is.
     package static let most = 48
     static let mostAtRest = 18
 
-    /// One entry, as the report has it.
+    /// One entry, as the report contains it.
     package enum Entry: Hashable {
         /// A moment and its time since the launch began.
         case moment(Moment, Duration)
-        /// So many that are not kept.
+        /// The number of moments that were dropped here.
         case gap(Int)
     }
 
     package init() {}
 
-    /// Room for so many entries is taken.
+    /// The number of entries for which memory is allocated.
     package var capacity: Int { entries.capacity }
 
-    /// Adds a moment; of a milestone, only the first.
+    /// Adds a moment; of each milestone, only the first.
     package mutating func add(_ moment: Moment, at time: Duration) {
         let code = UInt64(MomentCode.encode(moment))
-        // Milestones stand at the beginning.
+        // A milestone is never dropped, so a second one is found here.
         if moment.isMilestone, entries.contains(where: { $0 & 0xffff == code }) { return }
         let bits: UInt64 = 0xffff_ffff_ffff
         entries.append(min(UInt64(clamping: time.microseconds), bits) << 16 | code)
         if entries.count > Self.most { trim(to: Self.most * 2 / 3) }
     }
 
-    /// Nothing is under way: what is not worth its memory goes.
+    /// No edge is in flight: drops what is not worth its memory.
     package mutating func rest() {
         if entries.count > Self.mostAtRest { trim(to: Self.mostAtRest) }
     }
 
-    /// When a milestone was.
+    /// The time of a milestone.
     package func time(of milestone: Moment) -> Duration? {
         let code = UInt64(MomentCode.encode(milestone))
         return entries.first { $0 & 0xffff == code }.map { .microseconds(Int64($0 >> 16)) }
     }
 
-    /// When the app was first told anything.
+    /// When the app was sent its first message.
     package var firstMessage: Duration? {
         entries.first { $0 & 0xff == UInt64(MomentCode.told) }.map { .microseconds(Int64($0 >> 16)) }
     }
 
-    /// All that is kept, in order.
+    /// All entries, in order.
     package var all: [Entry] {
         entries.compactMap { entry in
             if entry & 0xff == UInt64(MomentCode.gap) { return .gap(Int(entry >> 16)) }
@@ -100,7 +100,7 @@ package struct Timeline {
     }
 
     private mutating func trim(to limit: Int) {
-        // The milestones and the first message, and the gap behind them.
+        // Room for the milestones, the first message, and the gap after them.
         let cut = entries.count - (limit - 6)
         var kept: [UInt64] = []
         kept.reserveCapacity(limit)
@@ -123,7 +123,8 @@ package struct Timeline {
     }
 }
 
-/// Moments as numbers: the kind in the low byte, what belongs to it in the high one. They live no longer than torpord.
+/// Moments as numbers: the kind in the low byte, its value in the high byte. They are never stored beyond torpord's
+/// life.
 private enum MomentCode {
     static let lastMilestone: UInt8 = 3
     static let told: UInt8 = 6

@@ -3,10 +3,10 @@
 package import EventLoop
 import Linux
 
-/// Work that may wait for a disk, a driver or a server, done beside the loop by threads that are there only while there is
-/// something to do: one piece after the other, or each at once.
+/// Work that may block on a disk, a driver or a server, done by threads outside the event loop. A thread exists only
+/// while it has work. Pieces run one after the other, or all at once.
 ///
-/// Of the loop's thread.
+/// Use it only on the loop's thread.
 package final class BackgroundWorker {
     private struct Piece {
         let work: @Sendable () -> any Sendable
@@ -29,15 +29,15 @@ package final class BackgroundWorker {
     }
 
     /// - Parameters:
-    ///   - name: of the threads; at most 15 bytes.
-    ///   - isInOrder: one piece waits for the one before. Else whoever asks bounds how many there are.
+    ///   - name: the name of the threads; at most 15 bytes.
+    ///   - isInOrder: run one piece at a time, in order. Otherwise the caller limits how many run at once.
     package init(_ loop: EventLoop, named name: String, isInOrder: Bool = true) {
         self.loop = loop
         self.name = name
         self.isInOrder = isInOrder
     }
 
-    /// Has something done; its result is told later, never at once.
+    /// Runs `work` on a thread; `completion` is called later on the loop, never before this returns.
     package func ask<Result: Sendable>(
         _ work: @escaping @Sendable () -> Result,
         _ completion: @escaping (Result) -> Void
@@ -60,7 +60,7 @@ package final class BackgroundWorker {
                 doorbell.signal()
             }
         } catch {
-            // No room for a thread: then the loop waits this once.
+            // No thread could be created: run it on the loop, which blocks meanwhile.
             loop.later { [weak self] in self?.answer(Answer(number: number, result: work())) }
         }
     }

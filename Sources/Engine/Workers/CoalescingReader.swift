@@ -2,8 +2,8 @@
 
 package import EventLoop
 
-/// Something that is read beside the loop, since it may take a while: the questions of all who ask while it is being read
-/// are answered together by the next reading. Of the loop's thread.
+/// Reads something outside the loop that may take a while. Questions that arrive during a reading are answered
+/// together by the next one. Use it only on the loop's thread.
 package final class CoalescingReader<Question: Sendable, Answer: Sendable> {
     package typealias Completion = (Answer) -> Void
 
@@ -14,8 +14,8 @@ package final class CoalescingReader<Question: Sendable, Answer: Sendable> {
     private var underWay: [Completion] = []
 
     /// - Parameters:
-    ///   - name: of the thread; at most 15 bytes.
-    ///   - join: makes two questions one.
+    ///   - name: the name of the thread; at most 15 bytes.
+    ///   - join: merges the second question into the first.
     package init(
         _ loop: EventLoop,
         named name: String,
@@ -27,14 +27,14 @@ package final class CoalescingReader<Question: Sendable, Answer: Sendable> {
         self.read = read
     }
 
-    /// Answers later, never at once.
+    /// Calls `completion` later, never before this returns.
     package func ask(_ question: Question, _ completion: @escaping Completion) {
         waiting.append((question, completion))
         if underWay.isEmpty { begin() }
     }
 
     private func begin() {
-        // Who was just answered may have asked again, and begun the next reading with that.
+        // A completion may have asked again and so begun the next reading already.
         guard underWay.isEmpty, let first = waiting.first else { return }
         let question = waiting.dropFirst().reduce(into: first.question) { join(&$0, $1.question) }
         underWay = waiting.map(\.completion)
@@ -51,11 +51,11 @@ package final class CoalescingReader<Question: Sendable, Answer: Sendable> {
 }
 
 extension CoalescingReader where Question == Void {
-    /// Of what is always read whole.
+    /// A reader without questions: each reading reads everything.
     package convenience init(_ loop: EventLoop, named name: String, _ read: @escaping @Sendable () -> Answer) {
         self.init(loop, named: name, joining: { _, _ in }) { _ in read() }
     }
 
-    /// Answers later, never at once.
+    /// Calls `completion` later, never before this returns.
     package func ask(_ completion: @escaping Completion) { ask((), completion) }
 }
