@@ -6,59 +6,59 @@ import Lifecycle
 import TorporAPI
 import VarlinkServer
 
-/// What an app is told and says on its own socket, in one incarnation: a queue of messages of which one is in flight,
-/// the delegate that hears them, and whose the background tasks are.
+/// The traffic on an app's own socket during one incarnation: a queue of messages, of which one is in flight, the
+/// delegate that receives them, and the owners of the background tasks.
 ///
-/// Numbers are given out when the core decides that something is told, before that is recorded: so a torpord that takes
-/// over gives the same message the same number, and a delegate that has it already is not told again.
+/// A message gets its number when the core decides to send it, before the decision is recorded. After a takeover the
+/// next torpord therefore gives it the same number, and does not send it again to a delegate that has it.
 final class AppChannel {
-    /// A message on its way.
+    /// A message that was not answered yet.
     struct Outgoing {
         let id: UInt32
         let message: Message
-        /// The edge in flight waits for its answer.
+        /// The current transition waits for its answer.
         var isAwaited: Bool
-        /// Of taskExpiring.
+        /// The task's token, for `taskExpiring`.
         var task: UInt32?
-        /// Of openURL, as torpords before this version told it: now it is mail.
+        /// The URL of `openURL` as earlier versions of torpord queued it; URLs are mail now.
         var url: String?
-        /// What of its mailbox it is.
+        /// Its number in the app's mailbox.
         var mail: Int64?
         /// The scene inside the app that it is about.
         var scene: SceneID?
-        /// Others were to be answered first.
+        /// It was queued behind other messages.
         var hasWaited = false
     }
 
-    /// The process that hears messages.
+    /// The process that receives messages.
     struct Delegate {
         let reply: Reply
         let pid: Int32
-        /// The last message that was sent to it.
+        /// The number of the last message that was sent to it.
         var sent: UInt32 = 0
     }
 
-    /// Who ends a task by being gone.
+    /// What a task belongs to: if the owner is gone, the task ends.
     enum TaskOwner: Hashable {
         /// The connection that began or claimed it.
         case connection(UInt64)
-        /// Nobody: it was begun by sd_notify and ends by it, or with the app.
+        /// No connection: sd_notify began the task, and it ends by sd_notify or with the app.
         case notify
-        /// A connection to a torpord before this one: it ends when nobody claims it in time.
+        /// A connection to an earlier torpord: the task ends unless a connection claims it in time.
         case lost
     }
 
-    /// The number of the last message.
+    /// The number of the newest message.
     var lastID: UInt32 = 0
-    /// The last one that was answered.
+    /// The number of the last message that was answered.
     var answeredID: UInt32 = 0
-    /// Not answered yet; the first is in flight once it was sent.
+    /// Messages without an answer. The first is in flight once it was sent.
     var queue: [Outgoing] = []
     var delegate: Delegate?
     var owners: [UInt32: TaskOwner] = [:]
-    /// Ends what a connection held that is gone, unless it comes back at once.
+    /// By closed connection: ends its tasks and its delegate, unless they come back first.
     var goneTimers: [UInt64: TimerSource] = [:]
-    /// Runs while a delegate of a torpord before this one, or tasks of it, are waited for.
+    /// Runs while torpord waits for a delegate or for tasks of an earlier torpord to come back.
     var returnTimer: TimerSource?
 
     init() {}
@@ -79,31 +79,30 @@ final class AppChannel {
         queue.append(outgoing)
     }
 
-    /// The number of the message that the edge in flight waits for; 0 for none.
+    /// The number of the message that the current transition waits for; 0 for none.
     var awaitedID: UInt32 { queue.last { $0.isAwaited }?.id ?? 0 }
 }
 
 extension AppRuntime {
-    /// What it is told on its socket, and says there.
     var channel: AppChannel? {
         get { slots[ChannelSlot.self] }
         set { slots[ChannelSlot.self] = newValue }
     }
 
-    /// What of its mailbox it answered last.
+    /// The piece of mail that it answered last.
     package var lastAnswered: AnsweredMail? {
         get { slots[LastAnsweredSlot.self] }
         set { slots[LastAnsweredSlot.self] = newValue }
     }
 }
 
-/// What an app answered to something of its mailbox.
+/// An app's answer to a piece of mail.
 package struct AnsweredMail {
-    /// Its number.
+    /// The number of the mail.
     package let id: Int64
-    /// What names it, or the request that it came by.
+    /// The mail's key, or the token of the request that sent it.
     package let key: String?
-    /// Why it did not work, in the app's words; nil where it did.
+    /// Why the app could not handle it, in the app's words; nil if it could.
     package let failure: String?
 }
 

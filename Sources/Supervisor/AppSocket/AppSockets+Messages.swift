@@ -15,20 +15,20 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// What apps are told, and how they answer.
+/// Sends messages to apps and handles their answers.
 extension AppSockets {
-    /// Numbers what the core decided to tell delegates, before it is recorded.
+    /// Numbers the messages that the core decided to send to delegates, before the decision is recorded.
     func enqueue(_ outputs: [AppAction]) {
         for output in outputs {
             switch output.action {
             case .tell(let message):
                 let app = apps[output.app]
                 guard hearsByChannel(output.app) else { continue }
-                // URLs come before it.
+                // URLs are delivered before it.
                 if message == .didBecomeActive { supervisor.mailboxes.enqueue(app, comesToForeground: true) }
                 let isAwaited = coordinator.machine(output.app).awaitedMessage == message
                 channel(of: app).add(message, isAwaited: isAwaited)
-                // Before anything else that it is told on its way.
+                // Mail follows it directly, before any other message.
                 if message == .resumed { supervisor.mailboxes.enqueue(app) }
             case .tellScene(let scene, let message):
                 let app = apps[output.app]
@@ -48,7 +48,7 @@ extension AppSockets {
         }
     }
 
-    /// Whether the app hears messages on its socket, now or as soon as it has connected.
+    /// Whether the app receives messages on its socket, now or once it has connected.
     func hearsByChannel(_ app: AppID) -> Bool {
         let machine = coordinator.machine(app)
         return machine.hasDelegate || machine.rules.readiness == .delegate && machine.transition == .launching
@@ -59,10 +59,10 @@ extension AppSockets {
         guard let channel = app.channel, let delegate = channel.delegate, let next = channel.queue.first,
             delegate.sent < next.id, !delegate.reply.isClosed
         else { return }
-        // What it says is not read yet.
+        // The content of the mail is not loaded yet.
         if next.mail != nil, !supervisor.mailboxes.isLoaded { return }
         guard let parameters = parameters(of: next, app) else {
-            // There is nothing to tell: the number is the next message's.
+            // Nothing to send: drop the message, and let the next one have its number if it was the newest.
             channel.queue.removeFirst()
             if channel.lastID == next.id { channel.lastID -= 1 } else { channel.answeredID = next.id }
             if next.isAwaited { deliver(.answered(next.message), to: app.id) }
@@ -98,7 +98,7 @@ extension AppSockets {
         delegate.reply.send(["message": message.json], continues: true)
     }
 
-    /// Whether the scene that it is about has gone on without its answer, and is told something else next.
+    /// Whether a later message to the same scene is queued: then the scene no longer waits for this answer.
     private func isLate(_ outgoing: AppChannel.Outgoing, _ channel: AppChannel) -> Bool {
         channel.queue.contains { $0.scene == outgoing.scene && $0.id > outgoing.id }
     }
@@ -112,7 +112,7 @@ extension AppSockets {
         }
     }
 
-    /// What a message says beside its name; nil when it is not told after all.
+    /// A message's parameters; nil if it is not to be sent after all.
     private func parameters(of outgoing: AppChannel.Outgoing, _ app: AppRuntime) -> JSON? {
         if let mail = outgoing.mail { return supervisor.mailboxes.mail(mail, of: app)?.parameters }
         if let scene = outgoing.scene { return supervisor.innerScenes.parameters(of: outgoing.message, scene, app) }
@@ -151,17 +151,17 @@ extension AppSockets {
         guard let channel = app.channel, let first = channel.queue.first, Int64(first.id) == answer.id,
             channel.delegate.map({ $0.sent >= first.id }) ?? true
         else { return refuse(answer, reply, app) }
-        // That of mail is confirmed when it is recorded: whoever has heard it does not answer again.
+        // The answer to mail is confirmed once it is recorded: an app does not repeat a confirmed answer.
         if first.mail == nil { reply.send() }
         let message = first.message
         let whose = first.scene.flatMap(supervisor.innerScenes.name).map { " (\($0))" } ?? ""
-        // An edge that went on without this answer may wait for another one to the same message by now.
+        // The transition may have given up on this message and wait for a later copy of it.
         let isAwaited = first.isAwaited && channel.awaitedID == first.id
         if answer.result == .pending {
             let words = answer.text.map { ": \($0)" } ?? ""
             recorder.traceAnswer(app, message, .pending)
             note(app, .answered, text: "answered \(message.rawValue)\(whose): pending\(words)")
-            // The time of didEnterBackground is what it is.
+            // The deadline of didEnterBackground cannot be extended.
             if isAwaited, message != .didEnterBackground, let time = answer.expectedMilliseconds, time > 0 {
                 deliver(.extendTimeout(.milliseconds(time)), to: app.id)
             }
@@ -214,7 +214,7 @@ extension AppSockets {
             supervisor.mailboxes.enqueue(app)
         }
         if let scene = first.scene {
-            // What it says of a message that was missed says nothing of a later one.
+            // A late answer to a missed message does not answer a later one.
             if !isLate(first, channel) {
                 supervisor.innerScenes.answered(message, scene, answer, app)
             }

@@ -7,9 +7,9 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// What an app has other apps open.
+/// Requests of an app to open URLs in other apps.
 extension AppSockets {
-    /// Bytes of a scheme that an app asks about: what it sends comes back in the answer.
+    /// In bytes: the answer repeats the scheme that the app sent.
     private static let longestScheme = 256
 
     func open(_ url: String, _ token: RequestToken?, _ reply: Reply, _ app: AppRuntime) {
@@ -50,7 +50,7 @@ extension AppSockets {
         reply.send(["can": .bool(can)])
     }
 
-    /// Whether the app may open URLs of the scheme, and so hear which apps there are for them.
+    /// Whether the app may open URLs of the scheme, and so learn whether another app handles it.
     private func permits(_ scheme: String, _ reply: Reply, _ app: AppRuntime) -> Bool {
         if app.specification.opening.mayOpen(scheme: scheme) { return true }
         let sentence = "\(app.name) may not open \(scheme): URLs: name the scheme in may_open of \(app.name)"
@@ -58,7 +58,7 @@ extension AppSockets {
         return false
     }
 
-    /// None is the app itself: what it passes on does not come back to it.
+    /// Leaves out the app itself, so that a URL that it passes on does not come back to it.
     private func handlers(of target: OpenTarget, askedBy app: AppRuntime) -> [AppRuntime] {
         supervisor.mailboxes.handlers(of: target).map(\.app).filter { $0 !== app }
     }

@@ -44,7 +44,7 @@ extension AppSockets {
         reply.send()
     }
 
-    /// A task by sd_notify; two of one name are one.
+    /// Begins a task by sd_notify. A second one with the same name is ignored.
     func beginTask(byNotify name: String, _ app: AppRuntime) {
         let machine = coordinator.machine(app.id)
         let isThere = machine.tasks.contains { $0.name == name && app.channel?.owners[$0.token] == .notify }
@@ -79,7 +79,7 @@ extension AppSockets {
         return begun.token
     }
 
-    /// Ends a task; false when there is none of that number.
+    /// Ends a task; false if there is no task with that number.
     @discardableResult
     package func finish(task token: UInt32, _ app: AppRuntime) -> Bool {
         let name = coordinator.machine(app.id).tasks.first { $0.token == token }?.name ?? ""
@@ -94,7 +94,7 @@ extension AppSockets {
     func claim(_ tokens: [Int64], _ connection: UInt64, _ app: AppRuntime) {
         guard let channel = app.channel else { return }
         for token in tokens.compactMap({ UInt32(exactly: $0) }) {
-            // One that was begun by sd_notify belongs to nobody's connection.
+            // A task that sd_notify began belongs to no connection.
             guard let owner = channel.owners[token], owner != .notify else { continue }
             channel.owners[token] = .connection(connection)
         }

@@ -5,7 +5,7 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// What an app has downloaded and uploaded.
+/// Requests of an app to download and upload.
 extension AppSockets {
     func transfer(_ request: AppRequest, _ reply: Reply, _ app: AppRuntime) {
         let transfers = supervisor.transfers

@@ -15,10 +15,10 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// The sockets of apps: who may speak there, and what is told on them.
+/// The apps' own sockets: checks which processes may connect, and sends them messages.
 final class AppSockets: ShellRoom, LifecycleObserver {
     unowned(unsafe) let supervisor: Supervisor
-    /// What all apps are offered at their own sockets.
+    /// The Varlink interface that every app's socket offers.
     private let service = VarlinkService(
         info: Supervisor.serviceInfo,
         interfaces: [VarlinkInterface(name: AppInterface.name, description: AppInterface.description)]
@@ -39,12 +39,13 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         app.server = nil
     }
 
-    /// How long a delegate or a task outlives its connection: whoever ends is not taken for somebody who let go.
+    /// How long a delegate or a task outlives its connection. If the process is ending, its exit is seen within that
+    /// time.
     private static let goneAfter = Duration.milliseconds(100)
-    /// How long a delegate of a torpord that was replaced has to come back, in running time.
+    /// How long a delegate of an earlier torpord has to reconnect, counted while its app runs.
     static let returnTime = Duration.seconds(5)
 
-    /// The app's channel, made where there is none.
+    /// The app's channel, created if it is missing.
     func channel(of app: AppRuntime) -> AppChannel {
         if let channel = app.channel { return channel }
         let channel = AppChannel()
@@ -72,7 +73,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             server.refusal = { [unowned self, unowned app] peer in self.refusal(of: peer, app) }
             server.handler = { [unowned self, unowned app] call, peer, reply in self.serve(call, peer, reply, app) }
             server.onDisconnect = { [unowned self, unowned app] connection in self.disconnected(connection, app) }
-            // A program may connect before the keeper has said which process it is.
+            // A program may connect before the keeper has reported its pid.
             server.setAccepting(app.run.tree != nil || !coordinator.machine(app.id).isAlive)
             app.server = server
             if !isThere { supervisor.hold(DescriptorName.channel(app.name), server.listener.raw) }
@@ -167,7 +168,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         if let sentence = supervisor.mailboxes.refusal(ofPostsFrom: app, to: target) {
             return reply.fail(AppInterface.ErrorName.notPermitted, ["message": .string(sentence)])
         }
-        // Only who may ask the supervisor speaks for others, or for the world outside.
+        // Only clients of the control socket may post for others, or mark a post as remote.
         var request = request
         request.remote = false
         supervisor.mailboxes.post(request, from: app.name, to: target) { outcome in
@@ -190,13 +191,13 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Keeps something of the app, or of a scene inside it, or forgets it.
+    /// Stores or discards state or a snapshot of the app, or of a scene inside it.
     private func keep(_ request: AppRequest, _ peer: Peer, _ reply: Reply, _ app: AppRuntime) {
         let (states, snapshots, scenes) = (supervisor.savedStates, supervisor.snapshots, supervisor.innerScenes)
         switch request {
         case .saveState(_, _, let scene?) where scenes.isDiscarded(scene, of: app),
             .saveSnapshot(_, _, let scene?) where scenes.isDiscarded(scene, of: app):
-            // It hears its last messages, and does as always.
+            // A discarded scene still receives its last messages and saves as usual: accept the data and drop it.
             reply.send(["bytes": 0])
         case .saveState(let data, let file, let scene):
             if let refusal = scene.flatMap({ scenes.refusalToKeep(of: $0, app) }) { return refuse(reply, refusal) }
@@ -259,7 +260,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         )
     }
 
-    /// What the launch under way was offered, as far as it is still there.
+    /// The archive that was offered to the current launch, if it still exists.
     func stateOffered(to app: AppRuntime) -> ArchiveFolder.Found? {
         app.restoration == .offered ? supervisor.savedStates.archives(of: app).found : nil
     }
@@ -289,8 +290,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             return reply.fail(VarlinkErrorName.expectedMore, .emptyObject)
         }
         let channel = channel(of: app)
-        // A process that comes back, or became another program by execve, has closed its connection before. One that
-        // has not would have two delegates, each of which would take the messages from the other.
+        // A process that reconnects, or has called execve, has closed its earlier connection. Two connected delegates
+        // would take messages from each other.
         if let there = channel.delegate, !there.reply.isClosed,
             app.server?.isConnected(there.reply.connection) == true
         {
@@ -323,7 +324,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         pump(app)
     }
 
-    /// A connection is gone. Whoever dies is about to be noticed; whoever comes back does so at once.
+    /// A connection was closed. If its process has died, its exit is seen soon; if it reconnects, it does so at once.
     private func disconnected(_ connection: UInt64, _ app: AppRuntime) {
         guard let channel = app.channel, app.run.tree != nil else { return }
         let wasDelegate = channel.delegate?.reply.connection == connection
@@ -342,13 +343,13 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         channel.goneTimers[connection]?.arm(after: Self.goneAfter)
     }
 
-    /// Nobody hears the app's messages any more.
+    /// No process receives the app's messages any longer.
     private func detach(_ app: AppRuntime) {
         guard let channel = app.channel else { return }
         channel.delegate = nil
         guard coordinator.machine(app.id).isAlive else { return }
         note(app, .attached, text: "has no delegate any more: its connection was closed")
-        // A launch waits for the next delegate, which is told what this one was.
+        // A launch waits for the next delegate and sends it the same messages.
         let isLaunching = coordinator.machine(app.id).transition == .launching
         if !isLaunching {
             channel.queue = []
@@ -358,12 +359,12 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         record(app)
     }
 
-    /// A delegate of a torpord before this one comes back, or counts as gone.
+    /// Waits until a delegate of an earlier torpord reconnects; after ``returnTime`` it counts as gone.
     func expectReturn(of app: AppRuntime) {
         guard let channel = app.channel else { return }
         channel.returnTimer = try? loop.timer { [weak self, weak app] in
             guard let self, let app, let channel = app.channel else { return }
-            // While it is stopped it cannot; when it runs again it has its time.
+            // A stopped app cannot reconnect. Its time starts again when it runs.
             if self.coordinator.machine(app.id).state == .suspended { return }
             channel.returnTimer = nil
             for (token, owner) in channel.owners where owner == .lost { self.finish(task: token, app) }
@@ -372,7 +373,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         channel.returnTimer?.arm(after: Self.returnTime)
     }
 
-    /// It runs again.
+    /// Restarts the time to reconnect when the app runs again.
     func channelResumed(_ app: AppRuntime) {
         if app.channel?.returnTimer != nil { app.channel?.returnTimer?.arm(after: Self.returnTime) }
     }

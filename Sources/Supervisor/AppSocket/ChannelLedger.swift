@@ -5,12 +5,13 @@ package import Lifecycle
 import Linux
 package import Varlink
 
-/// What has no room in a record, since it has names: tasks, holds, and messages that no edge waits for.
+/// What does not fit into a record of fixed size because it has names: tasks, holds, and messages that no transition
+/// waits for.
 package struct ChannelLedger: Hashable {
     /// A background task.
     struct Task: Hashable {
         var task: BackgroundTask
-        /// It was begun by sd_notify.
+        /// sd_notify began it.
         var isNotify: Bool
     }
 
@@ -18,31 +19,31 @@ package struct ChannelLedger: Hashable {
     struct Told: Hashable {
         var id: UInt32
         var message: Message
-        /// Of taskExpiring.
+        /// The task's token, for `taskExpiring`.
         var task: UInt32?
-        /// Of openURL.
+        /// The URL of `openURL`.
         var url: String?
-        /// What of its mailbox it is.
+        /// Its number in the app's mailbox.
         var mail: Int64?
         /// The scene inside the app that it is about.
         var scene: SceneID?
-        /// Its full name.
+        /// The full name of that scene.
         var sceneName: String?
     }
 
-    /// Of which run of the app the tasks and messages are.
+    /// The run of the app that the tasks and messages belong to.
     package var incarnation: UInt32
     var tasks: [Task] = []
     package var holds: [Hold] = []
     var messages: [Told] = []
     /// The scenes inside the app.
     var scenes: [SceneEntry] = []
-    /// What it is to open, as torpords before this version kept it: now it is mail.
+    /// A URL to open, as earlier versions of torpord stored it; URLs are mail now.
     package var url: String?
 
     package init(incarnation: UInt32) { self.incarnation = incarnation }
 
-    /// Reads what ``json`` was; nil for what no torpord wrote. An entry that means nothing is left out.
+    /// Reads what ``json`` wrote; nil if the bytes are no ledger. Skips entries that are invalid.
     package init?(_ bytes: [UInt8]) {
         guard let json = try? JSON.parse(bytes[...]), json.objectValue != nil else { return nil }
         // 0 is no run.
@@ -113,7 +114,7 @@ package struct ChannelLedger: Hashable {
 }
 
 extension AppRuntime {
-    /// What was last kept of its tasks, holds and messages.
+    /// The ledger file's content as it was last written.
     package var ledger: [UInt8]? {
         get { slots[LedgerSlot.self] }
         set { slots[LedgerSlot.self] = newValue }

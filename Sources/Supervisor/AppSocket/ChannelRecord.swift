@@ -9,7 +9,7 @@ import SystemPackage
 import TorporAPI
 import Varlink
 
-/// Where the messages of an app are, as the recovery file has it at the end of a record.
+/// The message numbers of an app's channel, stored at the end of its record in the recovery file.
 package struct ChannelRecord {
     package static let bytes = 12
 
@@ -37,12 +37,12 @@ package struct ChannelRecord {
     }
 }
 
-/// ``ChannelLedger`` as a file in the app's runtime directory, written before the record that goes with it, and only of
-/// apps that have anything in it.
+/// Stores ``ChannelLedger`` in a file of the app's runtime directory. The file is written before the record that
+/// belongs to it, and exists only while the ledger has entries.
 extension AppSockets {
     private func ledgerPath(of app: AppRuntime) -> String { supervisor.runtime.directory(of: app) + "/ledger" }
 
-    /// Writes it when it is another one than before.
+    /// Writes the ledger if it has changed; removes it if it is empty.
     func keepLedger(of app: AppRuntime) {
         let machine = coordinator.machine(app.id)
         let messages = app.channel?.queue.filter { !$0.isAwaited || $0.url != nil } ?? []
@@ -91,10 +91,11 @@ extension AppSockets {
         return ledger
     }
 
-    /// Of an app of which no record tells: what is there is from another life.
+    /// Removes the ledger of an app that has no record: it belongs to an earlier run.
     func forgetLedger(of app: AppRuntime) { try? File.remove(ledgerPath(of: app)) }
 
-    /// A call that fails once, for want of a descriptor or of memory, must not have the app told the same mail twice.
+    /// Retries a read that fails for want of a descriptor or memory: without the ledger the app would get the same
+    /// mail twice.
     private func readLedger(of app: AppRuntime) -> [UInt8] {
         var tries = 3
         while true {
@@ -113,18 +114,18 @@ extension AppSockets {
         }
     }
 
-    /// Goes on with what a torpord before this one has told the app, and with what holds it.
+    /// Restores the messages, tasks and holds that an earlier torpord has saved.
     func restoreChannel(of app: AppRuntime, _ record: ChannelRecord) {
         let bytes = readLedger(of: app)
         let ledger = bytes.isEmpty ? nil : ChannelLedger(bytes)
         app.ledger = bytes.isEmpty ? nil : bytes
         let machine = coordinator.machine(app.id)
         let isSame = ledger?.incarnation == machine.incarnation && machine.isAlive
-        // A torpord before this version kept it here.
+        // Earlier versions of torpord kept a URL here.
         if let url = ledger?.url { _ = try? supervisor.mailboxes.open(.url(url), from: "", key: nil, app) }
         let tasks = isSame ? ledger?.tasks ?? [] : []
         coordinator.restore(app.id, tasks: tasks.map(\.task), holds: ledger?.holds ?? [])
-        // It may be newer than the record, whose run has ended then.
+        // The ledger may be newer than the record: then the run that it describes has ended.
         if let ledger, ledger.incarnation >= machine.incarnation, !ledger.scenes.isEmpty {
             let isOver = ledger.incarnation > machine.incarnation
             supervisor.innerScenes.restore(ledger.scenes, isOver: isOver, of: app)
@@ -134,7 +135,7 @@ extension AppSockets {
         channel.lastID = record.lastID
         channel.answeredID = record.answeredID
         for entry in tasks { channel.owners[entry.task.token] = entry.isNotify ? .notify : .lost }
-        // They belong to connections that are gone: until they are claimed or not, none is judged.
+        // They belong to closed connections. Extend their time, so that none expires before it can be claimed.
         if channel.owners.values.contains(.lost) {
             coordinator.grantTasks(app.id, Self.returnTime + machine.rules.expiryWarning, now: loop.now)
         }
@@ -145,7 +146,7 @@ extension AppSockets {
                 continue
             }
             if let scene = told.scene {
-                // Whose it was is not to be another one's.
+                // Skip it: the number may belong to another scene by now.
                 guard let name = told.sceneName else { continue }
                 supervisor.innerScenes.take(scene, for: name)
             }

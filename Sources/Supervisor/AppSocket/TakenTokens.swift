@@ -4,23 +4,22 @@ import Engine
 package import Lifecycle
 package import TorporAPI
 
-/// The tokens of the last requests that an app took, the newest first: a request that is asked again because its
-/// client lost the connection is not carried out again.
+/// The tokens of the last requests that the app accepted, newest first. If a client loses its connection and repeats
+/// a request, the request is not carried out twice.
 ///
-/// A token is kept with its lowest bit set while what it asked for may or may not have been done, which only matters
-/// for what cannot be taken in and recorded in one step: a signal.
+/// The lowest bit of a stored token is set while it is unknown whether its request was carried out. Only a signal
+/// needs this: it cannot be sent and recorded in one step.
 package struct TakenTokens {
-    /// How many are kept: clients ask again within seconds, and only those whose request was in flight.
+    /// Clients repeat a request within seconds, and only a request that was in flight.
     static let capacity = 4
 
     private var values: [UInt64] = []
     /// Whether the app's record has all of them.
     package internal(set) var isRecorded = true
 
-    /// None.
     package init() {}
 
-    /// As a record has them; 0 is none.
+    /// Reads the tokens of a record; 0 is no token.
     package init(from record: inout RecordReader) {
         for _ in 0..<Self.capacity {
             let value = record.take(UInt64.self)
@@ -28,17 +27,17 @@ package struct TakenTokens {
         }
     }
 
-    /// Always of the same size.
+    /// Writes a fixed number of bytes.
     package func encode(into record: inout RecordWriter) {
         for index in 0..<Self.capacity { record.put(index < values.count ? values[index] : UInt64(0)) }
     }
 
     package enum Standing: Hashable {
-        /// Never seen, or so long ago that it is forgotten.
+        /// Never seen, or seen so long ago that it was dropped.
         case unknown
-        /// Taken, and nobody knows whether it came to be done.
+        /// Accepted, but it is unknown whether it was carried out.
         case uncertain
-        /// Taken and done, or on its way to be.
+        /// Accepted, and carried out or about to be.
         case taken
     }
 
@@ -55,7 +54,7 @@ package struct TakenTokens {
         if values.count > Self.capacity { values.removeLast() }
     }
 
-    /// What the token asked for was refused: nothing has changed.
+    /// Removes the token of a request that was refused and changed nothing.
     package mutating func giveBack(_ token: RequestToken?) {
         guard let token else { return }
         values.removeAll { $0 & ~1 == token.value }
@@ -64,12 +63,12 @@ package struct TakenTokens {
 }
 
 extension TakenTokens: Equatable {
-    /// The same tokens, whether or not they are recorded.
+    /// Compares the tokens, whether or not they are recorded.
     package static func == (left: TakenTokens, right: TakenTokens) -> Bool { left.values == right.values }
 }
 
 extension AppRuntime {
-    /// What it was asked last, so that nothing is carried out twice.
+    /// The last requests that it accepted.
     package var tokens: TakenTokens {
         get { slots[TokensSlot.self, default: TakenTokens()] }
         _modify { yield &slots[TokensSlot.self, default: TakenTokens()] }

@@ -7,21 +7,21 @@ package import TorporAPI
 import Varlink
 package import VarlinkServer
 
-/// Who may ask what: root and the supervisor's own user everything, `readers` may look, `operators` may also act; `posters`
-/// may post to apps, and nothing else.
+/// Checks what a peer may request. Root and the supervisor's own user may do everything. `readers` may read,
+/// `operators` may also act, and `posters` may only post to apps and open scenes whose template allows it.
 package struct Authority: Sendable {
     private let readers: Set<UInt32>
     private let operators: Set<UInt32>
     private let posters: Set<UInt32>
 
-    /// Looks the groups up, which may wait for a directory on the network: once for each configuration.
+    /// Looks up the groups. This may block on a network directory: do it once for each configuration.
     package init(_ specification: SupervisorSpecification) {
         readers = Set(specification.readers.compactMap { Users.group($0) })
         operators = Set(specification.operators.compactMap { Users.group($0) })
         posters = Set(specification.posters.compactMap { Users.group($0) })
     }
 
-    /// Why the peer may not ask that, in a sentence; nil when it may.
+    /// Why the peer may not make that request, as a sentence; nil if it may.
     package func refusal(of request: ManagerRequest, to peer: Peer) -> String? {
         if peer.uid == 0 || peer.uid == Users.effectiveUID { return nil }
         let groups = Set(peer.groups + [peer.gid])
@@ -39,13 +39,14 @@ package struct Authority: Sendable {
             + "\(lists) under [supervisor]"
     }
 
-    /// Whether the peer may do no more than post.
+    /// Whether the peer is no operator, root or the supervisor's user, so that a request open to posters is all it
+    /// may change.
     package func isOnlyPoster(_ peer: Peer) -> Bool {
         if peer.uid == 0 || peer.uid == Users.effectiveUID { return false }
         return operators.isDisjoint(with: Set(peer.groups + [peer.gid]))
     }
 
-    /// Why the peer may ask nothing at all, so that what it sends is not even read; nil when there is something.
+    /// Why the peer may make no request at all, so that its input is not even read; nil if it may make some.
     package func refusal(ofAllBy peer: Peer) -> String? {
         if peer.uid == 0 || peer.uid == Users.effectiveUID { return nil }
         let groups = Set(peer.groups + [peer.gid])
@@ -57,11 +58,11 @@ package struct Authority: Sendable {
 }
 
 extension ManagerRequest {
-    /// Whether posters may ask it.
+    /// Whether posters may make it.
     var isForPosters: Bool {
         switch self {
         case .post: true
-        // Which templates they may open says each. They launch nothing by it.
+        // Each template says whether posters may open it. This launches nothing.
         case .openScene(let scene): scene.remote && scene.session == .null
         default: false
         }

@@ -9,29 +9,29 @@ package import Processes
 package import Recovery
 import SystemPackage
 
-/// The configuration in force, and where the next torpord and the next boot find it.
+/// The configuration in force, stored for the next torpord and for the next boot.
 package final class ConfigurationInForce: Room {
     package let engine: Engine
     package let recorder: Recorder
     package private(set) var configuration: TorporConfiguration
-    /// The scenes that there are besides.
+    /// The scenes that exist besides the configured apps.
     package let roster: SceneRoster
-    /// Whom it names.
+    /// The users and groups that it names.
     package var accounts: NamedAccounts
-    /// Its texts, for the next torpord.
+    /// Its texts, stored for the next torpord.
     package private(set) var file: Descriptor?
-    /// What was wrong with the configuration on disk at the start.
+    /// The errors of the configuration on disk at the start.
     private let invalid: DiagnosticList?
     private let runtime: RuntimeDirectory
     private let recovery: RecoveryFile
     private let keeper: Keeper
-    /// Writes it down for the next boot.
+    /// Writes the configuration for the next boot.
     private let writes: BackgroundWorker
 
     /// - Parameters:
-    ///   - invalid: what is wrong with the configuration on disk, in whose place this one is in force.
-    ///   - file: the texts as an earlier torpord has kept them.
-    ///   - roster: the scenes whose apps are among those of the configuration.
+    ///   - invalid: the errors of the configuration on disk, which this one replaces.
+    ///   - file: the texts as an earlier torpord has stored them.
+    ///   - roster: the scenes whose apps are part of the configuration.
     package init(
         _ configuration: TorporConfiguration,
         _ invalid: DiagnosticList?,
@@ -56,7 +56,7 @@ package final class ConfigurationInForce: Room {
         writes = BackgroundWorker(engine.loop, named: "configuration")
     }
 
-    /// It is the one of the disk, of an earlier torpord, or of the last boot.
+    /// Stores a configuration that was read from disk; reports the errors of one that is invalid.
     package func begin() {
         if file == nil {
             // It was read from the disk.
@@ -66,9 +66,9 @@ package final class ConfigurationInForce: Room {
         if let invalid { tellInvalid(invalid) }
     }
 
-    /// Another one is in force from now on. What it was read from must be where the next torpord finds it before anything is
-    /// done about it: a torpord that dies in between is followed by one that finishes the apply, since it launches what has
-    /// no record yet and ends what its configuration does not name.
+    /// Puts another configuration in force. Its texts are stored for the next torpord before anything acts on them.
+    /// If torpord dies in between, the next one finishes the apply: it launches apps that have no record and ends
+    /// those that its configuration does not name.
     package func become(_ configuration: TorporConfiguration, _ accounts: NamedAccounts) {
         self.configuration = configuration
         self.accounts = accounts
@@ -77,7 +77,7 @@ package final class ConfigurationInForce: Room {
         keepForNextBoot()
     }
 
-    /// The supervisor begins with the configuration that was in force last, since the one on disk is not valid.
+    /// Reports that the supervisor starts with the last valid configuration, because the one on disk is invalid.
     private func tellInvalid(_ list: DiagnosticList) {
         recovery.isDiskInvalid = true
         note(
@@ -90,7 +90,7 @@ package final class ConfigurationInForce: Room {
         for diagnostic in list.diagnostics { log.error(diagnostic.description) }
     }
 
-    /// Keeps it for the next boot, beside the loop.
+    /// Stores it for the next boot, on a background thread.
     func keepForNextBoot() {
         let (sources, state) = (configuration.sources, runtime.state)
         writes.ask {
@@ -100,7 +100,7 @@ package final class ConfigurationInForce: Room {
         }
     }
 
-    /// Whether the next torpord finds its texts at their path.
+    /// Whether its texts are still at the path where the next torpord reads them.
     var isKeptForNext: Bool { file.map { RuntimeDirectory.isAt(runtime.configuration, $0) } ?? false }
 
     /// Writes its texts where the next torpord reads them.

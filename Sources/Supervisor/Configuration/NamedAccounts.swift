@@ -6,14 +6,14 @@ package import EventSources
 import Lifecycle
 import Linux
 
-/// The users and groups that a configuration names, apart from those that apps run as: looked up when it is read, which
-/// may wait for a directory on the network, and never in the loop.
+/// The users and groups that a configuration names, apart from those that apps run as. They are looked up when it is
+/// read, never on the loop: a lookup may block on a network directory.
 package struct NamedAccounts: Sendable {
-    /// Who may ask what.
     package let authority: Authority
-    /// Who is believed where the machine is, beside root and the supervisor's own user: gpsd, where an app wants to know.
+    /// The user of gpsd. Its positions are trusted, like those of root and the supervisor's own user; nil if no app
+    /// needs them.
     let gpsd: UInt32?
-    /// Whom sockets are to belong to.
+    /// The accounts that sockets are to belong to.
     package var sockets = SocketAccounts()
 
     /// Looks up every name, once.
@@ -26,7 +26,7 @@ package struct NamedAccounts: Sendable {
     }
 }
 
-/// What was read of a configuration, with whom it names; or what is wrong with it.
+/// A configuration and the accounts that it names, or its errors.
 package typealias ConfigurationRead = Result<
     (configuration: TorporConfiguration, accounts: NamedAccounts), DiagnosticList
 >
@@ -41,7 +41,8 @@ package struct ConfigurationPlace: Sendable {
         workingDirectory = sources.workingDirectory
     }
 
-    /// Reads the files as they are now, and looks up whom they name. It may wait for disks and directories.
+    /// Reads the files as they are now, and looks up the accounts that they name. May block on disks and network
+    /// directories.
     package func read() -> Result<(configuration: TorporConfiguration, accounts: NamedAccounts), DiagnosticList> {
         var system = ConfigurationSystem.live
         system.workingDirectory = workingDirectory

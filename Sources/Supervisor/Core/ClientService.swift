@@ -12,9 +12,10 @@ package protocol ClientService: LifecycleObserver {
 
     /// Accepts clients from now on. No call is answered before the loop runs.
     ///
-    /// - Parameter held: the socket of an earlier torpord. Without its path nobody finds it: then a new one is made.
+    /// - Parameter held: the socket of an earlier torpord. If its path is gone, clients cannot find it: a new one is
+    ///   made.
     func listen(taking held: Descriptor?) throws(VarlinkServerError)
-    /// Makes the control socket again, whose path is gone.
+    /// Makes the control socket again after its path was removed.
     func listenAgain() throws(VarlinkServerError)
     /// The first launches have begun: checks the calls that wait for a state.
     func begin()

@@ -5,9 +5,8 @@ import Lifecycle
 import Linux
 import SystemPackage
 
-/// Endings in words.
 enum EndingText {
-    /// For the journal, in the names that systemd uses for what it launches itself, where it has one.
+    /// Fields for the journal, named as systemd names them for its own services where it has such a name.
     static func fields(_ ending: Ending, _ errno: Errno?) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         switch ending.cause {
@@ -29,7 +28,8 @@ enum EndingText {
         return fields
     }
 
-    /// What the log, history and the report say of it. `failing`: what it failed to do, so that it was ended.
+    /// The ending in words, for log, history and report. `failing`: what the app failed to do, for which it was
+    /// ended.
     static func describe(_ ending: Ending, failing: String?, refusal: String?, missing: [String]) -> String {
         var text: String
         switch ending.cause {

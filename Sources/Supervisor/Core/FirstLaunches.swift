@@ -6,16 +6,16 @@ import Lifecycle
 import Linux
 import TorporAPI
 
-/// What a start of the supervisor launches.
+/// What the supervisor launches when it starts.
 extension Supervisor {
-    /// How the supervisor's start launches an app: as a person wanted it last, else as the configuration says; nil for
-    /// not at all.
+    /// How to launch an app when the supervisor starts: as a user last wanted it, else as the configuration says; nil
+    /// for not at all.
     func launchAtStart(_ app: AppRuntime) -> (app: AppID, foreground: Bool)? {
         let machine = coordinator.machine(app.id)
         guard !app.specification.lacksTemplate else { return nil }
-        // Somebody was quicker.
+        // A client or an event has launched or stopped it already.
         guard machine.goalGeneration == 0, !machine.isAlive else { return nil }
-        // Without its main app a supervisor is of no use: who starts the one wants the other.
+        // A supervisor without its main app is useless: a user who starts it wants that app too.
         let isMain = app.id == shutdown.mainApp
         if !isMain, let reason = staysDown(app, machine) {
             note(app, .keptDown, text: "is not launched at the start: \(reason)")
@@ -43,7 +43,7 @@ extension Supervisor {
         return machine.isStopped || isDown ? "it was stopped" : nil
     }
 
-    /// After the launches: those that a person had suspended go on to there.
+    /// After the launches, suspends the apps that a user had left suspended.
     func suspendAsBefore(_ launched: [(app: AppID, foreground: Bool)]) {
         for (id, _) in launched {
             switch apps[id].kept.goalOfPerson {

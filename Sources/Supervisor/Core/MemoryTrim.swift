@@ -7,12 +7,13 @@ import Linux
 import Processes
 import Store
 
-/// A start, or an apply, takes memory that nothing needs once it is over: texts, tables that have grown, pages of the
-/// program that run once. It is given back then, once, so that an idle torpord is small and never woken for it. What
-/// is left stays in memory from then on, where that is allowed: who makes room for others must not wait for it.
+/// A start or an apply uses memory that is not needed afterwards: texts, tables that have grown, code pages that run
+/// once. It is released once when they are over, so that an idle torpord is small and does not wake up for it. What
+/// remains is then locked in memory, where that is allowed: torpord must not wait for swap while it makes room for
+/// apps.
 package final class MemoryTrim: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
-    /// Runs until what was begun is over, and nothing of it needs to stay in memory.
+    /// Runs until the start or the apply is over and its memory can be released.
     private var timer: TimerSource?
     private var tries = 0
     private var mark: UInt32?
@@ -22,7 +23,7 @@ package final class MemoryTrim: ShellRoom {
     private static let settlingTime = Duration.milliseconds(250)
     private static let mostTries = 240
 
-    /// Gives memory back as soon as the launches that were begun are over, and nothing follows for a moment.
+    /// Releases memory once the launches under way are over and nothing follows for a moment.
     package func soon() {
         if timer == nil { timer = try? loop.timer { [weak self] in self?.rest() } }
         tries = 0
@@ -33,8 +34,8 @@ package final class MemoryTrim: ShellRoom {
         let isQuiet = !supervisor.keeper.isBusy && supervisor.keeper.lastRequest == mark
         mark = supervisor.keeper.lastRequest
         tries += 1
-        // Whoever else is in the program may be writing, whichever room it belongs to. A disk that hangs keeps the store's
-        // thread at it: then it stays as it is.
+        // Another thread of the program may be writing, whichever room it belongs to. While a disk hangs, the store's
+        // thread stays busy: then nothing is released.
         let threads = (try? ProcFS.tasks(ThisProcess.pid).count) ?? .max
         guard isQuiet, threads <= 1 + supervisor.store.threadCount, supervisor.store.whileIdle({ release() })
         else {
@@ -52,7 +53,7 @@ package final class MemoryTrim: ShellRoom {
     private func release() {
         supervisor.keeper.rest()
         coordinator.trim()
-        // What is locked cannot be given back.
+        // Locked memory cannot be released.
         Memory.unlock()
         Memory.release()
         Memory.lock()

@@ -7,16 +7,16 @@ import Linux
 import Processes
 import Recovery
 
-/// `[supervisor] main`: the app with which the supervisor ends, and whose exit status is its own.
+/// `[supervisor] main`: the app with which the supervisor ends, and whose exit status it returns.
 ///
-/// The core says when the app has ended for good. What is needed beside that stands in the recovery file: the status of
-/// its last ending, written before the ending itself is recorded, and whether an end would count. So a torpord that dies
-/// at any instant is followed by one that comes to the same end.
+/// The core reports when the app has ended for good. Two more facts are in the recovery file: the status of its last
+/// ending, written before the ending itself is recorded, and whether an ending counts. So if torpord dies at any
+/// instant, the next one comes to the same result.
 extension Shutdown {
-    /// The app, if one is named.
+    /// The main app; nil if none is configured.
     var mainApp: AppID? { supervisor.configuration.supervisor.main.flatMap { coordinator.id(of: $0) } }
 
-    /// What the core decided about the main app, before it is recorded.
+    /// Notes what the core decided about the main app, before it is recorded.
     func noteMain(_ outputs: [AppAction]) {
         guard let main = mainApp else { return }
         for output in outputs where output.app == main {
@@ -34,15 +34,15 @@ extension Shutdown {
         }
     }
 
-    /// Another app, or none, is the main one from now on. One that has ended before counts from its next run on.
+    /// Another app, or none, becomes the main app. If it has ended before, only its next run counts.
     package func mainChanges(to name: String?) {
         guard name != supervisor.configuration.supervisor.main else { return }
         supervisor.recovery.isMainCounted = false
         supervisor.recovery.mainStatus = nil
     }
 
-    /// The main app where somebody starts the supervisor, torpord and keeper were lost, and it had ended before: that end
-    /// is over.
+    /// The main app to launch when the supervisor is started again after both torpord and keeper were lost and the
+    /// app had ended: that ending no longer counts.
     var mainAtStart: [(app: AppID, foreground: Bool)] {
         guard supervisor.keeper.instance == 1, !supervisor.recovery.isShuttingDown, let main = mainApp,
             coordinator.isOver(main),
@@ -69,23 +69,22 @@ extension Shutdown {
         begin()
     }
 
-    /// What the supervisor exits with after everything was ended.
     var exitStatus: Int32 {
         guard supervisor.configuration.supervisor.main != nil else { return 0 }
-        // Asked to end before the main app had run: a job that was not done must not look as if it were.
+        // torpord was stopped before the main app had run: report a failure, since the job was not done.
         return supervisor.recovery.mainStatus ?? MainStatus.signal + Signal.terminate
     }
 }
 
-/// How an ending looks as an exit status, as shells have it.
+/// Maps an ending to an exit status, by the convention of shells.
 enum MainStatus {
     static let signal: Int32 = 128
     private static let notFound: Int32 = 127
     private static let notExecutable: Int32 = 126
     private static let failure: Int32 = 1
 
-    /// That of the main process, 128 + the number of the signal that ended it; without a process 127, 126 or 1, by what
-    /// kept it from being launched. What failed is never 0.
+    /// The status of the main process, or 128 + the number of the signal that ended it. If no process was launched,
+    /// 127, 126 or 1, by the reason. A failure is never 0.
     static func of(_ ending: Ending, _ launchFailure: LaunchFailure?) -> Int32 {
         let status: Int32
         switch ending.cause {
@@ -103,13 +102,13 @@ enum MainStatus {
 }
 
 extension RecoveryFile {
-    /// Whether the main app has been seen up, or launched, since it is the main one: then its end counts.
+    /// Whether the main app has been up, or was launched, since it became the main app: only then its ending counts.
     var isMainCounted: Bool {
         get { flags & 2 != 0 }
         set { flags = newValue ? flags | 2 : flags & ~2 }
     }
 
-    /// The exit status of the main app's last ending; nil when it has not ended since it is the main one.
+    /// The exit status of the main app's last ending; nil if it has not ended since it became the main app.
     var mainStatus: Int32? {
         get { verdict == 0 ? nil : Int32(clamping: verdict) - 1 }
         set { verdict = newValue.map { UInt32(clamping: $0) + 1 } ?? 0 }

@@ -9,30 +9,30 @@ import Processes
 import Recovery
 import TorporAPI
 
-/// How the supervisor ends: with all its apps, without them, or by making way for the next torpord.
+/// How the supervisor ends: with all its apps, without them, or by handing over to the next torpord.
 package final class Shutdown: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
-    /// This torpord makes way for the next one.
+    /// Set when this torpord hands over to the next one.
     var handsOver: HandOver? { didSet { engine.isEnding = true } }
     /// The supervisor ends and leaves its apps to the next one (`on_exit = "leave"`).
     package private(set) var isLeaving = false { didSet { engine.isEnding = true } }
-    /// Everything is being ended.
+    /// All apps are being terminated.
     private var isFinishing = false { didSet { engine.isEnding = true } }
     /// Every app is gone and the loop stops.
     private(set) var isFinished = false
-    /// Whoever asked to stop has asked once: the next time it hurries.
+    /// This torpord was asked to stop: a second request kills the remaining apps.
     private var isAsked = false
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// Goes on with the end at which an earlier torpord was.
+    /// Continues a shutdown that an earlier torpord had begun.
     func goOn() { if supervisor.recovery.isShuttingDown { isFinishing = true } }
 
-    /// SIGTERM or SIGINT: everything is terminated in its order, or left, as `on_exit` says, or because systemd restarts the
-    /// service. A second one hurries.
+    /// SIGTERM or SIGINT: terminates all apps in order, or leaves them running if `on_exit` says so or systemd
+    /// restarts the service. A second signal kills the remaining apps.
     package func ask() {
         let now = loop.now
-        // Or it was when the torpord before this one died.
+        // The earlier torpord may have died during a shutdown.
         let isUnderWay = isFinishing || supervisor.recovery.isShuttingDown
         let reason = isUnderWay ? nil : supervisor.place.reasonToLeaveApps
         if let reason {
@@ -54,11 +54,12 @@ package final class Shutdown: ShellRoom {
         } else {
             log.info("asked to stop: all apps are being terminated already")
         }
-        // The keeper asks again what it asked of a torpord that died before it had finished: that is no hurry.
+        // If torpord dies during a shutdown, the keeper asks the next one again: that must not count as a second
+        // request.
         isAsked = true
     }
 
-    /// Everything is terminated in its order, and then the supervisor ends.
+    /// Terminates all apps in order; then the supervisor ends.
     package func begin() {
         isFinishing = true
         supervisor.recovery.isShuttingDown = true
@@ -69,8 +70,8 @@ package final class Shutdown: ShellRoom {
         }
     }
 
-    /// Ends the loop once everything is ended that was to be. An end that comes before the store has said what it knows waits
-    /// for that, as long as a start does, if a timer makes up for what it misses: one that is new is only kept then.
+    /// Stops the loop once everything has ended that was to end. If an app's timer is persistent, it waits until the
+    /// store was read, or the wait of the start is over: a new timer is saved only after that.
     func finishWhenGone() {
         guard isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) else { return }
         guard supervisor.persistence.isRemembered || !supervisor.wakes.timers.arePersistent else { return }

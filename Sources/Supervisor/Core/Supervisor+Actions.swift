@@ -48,9 +48,9 @@ extension Supervisor: ActionPerformer {
     package func handled(_ event: AppEvent, of app: AppRuntime) { recorder.traceReady(app, after: event) }
 
     package func isJudged(_ app: AppRuntime) -> Bool {
-        // Of one that does not run nobody has said anything.
+        // An app that does not run has sent no messages that have to be read first.
         guard app.run.tree != nil else { return true }
-        // What the app has said already counts before any deadline is judged.
+        // Messages that the app has sent count before any deadline is judged.
         notifySockets.readNotifySocket(app)
         return !restsForTracer(app)
     }
@@ -83,7 +83,7 @@ extension Supervisor: ActionPerformer {
         case .killProcesses:
             reports.takeCrashSnapshot(app, looking: false)
             trace(app, .signalled(Signal.kill))
-            // Who is ended for its memory may have too little of a processor to give it back soon.
+            // An app that is evicted for its memory may have too little CPU weight to release it soon.
             let members = coordinator.machine(app.id).endingReason == .evicted ? app.run.tree?.pinned() : nil
             processControl.kill(app)
             if let members { memoryWatch.worker.release(members) }
@@ -94,7 +94,7 @@ extension Supervisor: ActionPerformer {
         case .takeSnapshot: snapshots.takeSnapshot(app)
         case .askForAdmission(let reason): policyManager?.mayLaunch(app, reason)
         case .askForMemory: scenes.launchNeedsRoom(app)
-        case .requestLaunch: break  // The coordinator keeps it to itself.
+        case .requestLaunch: break  // The coordinator handles it itself.
         }
     }
 

@@ -8,12 +8,11 @@ import Output
 import Processes
 import TorporAPI
 
-/// What apps and the supervisor go by.
+/// Applies the specifications of apps.
 extension Supervisor {
-    /// In half a sentence.
     package static let diskIsInvalid = "the configuration on disk is not valid: the previous one stays in force"
 
-    /// The incarnation is over: the next one goes by what the configuration says.
+    /// The incarnation has ended: the next one uses the specification that is configured now.
     func takeNextSpecification(_ app: AppRuntime) {
         app.isOutdatedSinceRecovery = false
         guard let next = app.next else { return }
@@ -23,7 +22,7 @@ extension Supervisor {
         specificationChanged(app, from: old)
     }
 
-    /// Brings what was made for an app into line with its specification.
+    /// Applies changes of its specification to what exists for an app already.
     package func specificationChanged(_ app: AppRuntime, from old: AppSpecification) {
         app.capture?.log?.limits = LogLimits(app.specification)
         if app.specification.appLimits != old.appLimits { shares.limitsChanged(app, from: old.appLimits) }

@@ -12,7 +12,7 @@ package import Processes
 import SystemPackage
 import TorporAPI
 
-/// What the keeper reaped.
+/// Handles the exits that the keeper reports.
 extension Supervisor {
     package func exited(_ record: ExitRecord) {
         if let completion = launcher.helpers.removeValue(forKey: record.pid) {
@@ -23,25 +23,26 @@ extension Supervisor {
             coordinator.machine(id).incarnation == record.incarnation, coordinator.machine(id).isAlive
         else { return keeper.forget(record) }
         let app = apps[id]
-        // Kept by the keeper until its ending is recorded: a torpord that dies before that hears of it again.
+        // The keeper keeps the exit until the ending is recorded. If torpord dies before that, the next one gets it
+        // again.
         app.keptExits.append(record)
         let machine = coordinator.machine(id)
         if app.run.tree == nil, !machine.hasProcess {
             if let failure = record.launchFailure {
                 return launcher.launched(app, machine.launchOrder, .failure(failure), cgroupPath: nil)
             }
-            // It came and went while torpord was away.
+            // The process started and ended while torpord was away.
             let tag = AppTag(app: app.name, incarnation: record.incarnation)
             let main = Identity(pid: record.pid, startTime: record.startTime)
             app.run.tree = takeover.tree(tag, main, nil, takeover.cgroup(of: app), isOurs: true)
             deliver(.launched, to: id)
         }
         guard app.run.tree != nil else { return }
-        // It may have named its successor (MAINPID) as the last thing it did.
+        // The process may have named its successor (MAINPID) just before it ended.
         notifySockets.afterHearing(app) { [weak self, weak app] in
             guard let self, let app, let tree = app.run.tree, tree.tag.incarnation == record.incarnation else { return }
             guard tree.main.pid == record.pid else {
-                // MAINPID has moved on: the first process may go.
+                // Another process is the main process by now (MAINPID): the app continues.
                 return self.processControl.sweepSoon(app)
             }
             self.mainEnded(app, MainExit(record))
@@ -58,7 +59,7 @@ extension Supervisor {
         if let name = record.app, let id = coordinator.id(of: name) { processControl.sweepSoon(apps[id]) }
     }
 
-    /// The main process has ended. What it said before it went counts before that it went.
+    /// The main process has ended. Messages that it sent before are handled first.
     package func mainExited(_ app: AppRuntime, _ record: MainExit) {
         guard app.run.exitRecord == nil else { return }
         let tree = app.run.tree
@@ -68,7 +69,7 @@ extension Supervisor {
         }
     }
 
-    /// All was heard that it has said.
+    /// All messages that it sent have been handled.
     private func mainEnded(_ app: AppRuntime, _ record: MainExit) {
         guard app.run.exitRecord == nil else { return }
         app.run.exitRecord = record
@@ -77,7 +78,8 @@ extension Supervisor {
         deliver(.mainExited(cause(record, app)), to: app.id)
     }
 
-    /// Watches a main process that the app named itself: as long as its own parent lives, the keeper does not reap it.
+    /// Watches a main process that the app named itself: while the parent of that process lives, the keeper does not
+    /// reap it.
     func watchMain(_ app: AppRuntime) {
         guard let tree = app.run.tree else { return }
         let main = tree.main
@@ -92,7 +94,7 @@ extension Supervisor {
             {
                 return self.mainExited(app, MainExit(pid: main.pid, status: Self.statusOfZombie(main.pid)))
             }
-            // Reaped, or about to be. If it was the keeper who did, its word is on the way.
+            // Reaped, or about to be. If the keeper reaped it, its report is on the way.
             app.run.mainTimer = try? self.loop.timer { [weak self, weak app] in
                 guard let self, let app, app.run.exitRecord == nil, app.run.tree?.main == main else { return }
                 self.mainExited(app, MainExit(pid: main.pid, status: nil))
@@ -101,7 +103,7 @@ extension Supervisor {
         }
     }
 
-    /// What `exit_code`, the last field of /proc/PID/stat (proc(5)), says of a process that waits to be reaped.
+    /// Reads `exit_code`, the last field of /proc/PID/stat (proc(5)), of a process that waits to be reaped.
     private static func statusOfZombie(_ pid: Int32) -> ExitStatus? {
         guard let text = try? File.readString("/proc/\(pid)/stat"),
             let code = text.split(whereSeparator: { $0 == " " || $0 == "\n" }).last.flatMap({ Int32($0) })
@@ -126,7 +128,7 @@ extension Supervisor {
         }
     }
 
-    /// An incarnation is over: it is recorded, reported, and what it held is let go.
+    /// An incarnation is over: records and reports it, and releases what it held.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         let at = Clock.realtimeMicroseconds()
         var exit = LastExit(reason: ending.reason.rawValue, at: at)
@@ -170,7 +172,7 @@ extension Supervisor {
         takeNextSpecification(app)
     }
 
-    /// What the app requires and is not there, nor on its way.
+    /// The dependencies of the app that are neither up nor about to be.
     private func missingRequirements(of app: AppRuntime) -> [String] {
         app.specification.requires.filter { name in
             guard let id = coordinator.id(of: name) else { return true }

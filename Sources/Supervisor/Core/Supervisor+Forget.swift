@@ -11,10 +11,10 @@ import Recovery
 import Store
 import VarlinkServer
 
-/// Apps that left the configuration and have come to rest: everything that was made for them goes, but their logs and
-/// state directories; state archives go, since only a launch of that app could make anything of them, and snapshots.
+/// Apps that left the configuration and have ended: removes what was made for them, except logs and state
+/// directories. State archives and snapshots are removed too: only that app could have used its archives.
 extension Supervisor {
-    /// Removes the directories of apps that an earlier torpord could not forget any more.
+    /// Removes the directories of apps that an earlier torpord could not remove any more.
     func forgetDirectories() {
         let known = Set(apps.map(\.name))
         for name in (try? File.list(runtime.apps)) ?? [] where !known.contains(name) {
@@ -40,7 +40,7 @@ extension Supervisor {
         }
         for entry in app.store.entries { notifySockets.letGo(of: entry, app) }
         app.store = FDStore()
-        // In this order: a torpord that dies in between is followed by one that finds the slot, and forgets it again.
+        // In this order: if torpord dies in between, the next one finds the slot and forgets the app again.
         if let slot = app.slot { recovery.remove(slot) }
         app.slot = nil
         do throws(Errno) {

@@ -26,85 +26,84 @@ package final class Supervisor: Room {
     /// The configuration in force.
     package let inForce: ConfigurationInForce
     package var configuration: TorporConfiguration { inForce.configuration }
-    /// The core, and the order in which what it decides is carried out.
+    /// The core, and the order in which its decisions are carried out.
     package let engine: Engine
     package let keeper: Keeper
-    /// Tells what happens.
+    /// Reports what happens, to the log, the journal, the history and clients.
     package let recorder: Recorder
     package let runtime: RuntimeDirectory
     package var events: EventLog { recorder.events }
     package let processes: ProcessTable
     let batch: OutputBatch
-    /// What the torpord that comes after this one goes on from.
+    /// What the next torpord reads to continue from here.
     package let recovery: RecoveryFile
-    /// What the one before this one left in the keeper.
+    /// The descriptors that the previous torpord left in the keeper.
     package let inheritance: InheritedDescriptors
     package let store: Store
-    /// What outlives the boot.
+    /// What outlives a reboot.
     package private(set) lazy var persistence = Persistence(self, store)
-    /// How torpord was called.
+    /// The arguments that torpord was started with.
     let invocation: Invocation
-    /// Policies; nil while nobody wants any.
+    /// Decides by policies; nil while none is configured.
     package var policyManager: PolicyManager?
-    /// What the service manager is told.
+    /// Reports to the service manager.
     package private(set) lazy var service = ServiceReport(self)
-    /// Sleep of the machine, and the lock of the session.
+    /// Follows sleep of the machine and the lock of the session.
     package private(set) lazy var interruptions = Interruptions(self)
-    /// The sockets of apps, and what they are told there.
+    /// The apps' own sockets, and the messages on them.
     private(set) lazy var appSockets = AppSockets(self)
-    /// Has apps launched.
     package private(set) lazy var launcher = Launcher(self)
-    /// Where apps live.
+    /// The scope and the cgroups that apps run in.
     package private(set) lazy var place = AppsPlace(self)
-    /// What apps say by sd_notify, and what they give into keeping by it.
+    /// What apps send by sd_notify, and the descriptors that they store by it.
     private(set) lazy var notifySockets = NotifySockets(self)
-    /// Goes on where an earlier torpord stopped.
+    /// Takes over from an earlier torpord.
     private(set) lazy var takeover = Takeover(self)
-    /// Makes the runtime directory again, should somebody remove it.
+    /// Makes the runtime directory again after it was removed.
     private(set) lazy var runtimeRepair = RuntimeRepair(self)
     /// How the supervisor ends.
     package private(set) lazy var shutdown = Shutdown(self)
-    /// Gives memory back when a start or an apply is over.
+    /// Releases memory when a start or an apply is over.
     package private(set) lazy var rest = MemoryTrim(self)
-    /// Has the programs on disk take over.
+    /// Replaces the running programs by those on disk.
     package private(set) lazy var upgrades = Upgrade(self)
     /// Stops, continues and ends processes.
     package private(set) lazy var processControl = ProcessControl(self)
-    /// What is said of runs that failed.
+    /// Reports runs that failed.
     private(set) lazy var reports = Reports(self)
     /// Answers clients of the control socket. Set it before ``run()``.
     package var clients: (any ClientService)?
-    /// What apps saved of themselves.
+    /// State that apps have saved.
     package private(set) lazy var savedStates = SavedStates(engine, recorder, self)
-    /// What apps showed last.
+    /// The last snapshot of each app.
     package private(set) lazy var snapshots = Snapshots(engine, recorder, self, savedStates)
     /// The folders that apps keep their data in.
     package private(set) lazy var dataFolders = DataFolders(self)
-    /// Gives apps their shares of the machine, and keeps them to their limits.
+    /// Applies the resource profiles and limits of apps.
     package private(set) lazy var shares = Shares(self)
-    /// Sees to it that there is memory.
+    /// Watches memory pressure and evicts apps.
     package private(set) lazy var memoryWatch = MemoryWatch(engine, recorder, self)
-    /// What waits to be told to apps.
+    /// Messages that wait for apps.
     package private(set) lazy var mailboxes = Mailboxes(engine, recorder, self)
-    /// What apps are set to.
+    /// The values of the apps' settings.
     package private(set) lazy var settings = Settings(self)
-    /// What is downloaded and uploaded for apps.
+    /// Downloads and uploads for apps.
     package private(set) lazy var transfers = AppTransfers(self)
     /// Events that wake apps.
     package private(set) lazy var wakes = Wakes(engine, recorder, self)
-    /// Apps that are made of templates.
+    /// Apps that are instances of templates.
     package private(set) lazy var scenes = Scenes(self)
     /// Scenes that apps show in their own process.
     package var innerScenes: InnerScenes { scenes.inner }
-    /// Looks for file locks of apps that are suspended.
+    /// Looks for file locks that suspended apps hold.
     private(set) lazy var lockWatch = LockWatch(engine, recorder)
-    /// Nothing is carried out any more: all that is left is to end every process.
+    /// The keeper is lost: no action is carried out any longer, and torpord only ends every process.
     package var isKeeperLost = false
     private var signals: [SignalSource] = []
 
-    /// Takes the directory, and nothing else yet.
+    /// Claims the runtime directory, and nothing else yet.
     ///
-    /// - Parameter invalid: what is wrong with the configuration on disk, in whose place this one is in force.
+    /// - Parameter invalid: the errors of the configuration on disk, which `configuration` replaces.
     /// - Throws: ``StartError`` with a sentence.
     package init(
         _ configuration: TorporConfiguration,
@@ -115,7 +114,7 @@ package final class Supervisor: Room {
         let configuration = roster.complete(configuration)
         let loop = startup.loop
         keeper = startup.keeper
-        // Before the store has a thread.
+        // Before the store starts a thread: after that, each growth of the descriptor table takes 10 to 30 ms.
         let sockets = configuration.apps.reduce(0) { $0 + $1.sockets.count }
         ThisProcess.reserveDescriptors(configuration.apps.count * Self.descriptorsAnApp + sockets + 512)
         inheritance = startup.inheritance
@@ -136,7 +135,7 @@ package final class Supervisor: Room {
             Persistence.openJournal(runtime, inheritance, log)
         )
         let events = EventLog()
-        // Numbers go on where they were, also when the clock was set back.
+        // Event numbers continue from the last one, even if the clock was set back.
         events.sequence = Int64(clamping: recovery.nextEvent)
         do throws(DependencyError) {
             engine = Engine(loop, try Coordinator(configuration.apps.map { AppDefinition($0) }))
@@ -169,19 +168,18 @@ package final class Supervisor: Room {
         url: "https://torpor.io"
     )
 
-    /// The control socket.
     var controlListener: Descriptor? { clients?.listener }
 
-    /// Makes the control socket again, whose path is gone.
+    /// Makes the control socket again after its path was removed.
     package func listenAgain() throws(VarlinkServerError) {
         try clients?.listenAgain()
         if let controlListener { hold(DescriptorName.control, controlListener.raw) }
     }
 
-    /// Its two sockets, its FIFO, its pidfd, and room for what it stores.
+    /// Two sockets, a FIFO, a pidfd, and room for what the app stores.
     private static let descriptorsAnApp = 5
 
-    /// Runs until a signal ends it, or its main app has ended, and every app is gone. Returns the exit status.
+    /// Runs until a signal stops it or its main app has ended, and every app is gone. Returns the exit status.
     package func run() throws(StartError) -> Int32 {
         processes.owner = { [weak self] name in
             guard let self, let id = self.coordinator.id(of: name) else { return nil }
@@ -224,7 +222,7 @@ package final class Supervisor: Room {
         }
         if let trouble = place.trouble { log.info(trouble) }
         for warning in configuration.warnings { log.warning(warning.description) }
-        // In this order they hear of what apps go through.
+        // They are called in this order.
         let observers: [any LifecycleObserver] = [
             Announcements(engine, recorder), launcher, persistence, shares, snapshots, savedStates, memoryWatch,
             lockWatch, appSockets,
@@ -295,7 +293,7 @@ package final class Supervisor: Room {
         }
         wakes.timers.begin()
         engine.goOnAfterStart()
-        // What is not launched now may have been waited for.
+        // A call may wait for an app that is not launched now.
         clients?.begin()
         wakes.lookAgain()
         shutdown.followMain()
@@ -304,7 +302,7 @@ package final class Supervisor: Room {
 
     // MARK: The end
 
-    /// What is wrong now is wrong the next time too: the keeper ends as well, unless apps of an earlier torpord run.
+    /// A start that failed would fail again, so the keeper ends as well, unless apps of an earlier torpord run.
     private func giveUp() {
         guard keeper.endsWithoutApps() else { return }
         place.cgroups?.removeAll()
@@ -335,7 +333,8 @@ package final class Supervisor: Room {
         wakes.sockets.closeAll()
         place.cgroups?.removeAll()
         place.scope?.release()
-        // Before the recovery file goes: without it, and without a good-bye, the next torpord would begin anew.
+        // Before the recovery file is removed: without the file and without this message, the keeper would start
+        // another torpord, which would start from scratch.
         keeper.sayBye(status: UInt8(truncatingIfNeeded: status))
         runtime.remove(apps: apps.map(runtime.directory))
     }
@@ -353,7 +352,7 @@ extension Supervisor: OutputOwner {
 package struct StartError: Error, CustomStringConvertible {
     /// The sentence.
     package let description: String
-    /// What stood in the way may be gone the next time: descriptors or memory were short.
+    /// The next try may succeed: descriptors or memory were short.
     package let mayPass: Bool
 
     package init(_ description: String, mayPass: Bool = false) {

@@ -26,12 +26,12 @@ final class Covers: ShellRoom, LifecycleObserver {
         disk = BackgroundWorker(supervisor.loop, named: "covers")
     }
 
-    /// One way of an app to the foreground.
+    /// The cover of one transition of an app to the foreground.
     final class Cover {
-        /// It is about to be shown, or to be ended with more force.
+        /// Runs until the cover is shown; after the end, until its command is killed.
         var timer: TimerSource?
         var run: HookRun?
-        /// The copy.
+        /// The path of the copy.
         var file: String?
         var isOver = false
     }
@@ -40,7 +40,8 @@ final class Covers: ShellRoom, LifecycleObserver {
     /// How long a command may take to end by itself.
     private static let grace = Duration.seconds(1)
 
-    /// Copies begin with it; those of an earlier torpord, whose commands end with it, have another number.
+    /// Names of copies start with it and torpord's pid. Copies with another pid are left from an earlier torpord, and
+    /// the commands that used them ended with it.
     private static let prefix = "cover-"
 
     func touched(_ apps: [AppRuntime]) {
@@ -63,7 +64,7 @@ final class Covers: ShellRoom, LifecycleObserver {
         cover.timer?.arm(after: app.specification.presentation.cover.after)
     }
 
-    /// Whether it is to be in the foreground and is not there yet. One that waits after it has failed is not on its way.
+    /// Whether the app is on its way to the foreground. An app that waits for a restart after a failure is not.
     private func isOnItsWay(_ machine: AppMachine) -> Bool {
         guard machine.goal == .active else { return false }
         switch machine.transition {
@@ -75,7 +76,7 @@ final class Covers: ShellRoom, LifecycleObserver {
 
     // MARK: Showing
 
-    /// What it comes back to, or its launch image.
+    /// The snapshot if the app comes back to what it showed, else its launch image.
     private func picture(for app: AppRuntime) -> (path: String, isGiven: Bool)? {
         let comesBack = machine(app).isAlive && machine(app).transition != .launching || app.restoration == .offered
         if comesBack, let picture = supervisor.snapshots.picture(of: app) { return (picture.path, false) }
@@ -105,7 +106,7 @@ final class Covers: ShellRoom, LifecycleObserver {
         let sentence: String
     }
 
-    /// A copy that the app's user can read and nobody can change.
+    /// Makes a copy that the app's user can read and no user can change.
     private static func copy(
         _ picture: (path: String, isGiven: Bool),
         to folder: String,
@@ -120,7 +121,8 @@ final class Covers: ShellRoom, LifecycleObserver {
         }
         let bytes: [UInt8]
         do throws(OwnedFile.Failure) {
-            // A launch image may be in a folder of the app: it is read as its user may. A snapshot is the supervisor's own.
+            // A launch image may be in a folder of the app, so it is read with the rights of its user. A snapshot is
+            // the supervisor's own.
             bytes = try OwnedFile.read(
                 picture.path,
                 for: picture.isGiven ? account?.fileRights : nil,
@@ -192,7 +194,6 @@ final class Covers: ShellRoom, LifecycleObserver {
 }
 
 extension AppRuntime {
-    /// What is shown in its place.
     fileprivate var cover: Covers.Cover? {
         get { slots[CoverSlot.self] }
         set { slots[CoverSlot.self] = newValue }

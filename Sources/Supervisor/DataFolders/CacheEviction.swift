@@ -7,10 +7,11 @@ import Lifecycle
 import Linux
 import TorporAPI
 
-/// Removes caches of apps that do not run while the filesystem of the state directory has less free than `min_free`: those
-/// of the app that has not run for longest first, in each what was used longest ago.
+/// Removes caches of stopped apps while the filesystem of the state directory has less than `min_free` free. It
+/// starts with the app that has not run for longest, and in its caches with the least recently used files.
 ///
-/// It looks each minute, and only where an app has data folders: nothing tells when a filesystem is nearly full.
+/// It checks every minute, and only if an app has data folders: the kernel does not report a filesystem that is
+/// nearly full.
 final class CacheEviction {
     private unowned(unsafe) let room: DataFolders
     private var timer: TimerSource?
@@ -18,28 +19,28 @@ final class CacheEviction {
     private var isSaid = false
 
     private static let interval = Duration.seconds(60)
-    /// After a look that found nothing to remove.
+    /// After a check that found nothing to remove.
     private static let longInterval = Duration.seconds(600)
-    /// After an ending: several apps may end together.
+    /// After an app has ended: several apps may end together.
     private static let soon = Duration.seconds(2)
 
     init(_ room: DataFolders) { self.room = room }
 
     private var rule: FreeSpaceRule { room.supervisor.configuration.supervisor.minFree }
 
-    /// Looks from now on.
+    /// Starts the checks.
     func begin() {
         guard timer == nil else { return }
         timer = try? room.loop.timer { [weak self] in self?.look() }
         timer?.arm(after: Self.soon)
     }
 
-    /// An app has ended, whose caches may go now.
+    /// An app has ended: its caches may be removed now.
     func lookSoon() { if !isLooking { timer?.arm(after: Self.soon) } }
 
     private struct Candidate: Sendable {
         let name: String
-        /// When it ran last; nil for never, as far as is known.
+        /// When it last ended, in microseconds since 1970; nil if that is not known.
         let lastRun: Int64?
     }
 
@@ -79,7 +80,7 @@ final class CacheEviction {
         timer?.arm(after: time)
     }
 
-    /// Those that do not run, the first to go first; apps that have left the configuration before all others.
+    /// Stopped apps in the order of eviction. Apps that have left the configuration come first.
     private func candidates(_ stored: [String]) -> [Candidate] {
         let all = stored.compactMap { name -> Candidate? in
             guard let app = app(name) else { return Candidate(name: name, lastRun: nil) }
@@ -104,7 +105,7 @@ final class CacheEviction {
             return again(missing > 0 && freed == 0 ? Self.longInterval : Self.interval)
         }
         let rest = Array(candidates.dropFirst())
-        // It may have been launched meanwhile.
+        // The app may have been launched since the check.
         if let app = app(next.name), !mayLose(app) { return evict(missing, free, total, rest, freed: freed) }
         let (place, gate, work) = (DataPlace(root: room.root, app: next.name), room.gate(of: next.name), TreeWork())
         gate.evict(work)
@@ -128,7 +129,6 @@ final class CacheEviction {
     }
 }
 
-/// Bytes in sentences.
 enum Bytes {
     /// `12 B`, `1.5 MiB`.
     static func text(_ bytes: UInt64) -> String {

@@ -7,17 +7,17 @@ package import Lifecycle
 import Linux
 package import TorporAPI
 
-/// Apps' data folders: made ready before each launch, emptied of caches while the disk is full, shown and purged.
+/// Apps' data folders: prepared before each launch, emptied of caches while the disk is full, measured and purged.
 ///
-/// Nothing in them is touched by the loop's thread: what they are like may be anything.
+/// The loop's thread never touches their content, which is up to the app.
 package final class DataFolders: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
-    /// Measures, purges and evicts, one after the other.
+    /// Measures, purges and evicts, one task after the other.
     let worker: BackgroundWorker
     private let commits: BackgroundWorker
-    /// One for each app that had such folders: whoever works in them does so alone.
+    /// One for each app with data folders, so that only one thread at a time works in them.
     private var gates: [String: DataGate] = [:]
-    /// Launches that came up, of which it is not on the disk yet.
+    /// Launches that came up, but are not recorded on disk yet.
     private var unkept: [String: DataLaunch] = [:]
     private var asked = 0
     private(set) lazy var eviction = CacheEviction(self)
@@ -32,7 +32,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
 
     func place(of app: AppRuntime) -> DataPlace { DataPlace(root: root, app: app.name) }
 
-    /// Where the data folders of an app are; nil where it has none.
+    /// The path of an app's data folders; nil for an app without.
     package func folder(of app: AppRuntime) -> String? { app.specification.data.isWanted ? place(of: app).path : nil }
 
     func gate(of app: String) -> DataGate {
@@ -42,14 +42,15 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         return gate
     }
 
-    /// What tells an app where its folders are; nothing for one without.
+    /// The variables that tell an app where its folders are; empty for an app without.
     func variables(of app: AppRuntime) -> [String: String] {
         app.specification.data.isWanted ? place(of: app).variables : [:]
     }
 
     // MARK: Launches
 
-    /// Makes the folders ready for a launch; tells why they could not be. At once for an app without.
+    /// Prepares the folders for a launch; the completion gets the reason if that failed. Completes at once for an app
+    /// without.
     func prepare(_ app: AppRuntime, _ order: LaunchOrder, _ completion: @escaping (LaunchError?) -> Void) {
         let data = app.specification.data
         guard data.isWanted else { return completion(nil) }
@@ -116,25 +117,26 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         note(app, .dataCopied, text: text)
     }
 
-    /// A launch was overtaken.
+    /// A launch was superseded: cancels its preparation.
     func cancel(_ app: AppRuntime) {
         app.dataPreparation?.work.cancel()
         app.dataPreparation?.timer?.cancel()
     }
 
-    /// What the app's launch was told; also what an earlier torpord told it.
+    /// What the app's launch was told about its data, even if an earlier torpord launched it.
     func launch(of app: AppRuntime) -> DataLaunch? {
         guard app.specification.data.isWanted else { return nil }
         if let launch = app.run.dataLaunch { return launch }
         let machine = machine(app)
-        // Only of a run that this torpord did not launch.
+        // Read from disk only for a run that an earlier torpord launched.
         guard machine.isAlive, app.dataPreparation == nil, !app.run.isDataSought else { return nil }
         app.run.isDataSought = true
         app.run.dataLaunch = place(of: app).pendingLaunch(machine.incarnation)
         return app.run.dataLaunch
     }
 
-    /// A launch that has come up is over: until then an app is inactive, or in the background, and may not be ready.
+    /// A launch counts as come up when its transition is over: before that, an app that is inactive or in the
+    /// background may not be ready yet.
     package func touched(_ apps: [AppRuntime]) {
         for app in apps where app.specification.data.isWanted && !app.run.isDataLaunchKept {
             let machine = machine(app)
@@ -150,7 +152,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         eviction.lookSoon()
     }
 
-    /// The next launch is no first one: written down beside the loop.
+    /// Records, on a background thread, that the next launch is not the first.
     private func cameUp(_ app: AppRuntime) {
         guard let launch = launch(of: app), launch.isNews, !app.run.isDataLaunchKept else { return }
         app.run.isDataLaunchKept = true
@@ -168,7 +170,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         } _: { [weak self] error in
             guard let self else { return }
             if let error {
-                // Tried again before its next launch.
+                // Retried before the next launch of the app.
                 return self.log.warning("\(name): cannot record its launch in \(place.root): \(error)")
             }
             if self.unkept[name] == launch { self.unkept[name] = nil }
@@ -177,7 +179,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
 
     package func added(_ app: AppRuntime) { if app.specification.data.isWanted { eviction.begin() } }
 
-    /// Of an app that leaves the configuration, what it can make again goes, and the rest stays.
+    /// Removes the caches and temporary files of an app that leaves the configuration; the rest stays.
     package func forget(_ app: AppRuntime) {
         unkept[app.name] = nil
         guard app.specification.data.isWanted else { return }
@@ -192,7 +194,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Removes all data of an app that is gone for good; tells what could not be removed.
+    /// Removes all data of an app that is gone for good; the completion gets what could not be removed.
     func erase(_ app: String, _ completion: @escaping (String?) -> Void) {
         let (place, gate) = (DataPlace(root: root, app: app), gate(of: app))
         gate.stopEviction()
@@ -204,14 +206,14 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Follows what the configuration says of free space.
+    /// Starts the checks of free space if an app has data folders.
     package func configure() {
         if apps.contains(where: { $0.specification.data.isWanted }) { eviction.begin() }
     }
 
     // MARK: What clients ask
 
-    /// Requests that may wait.
+    /// The most requests that may wait.
     private static let mostAsked = 16
 
     private func ask<T: Sendable>(_ work: @escaping @Sendable () -> T, _ completion: @escaping (T) -> Void) -> Bool {
@@ -226,7 +228,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
 
     package static let isBusy = "the disk is slow, and \(mostAsked) requests wait for it: try again in a moment"
 
-    /// What the folders of some apps take, or of all; nil where too many ask.
+    /// How much space the folders of some apps take, or of all if none is named; nil if too many requests wait.
     package func usage(of names: [String], _ completion: @escaping ([DataFoldersInfo]?) -> Void) {
         let root = root
         let configured = Set(apps.lazy.filter { $0.specification.data.isWanted }.map(\.name))
@@ -242,7 +244,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         if !isTaken { completion(nil) }
     }
 
-    /// Removes data of an app; a sentence says why it could not be.
+    /// Removes data of an app; a failure says why in a sentence.
     package func purge(
         _ request: PurgeDataRequest,
         by person: String,
@@ -279,29 +281,28 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
 
 /// Why data was not removed.
 package enum PurgeFailure: Error, Sendable {
-    /// There is none of an app of that name.
+    /// No app of that name has data.
     case unknown
     /// A sentence.
     case refused(String)
 }
 
-/// Who works in the folders of an app: one at a time.
+/// Lets one thread at a time work in an app's folders.
 final class DataGate: Sendable {
     private let lock = Monitor(())
     private let eviction = Monitor<TreeWork?>(nil)
 
-    /// Waits until nobody else works there: for threads beside the loop.
+    /// Blocks until no other thread works there: never call it on the loop.
     func alone<T: Sendable, Failure: Error>(_ body: () throws(Failure) -> T) throws(Failure) -> T {
         try lock.withLock { _ throws(Failure) in try body() }
     }
 
-    /// Work that is given up as soon as the app is to be launched.
+    /// Registers work to cancel as soon as the app is to be launched.
     func evict(_ work: TreeWork) { eviction.withLock { $0 = work } }
 
     func stopEviction() { eviction.withLock { $0 }?.cancel() }
 }
 
-/// Folders that are being made ready for a launch.
 final class DataPreparation {
     let work: TreeWork
     var timer: TimerSource?
@@ -319,12 +320,12 @@ extension AppRuntime {
 private enum DataPreparationSlot: Slot { typealias Value = DataPreparation }
 
 extension Incarnation {
-    /// What it was told of its data; nil where it has none, or it is not known.
+    /// What the run was told about its data; nil if it has none or that is unknown.
     var dataLaunch: DataLaunch? {
         get { slots[DataLaunchSlot.self] }
         set { slots[DataLaunchSlot.self] = newValue }
     }
-    /// It is being stored that it came up.
+    /// Recording that it came up has begun.
     var isDataLaunchKept: Bool {
         get { slots[DataLaunchKeptSlot.self] ?? false }
         set { slots[DataLaunchKeptSlot.self] = newValue }

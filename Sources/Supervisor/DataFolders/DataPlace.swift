@@ -6,11 +6,11 @@ package import Linux
 import TorporAPI
 import Varlink
 
-/// The data folders of one app on the disk: `STATE/data/APP`, which belongs to the app's user.
+/// The data folders of one app on disk: `STATE/data/APP`, which belongs to the app's user.
 ///
-/// `STATE/data` is the supervisor's own, and what it knows of first launches is in folders there that no app can be called
-/// as. In the folder of the app everything is done with the rights of its owner, and without following links: what the
-/// app makes of it costs the app alone. All of this waits for the disk, and is for threads beside the loop.
+/// `STATE/data` belongs to the supervisor. It records first launches in folders there whose names no app can have. In
+/// an app's folder everything is done with the rights of its owner, and without following links, so that an app can
+/// only harm itself. All of this may wait for the disk: call it on a background thread.
 package struct DataPlace: Sendable {
     /// The folders that an app gets.
     package enum Part: String, CaseIterable, Sendable {
@@ -25,11 +25,11 @@ package struct DataPlace: Sendable {
 
     package init(root: String, app: String) { (self.root, self.app) = (root, app) }
 
-    /// The folder that has them all.
+    /// The folder that contains them all.
     package var path: String { root + "/" + app }
     package func path(_ part: Part) -> String { path + "/" + part.rawValue }
 
-    /// What tells an app where they are.
+    /// The variables that tell an app where they are.
     package var variables: [String: String] {
         [
             "TORPOR_DOCUMENTS": path(.documents), "TORPOR_LIBRARY": path(.library), "TORPOR_CACHES": path(.caches),
@@ -42,13 +42,13 @@ package struct DataPlace: Sendable {
     private var mark: String { root + "/.launches/" + app }
     private var pending: String { root + "/.pending/" + app }
 
-    /// What is known of the launch that came up last; nil before the first one.
+    /// The version of the last launch that came up, and whether there was one.
     var known: (version: String?, isThere: Bool) {
         guard let bytes = try? File.read(mark, limit: 4096) else { return (nil, false) }
         return ((try? JSON.parse(bytes))?["version"]?.stringValue, true)
     }
 
-    /// What a launch of an earlier torpord was told, if it is this one.
+    /// What an earlier torpord told the launch of that incarnation; nil if that is not known.
     func pendingLaunch(_ incarnation: UInt32) -> DataLaunch? {
         guard let bytes = try? File.read(pending, limit: 4096), let json = try? JSON.parse(bytes),
             json["incarnation"]?.intValue == Int64(incarnation)
@@ -74,7 +74,7 @@ package struct DataPlace: Sendable {
         try File.replace(pending, json.serialised(), mode: 0o600)
     }
 
-    /// The launch has come up: the next one is no first one. Durable when it returns.
+    /// Records that the launch has come up, so that the next one is not the first. Durable when it returns.
     func keep(_ launch: DataLaunch) throws(Errno) {
         guard launch.isNews else { return }
         try Self.makeOwnFolder(root + "/.launches")
@@ -95,7 +95,7 @@ package struct DataPlace: Sendable {
 
     // MARK: What is there
 
-    /// With whose rights something is done in the folder; nil: with the supervisor's own.
+    /// The rights of the folder's owner.
     var rights: FileRights? {
         get throws(Errno) {
             let status = try File.status(path, followLinks: false)
@@ -104,13 +104,13 @@ package struct DataPlace: Sendable {
         }
     }
 
-    /// Does something in the folder with the rights of whom it belongs to.
+    /// Calls `body` with the rights of the folder's owner.
     func acting<T>(_ body: (Folder) throws(Errno) -> T) throws(Errno) -> T {
         guard let rights = try rights else { return try body(try Folder(path)) }
         return try rights.acting { () throws(Errno) in try body(try Folder(path)) }
     }
 
-    /// What the folders take.
+    /// How much space the folders take.
     func usage(isConfigured: Bool, _ work: TreeWork) -> DataFoldersInfo {
         var info = DataFoldersInfo(app: app, path: path, isConfigured: isConfigured)
         info.version = known.version
@@ -128,17 +128,17 @@ package struct DataPlace: Sendable {
         return info
     }
 
-    /// The apps that have folders there, in the order of their names.
+    /// The apps that have folders there, sorted by name.
     static func apps(in root: String) -> [String] {
         ((try? File.list(root)) ?? []).filter { !$0.hasPrefix(".") }.sorted()
     }
 
     // MARK: Removing
 
-    /// Empties some of the folders; of all of them, they go themselves, with what is known of launches.
+    /// Empties the given folders. If none is given, removes all of them, and the record of launches.
     func purge(_ parts: [Part], _ work: TreeWork) throws(Errno) -> Removal {
         let isAll = parts.isEmpty
-        // First: what was removed in part was not there before, and not the other way round.
+        // First, so that a removal that is interrupted leaves an app that counts as never launched.
         if isAll { try forgetLaunches() }
         var emptied = try acting { folder throws(Errno) in
             var emptied = Removal()
@@ -159,7 +159,7 @@ package struct DataPlace: Sendable {
         return emptied
     }
 
-    /// Removes all of it; a sentence says what could not be.
+    /// Removes everything; returns a sentence about what could not be removed.
     func erase() -> String? {
         guard File.exists(path) else { return nil }
         do throws(Errno) {
@@ -171,7 +171,7 @@ package struct DataPlace: Sendable {
         }
     }
 
-    /// Removes what of the caches was used longest ago, until so many bytes are free that were not.
+    /// Removes the least recently used files of the caches until that many bytes are freed.
     func evict(bytes: UInt64, _ work: TreeWork) -> (files: Int, bytes: UInt64) {
         let freed = try? acting { folder throws(Errno) in
             try folder.folder(Part.caches.name).removeOldest(bytes: bytes, work)
@@ -180,11 +180,11 @@ package struct DataPlace: Sendable {
     }
 }
 
-/// What was removed of data folders, or given away, and what could not be.
+/// What was removed from data folders, or given to another owner, and what could not be.
 package struct Removal: Hashable, Sendable {
     package var removed = 0
     package var left = 0
-    /// The first that could not be.
+    /// The first failure.
     package var first: TreeError?
 
     init() {}
@@ -198,34 +198,34 @@ package struct Removal: Hashable, Sendable {
     }
 }
 
-/// What a launch is told of its data.
+/// What a launch is told about its data.
 package struct DataLaunch: Hashable, Sendable {
     let incarnation: UInt32
-    /// None has come up before.
+    /// No launch has come up before.
     package let isFirst: Bool
-    /// The version that came up before this one, which is another; empty where it had none.
+    /// The version of the last launch that came up, if it differs from this one; empty if that launch had none.
     package let updatedFrom: String?
     let version: String?
 
-    /// Whether it is to be remembered that it came up.
+    /// Whether it must be recorded that the launch came up.
     var isNews: Bool { isFirst || updatedFrom != nil }
 }
 
 extension DataPlace {
-    /// What was made ready for a launch.
+    /// The result of preparing a launch.
     struct Prepared: Sendable {
         let launch: DataLaunch
         var copied: Folder.Copied?
-        /// What could not be done, though the app can be launched; sentences of which it is the subject.
+        /// What failed although the app can be launched, as sentences whose subject is the app.
         var problems: [String] = []
     }
 
-    /// Whose they are to be.
+    /// The owner that the folders are to have.
     struct Owner: Hashable, Sendable {
         let uid: UInt32
         let gid: UInt32
         let rights: FileRights?
-        /// The user, as a sentence calls it.
+        /// The user's name, for sentences.
         let name: String
 
         init(_ account: Account?) {
@@ -236,8 +236,8 @@ extension DataPlace {
         }
     }
 
-    /// Makes them ready for a launch: they are there and the user's own, `tmp` is empty, and what a first launch is to find
-    /// is there.
+    /// Prepares the folders for a launch: makes them and gives them to the user, empties `tmp`, and copies the files
+    /// of `first_launch` if this is a first one.
     func prepare(
         _ data: DataFolderSpecification,
         for owner: Owner,
@@ -274,16 +274,17 @@ extension DataPlace {
             throw LaunchError("cannot open the data folder \(path) as \(owner.name): \(error)")
         }
         prepared = try ready.get()
-        // Without it a torpord that follows this one during the launch knows less; a full disk keeps no app from running.
+        // Failure is ignored: a full disk keeps no app from running. If torpord is replaced during the launch, the
+        // next one then knows less about it.
         try? note(prepared.launch)
         return prepared
     }
 
-    /// Makes the folder of the app, or gives it to another user; returns what of it could not be.
+    /// Makes the app's folder, or gives it to another user; returns a sentence about files that could not be given.
     func makeFolder(for owner: Owner, _ work: TreeWork) throws(Errno) -> String? {
         if try File.kind(root) != .directory {
             try File.makeDirectories(root, mode: 0o711)
-            // Apps go through it, whatever torpord's umask is.
+            // Apps must be able to traverse it, whatever torpord's umask is.
             try File.setMode(root, 0o711)
         }
         guard let kind = try File.kind(path) else {
@@ -325,7 +326,7 @@ extension DataPlace {
                 place = self.path(part)
                 switch try Self.kind(part, in: folder) {
                 case nil: try folder.makeFolder(part.name, mode: 0o700)
-                // A person, or the app, may keep them elsewhere: then nothing there is touched.
+                // A user, or the app, may keep it elsewhere: then nothing there is touched.
                 case .directory, .link, .other: break
                 case .regular, .fifo, .socket, .character, .block: throw .notDirectory
                 }
@@ -349,7 +350,7 @@ extension DataPlace {
         prepared.copied = try copy(source, into: folder, owner, work)
     }
 
-    /// What is there of a part; `other` where something is mounted.
+    /// The kind of file that a part is; `other` for a mount point.
     private static func kind(_ part: Part, in folder: Folder) throws(Errno) -> FileStatus.Kind? {
         do throws(Errno) {
             return try folder.status(part.name)?.kind
@@ -359,7 +360,7 @@ extension DataPlace {
         }
     }
 
-    /// Empties `tmp`, whatever the app has made of it, and makes it.
+    /// Empties `tmp`, or makes it, in place of whatever the app has put there.
     private func empty(_ folder: Folder, _ work: TreeWork) throws(TreeError) -> Removal {
         let name = Part.tmp.name
         do throws(Errno) {
@@ -393,7 +394,7 @@ extension DataPlace {
             throw LaunchError("cannot read first_launch = \"\(source)\" as \(owner.name): \(error)")
         }
         do throws(TreeError) {
-            // What a torpord that was killed had begun.
+            // Left by a torpord that was killed.
             _ = try folder.removeTree(Self.draft, work)
             let (library, draft): (Folder, Folder)
             do throws(Errno) {

@@ -12,21 +12,22 @@ package import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// What the store has of an app, or will have in a moment.
+/// The row of an app in the store, as it is or will be in a moment.
 package struct PersistedApp {
-    /// The goal that a person set; nil while the configuration decides.
+    /// The goal that a user set; nil while the configuration decides.
     package var goalOfPerson: Goal?
-    /// Of the row as it was last saved, or found: all of it in one number, and what the next one goes on from.
+    /// The hash of the row that was last saved or loaded.
     private var fingerprint: Int?
     package private(set) var incarnation: Int64 = 0
     package private(set) var ledger: [Int64] = []
-    /// What the ledger was made of: times of the wall clock would be a little different each time.
+    /// The times that the ledger was made from. They are compared instead of wall-clock times, which differ a little
+    /// each time they are computed.
     fileprivate private(set) var times: [Duration] = []
 
-    /// Nothing is saved of it any more.
+    /// Has the row saved again even if it is unchanged.
     fileprivate mutating func forget() { fingerprint = nil }
 
-    /// The row is what is saved from now on; false when it was that already.
+    /// Notes that this row is being saved; false if it was that already.
     @discardableResult
     fileprivate mutating func take(_ row: AppRow, times: [Duration] = []) -> Bool {
         guard row.hashValue != fingerprint ?? AppRow(name: row.name).hashValue else { return false }
@@ -38,13 +39,13 @@ package struct PersistedApp {
     }
 }
 
-/// What must outlive the boot, from and to the store. Nothing here waits for it but the first launches.
+/// Loads and saves what must outlive a reboot. Only the first launches wait for it.
 package final class Persistence: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     package let store: Store
-    /// What of that is not stored yet.
+    /// Changes that are not in the store yet.
     package var journal: StoreJournal? { store.journal }
-    /// What was remembered is with the apps: from now on it is kept up to date.
+    /// The apps have their stored data: from now on it is kept up to date.
     private(set) var isRemembered = false
     /// Why nothing can be stored now.
     package private(set) var trouble: String?
@@ -60,7 +61,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
 
     package func forget(_ app: AppRuntime) { store.remove(app: app.name) }
 
-    /// What an earlier torpord had seen and not stored yet, or a new one; nil when there is no room for it.
+    /// The journal that an earlier torpord left, or a new one; nil if none can be made.
     static func openJournal(
         _ runtime: RuntimeDirectory,
         _ inheritance: InheritedDescriptors,
@@ -83,7 +84,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
             boot: ThisProcess.bootID,
             retention: Retention(configuration.supervisor),
             journal: journal,
-            // Until this torpord is in charge the one before it may have to go on with the file.
+            // Until this torpord is in charge, the previous one may have to continue with the file.
             holdsWrites: startup.keeper.instance > 1,
             loop: startup.loop
         )
@@ -98,11 +99,11 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         supervisor.wakes.timers.remember(contents.schedules)
     }
 
-    /// Asks for what is remembered, and gives it to the apps that were not found running or in the recovery file.
+    /// Loads what is stored, and gives it to the apps that were found neither running nor in the recovery file.
     func remember(_ fresh: [AppRuntime], _ completion: @escaping () -> Void) {
         store.onNotice = { [weak self] in self?.storeSays($0) }
         store.onRowsWanted = { [weak self] in self?.keepAll() }
-        // Who has run by its record is known already, and would have all of it twice.
+        // An app with a recovery record has its history already, and would get it twice.
         let isUnknown = Set(fresh.map(\.id).filter { coordinator.machine($0).incarnation == 0 })
         store.load(late: { [weak self] in self?.rememberMail($0) }) { [weak self] contents in
             guard let self else { return }
@@ -116,8 +117,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
             }
             self.isRemembered = true
             for app in self.apps { self.keep(app) }
-            // Apps are launched without what the disk does not say; what waits for them, and when timers came, would
-            // be taken for nothing.
+            // Apps are launched even if the disk does not answer in time. Mail and timers then wait for the late
+            // answer: loading nothing would mean that there are none.
             if self.store.isLoaded { self.rememberMail(contents) }
             completion()
             self.supervisor.shutdown.finishWhenGone()
@@ -137,8 +138,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         known.failed = row.isFailed
         known.ledger = row.ledger.map { now - .microseconds(wallClock - $0) }
         let reason = row.lastExit.flatMap { TerminationReason(rawValue: $0.reason) }
-        // A force quit of an earlier boot keeps the app down, and events from it no more. One that was stopped and
-        // started again since then has not ended: the run that the power took tells of no exit.
+        // A force quit or a stop counts only while it keeps the app down. If the app was started again since, and the
+        // machine lost power, the last exit that is stored is still the old one.
         known.lastEnding =
             row.isForceQuit
             ? .forceQuit : row.isStopped ? .stopped : reason == .forceQuit || reason == .stopped ? nil : reason
@@ -154,7 +155,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
 
     // MARK: What changes
 
-    /// An incarnation ended. What a person wanted is over when the app ended by itself, with nothing more to do.
+    /// An incarnation ended. If the app ended by itself and is not restarted, the user's goal no longer counts.
     private func forgetGoal(of app: AppRuntime, after ending: Ending) {
         guard case .rest = ending.next, app.kept.goalOfPerson != .notRunning else { return }
         switch ending.reason {
@@ -163,7 +164,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Saves what is to outlive the boot, if it has changed.
+    /// Saves the app's row if it has changed.
     package func keep(_ app: AppRuntime) {
         guard isRemembered else { return }
         let machine = coordinator.machine(app.id)
@@ -171,7 +172,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         var kept = app.kept
         var row = AppRow(name: app.name)
         row.incarnation = Int64(known.incarnation)
-        // Launched after all, for another app that requires it.
+        // A user had stopped it, but another app that requires it had it launched.
         if row.incarnation > kept.incarnation, kept.goalOfPerson == .notRunning, machine.goal != .notRunning {
             kept.goalOfPerson = nil
             app.kept.goalOfPerson = nil
@@ -211,14 +212,15 @@ package final class Persistence: ShellRoom, LifecycleObserver {
 
     // MARK: Reports and news
 
-    /// Of how many reports of an app the threads are kept in memory.
+    /// How many reports of an app keep their threads in memory.
     private static let reportsWithThreads = 3
 
-    /// Keeps a termination report, in memory for those who ask and in the store for later.
+    /// Keeps a termination report: in memory for clients, and in the store for later.
     package func file(_ report: Report, _ app: AppRuntime) {
         app.reports.append(report)
         if app.reports.count > 10 { app.reports.removeFirst() }
-        // Stacks are the most of it: of one that hangs at every launch the newest tell enough, and the store has them all.
+        // Stacks take most of the memory. If an app hangs at every launch, the newest are enough; the store has them
+        // all.
         let old = app.reports.count - 1 - Self.reportsWithThreads
         if old >= 0 { app.reports[old].threads = [] }
         store.append(
@@ -239,7 +241,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
                 let json = try? JSON.parse(stored.json), var report = try? Report(json: json)
             else { continue }
             if apps[id].reports.count >= Self.reportsWithThreads { report.threads = [] }
-            // The newest come first.
+            // They come newest first.
             apps[id].reports.insert(report, at: 0)
         }
     }
@@ -258,13 +260,14 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         note(.storeChanged, text: notice.description, level: level)
     }
 
-    /// Has everything written, and ends the store's thread; waits for the disk a moment at most. `quickly`: another
-    /// torpord is waiting to take over.
+    /// Writes everything and ends the store's thread. Waits for the disk 1 s at most, 250 ms if `quickly`, which is
+    /// for when another torpord waits to take over.
     package func close(quickly: Bool) {
-        // Where the end came first, timers are known since this start all the same.
+        // If the end came before the start was over, timers that count from a start still count from this one.
         supervisor.wakes.timers.begin()
         if !isRemembered {
-            // The end came first. What a person asked for meanwhile, or the recovery file told of, counts all the same.
+            // The end came before the store was read. Goals that a user has set since, or that the recovery file had,
+            // still count.
             isRemembered = true
             for app in apps where app.kept.goalOfPerson != nil { keep(app) }
         }
@@ -276,7 +279,6 @@ package final class Persistence: ShellRoom, LifecycleObserver {
 }
 
 extension Retention {
-    /// As the configuration has it.
     package init(_ supervisor: SupervisorSpecification) {
         self.init(
             maxAge: supervisor.historyMaxAge?.microseconds,
@@ -286,7 +288,6 @@ extension Retention {
 }
 
 extension AppRuntime {
-    /// What outlives the boot.
     package var kept: PersistedApp {
         get { slots[KeptSlot.self, default: PersistedApp()] }
         _modify { yield &slots[KeptSlot.self, default: PersistedApp()] }

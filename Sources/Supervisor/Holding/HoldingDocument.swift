@@ -4,13 +4,13 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// The page that browsers are shown while an app is on its way. It needs no script, and nothing from anywhere.
+/// The page that browsers get while an app starts. It needs no script and loads nothing.
 enum HoldingDocument {
-    /// In its place torpor-holding puts how many seconds the app has been on its way.
+    /// torpor-holding replaces it by the seconds that the app has been starting for.
     static let seconds = "@SECONDS@"
     private static let largestPicture = 2 << 20
 
-    /// The document. A picture is an address of the scheme `data`.
+    /// A picture is a `data:` URL.
     static func page(title: String, icon: String?, picture: String?) -> [UInt8] {
         let name = escaped(title)
         let sign = icon.map { "<img class=\"icon\" src=\"\($0)\" alt=\"\">\n" } ?? ""
@@ -45,12 +45,12 @@ enum HoldingDocument {
         return Array(text.utf8)
     }
 
-    /// The app's icon, as an address.
+    /// The app's icon as a `data:` URL.
     static func icon(_ icon: AppIcon) -> String? {
         icon.mediaType.map { "data:\($0);base64,\(Base64.encode(icon.data))" }
     }
 
-    /// A picture for the page: what its file has, where that is one and not too large.
+    /// A picture as a `data:` URL; nil if its file cannot be read or is too large.
     static func image(_ picture: (path: String, kind: String)) -> String? {
         guard let bytes = try? File.read(picture.path, limit: largestPicture + 1), bytes.count <= largestPicture else {
             return nil

@@ -11,26 +11,26 @@ import Processes
 import TorporAPI
 import Varlink
 
-/// Sees to it that browsers that wait for an app are told so: while it is on its way, torpor-holding accepts what the app
-/// does not (`holding` of a socket).
+/// Shows a holding page to browsers that wait for an app: while the app starts, torpor-holding accepts the
+/// connections that the app does not accept yet (`holding` of a socket).
 ///
-/// One process for each such launch, without rights, that ends with it. Nothing is lost when it cannot be started, or dies:
-/// then connections wait, as they do without.
+/// Each such launch gets one process, without privileges, that ends with the launch. If it cannot be started, or
+/// dies, connections wait as they would without it.
 final class HoldingPages: ShellRoom, LifecycleObserver {
     unowned(unsafe) let supervisor: Supervisor
     /// Reads snapshots.
     private let disk: BackgroundWorker
     private var told: Set<String> = []
 
-    /// What is done for one app on its way.
+    /// The holding page of one app that starts.
     final class Holding {
-        /// When that began.
+        /// When the start began.
         let since: Duration
-        /// It is about to be shown.
+        /// Runs until the page is due, then until it is checked again whether the page is still needed.
         var timer: TimerSource?
-        /// Its end has torpor-holding end.
+        /// Closing it makes torpor-holding end.
         var control: Descriptor?
-        /// Hears for each client that it was told to come again.
+        /// Reads a byte for each client that was told to try again.
         var news: IOSource?
         var process: Descriptor?
         var isOver = false
@@ -43,12 +43,11 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
         disk = BackgroundWorker(supervisor.loop, named: "holding", isInOrder: false)
     }
 
-    /// How long an app of which nothing says when it is ready may take to accept its first connection.
+    /// How long an app without a readiness signal may take to accept its first connection.
     private static let longestSilence = Duration.seconds(120)
     private static let lookAgain = Duration.seconds(10)
-    /// Connections that wait when torpor-holding comes have waited for longer already.
+    /// The limit of torpor-holding's first wait: connections that are queued when it starts have waited before.
     private static let firstLook = Duration.milliseconds(200)
-    /// The user nobody.
     private static let nobody: UInt32 = 65534
 
     func touched(_ apps: [AppRuntime]) {
@@ -77,7 +76,7 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
         holding.timer?.arm(after: wait)
     }
 
-    /// Whether it runs, has not said that it is ready, and is not going to: it accepts connections when it does.
+    /// Whether the app runs but will not signal that it is ready: then it is ready when it accepts connections.
     private func isSilent(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         guard machine.isAlive, machine.rules.readiness == .exec, machine.transition != .terminating,
@@ -86,14 +85,14 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
         return machine.state != .suspended && now - began < Self.longestSilence
     }
 
-    /// It is not needed any more.
+    /// The page is no longer needed.
     private func end(_ app: AppRuntime) {
         guard let holding = app.holding else { return }
         app.holding = nil
         holding.isOver = true
         holding.timer?.cancel()
         holding.news?.cancel()
-        // It finishes what it has begun; a supervisor that ends leaves nothing.
+        // torpor-holding finishes the responses that it has begun, unless the supervisor ends too.
         holding.control = nil
         if isEnding, let process = holding.process { try? Pidfd.sendSignal(process.raw, Signal.kill) }
     }
@@ -160,7 +159,7 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
             holding.control = ours
             holding.news = try loop.watch(ours.raw, .readable) { [weak self, weak app, weak holding] _ in
                 guard let self, let app, let holding else { return }
-                // It ends when the app accepts connections.
+                // torpor-holding ends when the app accepts connections.
                 guard let bytes = try? Descriptor.read(ours.raw, maximum: 64), !bytes.isEmpty else {
                     holding.news?.cancel()
                     return
@@ -172,13 +171,13 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
                 case .success(let launched):
                     holding.process = launched.pidfd
                     self?.supervisor.launcher.helpers[launched.pid] = { _ in holding.process = nil }
-                    // The keeper has kept the other end until now.
+                    // The keeper has held the other end open until now.
                     if holding.isOver, self?.isEnding ?? true { try? Pidfd.sendSignal(launched.pidfd.raw, Signal.kill) }
                 case .failure(let failure): if let app { self?.tell(app, failure.description) }
                 }
             }
             withExtendedLifetime((theirs, page)) {}
-            // Of one that says nothing nobody else ends it.
+            // No event ends the page of an app that does not signal that it is ready.
             holding.timer = try loop.timer { [weak self, weak app, weak holding] in
                 guard let self, let app, let holding else { return }
                 look(at: app)
@@ -192,7 +191,6 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
 }
 
 extension AppRuntime {
-    /// What is done for those who wait for it.
     fileprivate var holding: HoldingPages.Holding? {
         get { slots[HoldingSlot.self] }
         set { slots[HoldingSlot.self] = newValue }

@@ -6,9 +6,9 @@ import Engine
 import EventLoop
 import Lifecycle
 
-/// Scenes that go for good.
+/// Scenes that are discarded for good.
 extension InnerScenes {
-    /// Has scenes go for good. Calls back when it is on the disk that they do.
+    /// Discards scenes for good. Calls back when that is on disk.
     package func discard(_ sessions: [SceneSession], _ completion: @escaping () -> Void) {
         for session in sessions {
             leaving.insert(session.app)
@@ -33,7 +33,8 @@ extension InnerScenes {
         roster[scene].flatMap { coordinator.id(of: $0.template) }.map { apps[$0] }
     }
 
-    /// Removes everything of those scenes that nobody shows any more, when what their apps are told of that is kept.
+    /// Removes everything of discarded scenes that their apps no longer show, once the message to those apps is
+    /// stored.
     func letGo() {
         var gone: [AppID: [String]] = [:]
         for name in leaving.sorted() {
@@ -55,7 +56,7 @@ extension InnerScenes {
         }
     }
 
-    /// What the app was saving of them comes before.
+    /// Waits until state and snapshots that the app was saving of them are written.
     private func erase(_ names: [String], _ app: AppRuntime?) {
         for name in names {
             let erase = { [weak self] in

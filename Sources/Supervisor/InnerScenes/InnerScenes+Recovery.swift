@@ -4,9 +4,9 @@ import Configuration
 import Engine
 import Lifecycle
 
-/// What of scenes outlives torpord and the boot.
+/// What outlives torpord, and a reboot, of scenes inside apps.
 extension InnerScenes {
-    /// What the next torpord has to know of the scenes of an app.
+    /// What the next torpord needs to know about the scenes of an app.
     func ledger(of app: AppRuntime) -> [SceneEntry] {
         var entries: [SceneEntry] = []
         for scene in machine(app).sceneMachines {
@@ -21,7 +21,7 @@ extension InnerScenes {
     /// The full name of a scene that the app is told about.
     func fullName(of scene: SceneID) -> String? { names[scene] }
 
-    /// Goes on with what an earlier torpord knew; `isOver`: of a run that has ended.
+    /// Restores what an earlier torpord knew; `isOver`: the run that the entries belong to has ended.
     func restore(_ entries: [SceneEntry], isOver: Bool, of app: AppRuntime) {
         for entry in entries { take(entry.scene.id, for: entry.name) }
         if !isOver, let entry = entries.first(where: \.isRestoring) { restoring[app.id] = entry.scene.id }
@@ -29,7 +29,7 @@ extension InnerScenes {
         coordinator.restore(app.id, scenes: scenes, now: now)
     }
 
-    /// Takes scenes where they were wanted before this start.
+    /// Restores the scenes that were wanted before this start.
     func begin() {
         for session in roster.sessions.values where session.isDiscarded && owner(named: session.template) != nil {
             leaving.insert(session.app)
@@ -47,7 +47,7 @@ extension InnerScenes {
             seen[app.id] = machine(app).sceneMachines
         }
         for app in apps where machine(app).isAlive && machine(app).rules.hasScenes {
-            // The configuration may say by now that it has none.
+            // The configuration may have changed since: its app may no longer have scenes.
             seen[app.id] = machine(app).sceneMachines
             cgroups.adopt(of: app)
             cgroups.look(at: app)
@@ -55,7 +55,7 @@ extension InnerScenes {
         }
         engine.whenStarted { [weak self] in
             guard let self else { return }
-            // What is not launched now is wanted by nobody.
+            // A scene whose app is not launched now is no longer wanted.
             for app in owners
             where !machine(app).isAlive && !machine(app).isWaitingToLaunch && !coordinator.isHeld(app.id) {
                 coordinator.restore(app.id, scenes: [], now: now)

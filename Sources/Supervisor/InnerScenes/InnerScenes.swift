@@ -11,23 +11,23 @@ package import Varlink
 
 /// Scenes inside apps: sessions that an app shows in its own process, each with a lifecycle of its own.
 ///
-/// The core moves them (`SceneMachine`), and knows them by numbers. What this room owns is whose number is whose, the
-/// sessions on the disk, which ``Scenes`` keeps beside those of its own, and how many are connected at a time.
+/// The core moves them (`SceneMachine`), and knows them by numbers. This room maps numbers to names, handles the
+/// sessions on disk, which ``Scenes`` keeps beside its own, and limits how many scenes are connected at a time.
 package final class InnerScenes: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     /// By the full names of scenes, `APP@NAME`.
     var numbers: [String: SceneID] = [:]
     var names: [SceneID: String] = [:]
     private var lastNumber: SceneID = 0
-    /// Who waits until a session is on the disk, by full names.
+    /// Callers that wait until a session is on disk, by full name.
     private var opening: [String: [(Result<SceneSession, SceneRefusal>) -> Void]] = [:]
-    /// The scenes of an app as they were when it was looked at last.
+    /// The scenes of an app as they were at the last look.
     var seen: [AppID: [SceneMachine]] = [:]
-    /// What apps said of scenes that they did not want.
+    /// Why apps refused scenes.
     var refusals: [SceneID: String] = [:]
-    /// Scenes that are being connected with a state that was saved of them.
+    /// Scenes that are being connected with their saved state.
     var restoring: [AppID: SceneID] = [:]
-    /// Scenes that are discarded, and that their apps still show.
+    /// Scenes that are discarded, while their apps still show them.
     var leaving: Set<String> = []
     private(set) lazy var cgroups = SceneCgroups(self)
 
@@ -68,10 +68,10 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         return lastNumber
     }
 
-    /// As ``number(of:)``, where it has been given one.
+    /// As ``number(of:)``, but nil if the scene has no number yet.
     package func knownNumber(of name: String) -> SceneID? { numbers[name] }
 
-    /// Takes over a number that an earlier torpord has given.
+    /// Uses a number that an earlier torpord has assigned.
     func take(_ number: SceneID, for name: String) {
         numbers[name] = number
         names[number] = name
@@ -81,12 +81,12 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     /// A scene's own name.
     func name(of scene: SceneID) -> String? { names[scene].flatMap(AppName.sceneParts)?.scene }
 
-    /// The scene as the core has it; nil where that does not know it.
+    /// The scene as the core has it; nil if the core does not know it.
     package func machine(of scene: SceneID, _ app: AppRuntime) -> SceneMachine? {
         machine(app).sceneMachines.first { $0.id == scene }
     }
 
-    /// What clients are shown of where a scene is.
+    /// A scene's state, as clients see it.
     package func stateText(of session: SceneSession, _ app: AppRuntime) -> String {
         let state = numbers[session.app].flatMap { machine(of: $0, app)?.state } ?? .unattached
         if state == .background, machine(app).state == .suspended { return AppState.suspended.rawValue }
@@ -102,7 +102,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// What clients are shown of a scene.
+    /// A scene, as clients see it.
     package func info(of session: SceneSession, _ app: AppRuntime) -> SceneInfo {
         let state = stateText(of: session, app)
         var info = SceneInfo(
@@ -133,7 +133,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     /// How many scenes of an app are connected, or about to be.
     package func liveCount(of app: AppRuntime) -> Int { machine(app).sceneMachines.count }
 
-    /// What the app's delegate is shown of its scenes; nil for an app that has none.
+    /// The connected scenes, as the app's delegate sees them; nil for an app without scenes.
     func scenes(of app: AppRuntime) -> [AppScene]? {
         guard machine(app).rules.hasScenes else { return nil }
         return machine(app).sceneMachines.compactMap { scene in
@@ -144,7 +144,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
 
     // MARK: Opening
 
-    /// Makes the session where there is none yet, and gives it when it is on the disk.
+    /// Makes the session if there is none yet, and returns it when it is on disk.
     package func open(
         _ app: AppRuntime,
         _ name: String,
@@ -190,7 +190,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
 
     // MARK: Moving
 
-    /// Wants a scene somewhere. Others are disconnected for it where as many are connected as may be.
+    /// Moves a scene to a goal. If as many scenes are connected as may be, others are disconnected for it.
     package func move(_ session: SceneSession, to goal: SceneGoal, _ app: AppRuntime) throws(RequestError) {
         let number = number(of: session.app)
         refusals[number] = nil
@@ -201,12 +201,12 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             }
             try request(.scene(number, goal), of: app.id)
         } catch {
-            // One that is on its way is another request's.
+            // A scene that the core knows already belongs to another request.
             if machine(of: number, app) == nil { forgetNew(session.app) }
             throw error
         }
         if goal == .active {
-            // What was in the foreground before the app ended comes back together, or not at all.
+            // What was in the foreground when the app ended comes back together, or not at all.
             for other in sessions(of: app) where other.returns && other.app != session.app {
                 supervisor.scenes.change(other.app) { $0.returns = false }
             }
@@ -216,7 +216,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         record(app)
     }
 
-    /// Where the next start takes the app.
+    /// Notes to which state the next start brings the app.
     private func keepGoal(_ goal: SceneGoal, _ app: AppRuntime) {
         let kept = app.kept.goalOfPerson
         switch goal {
@@ -227,13 +227,13 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// A session that was never connected is none.
+    /// Discards a session that was never connected.
     private func forgetNew(_ name: String) {
         guard let session = roster[name], !session.wasConnected, !session.isDiscarded else { return }
         discard([session]) {}
     }
 
-    /// Why no other scene can be connected; nil where one can, if another one is disconnected for it.
+    /// Why no other scene can be connected; nil if one can, even if another scene is disconnected for it.
     private func refusalToConnect(_ scene: SceneID?, _ app: AppRuntime) -> String? {
         if coordinator.isShuttingDown { return "is not connected, since torpord is shutting down: start torpord again" }
         let machine = machine(app)
@@ -249,7 +249,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             + "(torpor background)"
     }
 
-    /// Those that have a place which a scene needs that has none.
+    /// The scenes that compete with this one for a place; none if it has a place already.
     private func rivals(of scene: SceneID?, _ app: AppRuntime) -> [SceneMachine] {
         let all = machine(app).sceneMachines.filter { $0.goal != .unattached }
         return all.contains { $0.id == scene } ? [] : all
@@ -260,7 +260,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         try disconnect(rivals(of: scene, app).count - most + 1, of: app)
     }
 
-    /// Disconnects so many of those in the background, who were used longest ago first.
+    /// Disconnects that many of the scenes in the background, the least recently used first.
     private func disconnect(_ count: Int, of app: AppRuntime) throws(RequestError) {
         guard count > 0 else { return }
         let away = machine(app).sceneMachines.filter { $0.goal == .background }
@@ -272,7 +272,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Another configuration is in force: fewer may be connected than are.
+    /// The new configuration may allow fewer connected scenes than there are.
     func configure() {
         for app in owners {
             guard let most = app.specification.innerScenes?.maxLive else { continue }
@@ -282,20 +282,20 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
 
     private func usedAt(_ scene: SceneID) -> Int64 { names[scene].flatMap { roster[$0]?.usedAt } ?? 0 }
 
-    /// The scenes that an app brings to the foreground when no scene is named: those that were there last, else the one that
-    /// was used last, connected scenes first; none if the app has no scenes.
+    /// The scenes that an app brings to the foreground when no scene is named: those that were there last, else the
+    /// most recently used one, connected scenes first; none if the app has no scenes.
     package func toComeBack(with app: AppRuntime) -> [SceneSession] {
         let all = sessions(of: app)
         let last = all.filter(\.returns)
         if !last.isEmpty { return last }
-        // A scene that was just disconnected is the one that is least wanted.
+        // A scene that was disconnected just now is wanted least, so connected ones come first.
         let connected = rivals(of: nil, app).compactMap { names[$0.id].flatMap { roster[$0] } }.filter {
             !$0.isDiscarded
         }
         return (connected.isEmpty ? all : connected).max { $0.usedAt < $1.usedAt }.map { [$0] } ?? []
     }
 
-    /// Why a scene may not be disconnected; nil where it may.
+    /// Why a scene may not be disconnected; nil if it may.
     package func refusalToDisconnect(_ session: SceneSession, _ app: AppRuntime) -> String? {
         guard let scene = numbers[session.app].flatMap({ machine(of: $0, app) }), scene.state > .background else {
             return nil
@@ -303,7 +303,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         return "is in the foreground: send it to the background first (torpor background \(session.app))"
     }
 
-    /// What the app said when it did not want the scene; nil where it said nothing, or wanted it.
+    /// Why the app refused the scene; nil if it did not, or gave no reason.
     package func refusal(of scene: SceneID) -> String? { refusals[scene] }
 
     // MARK: What apps go through
@@ -326,13 +326,13 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Notes which scenes came, went and moved, and where they are wanted: that outlives torpord and the boot.
+    /// Notes which scenes came, went and moved, and their goals: that outlives torpord and a reboot.
     func look(at app: AppRuntime) {
         let now = machine(app).sceneMachines
         let before = seen[app.id] ?? []
         guard now != before else { return }
         seen[app.id] = now.isEmpty ? nil : now
-        // How an app ends that was connecting it is for the ending to say.
+        // If the app ends while it connects the scene, ``ended(_:_:)`` decides what that means for the saved state.
         if machine(app).transition != .terminating, let scene = restoring[app.id],
             machine(of: scene, app)?.awaiting != .sceneWillConnect
         {
@@ -357,7 +357,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         }
         var changed = session
         if state > .unattached { changed.wasConnected = true }
-        // The next start of the supervisor goes on where this one was.
+        // The next start of the supervisor restores the goal.
         if !coordinator.isShuttingDown {
             let goal = new.flatMap { $0.goal == .unattached ? nil : $0.goal }
             if let new, goal != nil {
@@ -378,7 +378,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         cgroups.forget(app)
     }
 
-    /// A scene was not connected; a sentence about it.
+    /// A scene was not connected; returns a sentence about it.
     func refused(_ scene: SceneID, missed: Bool, _ app: AppRuntime) -> String {
         guard let name = names[scene] else { return "did not connect a scene" }
         if missed { refusals[scene] = "\(app.name) did not answer sceneWillConnect in time (launch_deadline)" }
@@ -386,7 +386,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         return "did not connect its scene \(name)" + (refusals[scene].map { ": \($0)" } ?? "")
     }
 
-    /// When a session is discarded by itself, microseconds since 1970.
+    /// When a session is discarded by itself, in microseconds since 1970; nil for never.
     func end(of session: SceneSession, _ app: AppRuntime) -> Int64? {
         guard let time = app.specification.innerScenes?.discardAfter else { return nil }
         if let number = numbers[session.app], machine(of: number, app) != nil { return nil }
@@ -395,7 +395,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
 
     // MARK: What apps are told
 
-    /// What a message to a scene says beside its name; nil for a scene that is no more.
+    /// The parameters of a message to a scene; nil for a scene that no longer exists.
     func parameters(of message: Message, _ scene: SceneID, _ app: AppRuntime) -> JSON? {
         guard let name = name(of: scene), let session = names[scene].flatMap({ roster[$0] }) else { return nil }
         guard message == .sceneWillConnect else {
@@ -432,14 +432,14 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         if message == .sceneDidEnterBackground, answer.declines.contains(.snapshot), let name {
             supervisor.snapshots.declineSnapshot(of: app, scene: name)
         }
-        // Nobody shows a secret on a picture of the whole app.
+        // A secret that a scene hides must not be shown by a snapshot of the whole app either.
         if message == .sceneDidEnterBackground, answer.declines.contains(.snapshot), app.specification.snapshot != nil {
             supervisor.snapshots.declineSnapshot(of: app)
         }
         deliver(.scene(scene, .answered(message, failed: failed)), to: app.id)
     }
 
-    /// Why nothing can be kept of a scene; nil where it can.
+    /// Why nothing can be stored for a scene; nil if it can.
     func refusalToKeep(of scene: String, _ app: AppRuntime) -> String? {
         guard app.specification.innerScenes != nil || machine(app).rules.hasScenes else {
             return "\(app.name) has no scenes inside (scenes = { inside = true })"
@@ -450,12 +450,12 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         return nil
     }
 
-    /// Whether a scene is on its way out for good: what it saves is nobody's any more.
+    /// Whether a scene is being discarded for good, so that what it saves is dropped.
     func isDiscarded(_ scene: String, of app: AppRuntime) -> Bool {
         roster[AppName.scene(app.name, scene)]?.isDiscarded ?? false
     }
 
-    /// Whether what a scene shows may be kept now; a sentence where it may not.
+    /// Why no snapshot of a scene can be stored now; nil if one can.
     func refusalOfSnapshot(of scene: String, _ app: AppRuntime) -> String? {
         if let refusal = refusalToKeep(of: scene, app) { return refusal }
         let found = numbers[AppName.scene(app.name, scene)].flatMap { machine(of: $0, app) }

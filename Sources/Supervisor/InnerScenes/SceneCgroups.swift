@@ -7,23 +7,23 @@ import Lifecycle
 import Linux
 import Processes
 
-/// The cgroups of scenes inside apps (`scenes.cgroups`): below its app's, where the app puts the processes that work for
-/// the scene.
+/// The cgroups of scenes inside apps (`scenes.cgroups`). Each is below the cgroup of its app, which puts the
+/// processes that work for the scene into it.
 ///
-/// One is made before its scene connects, and goes with it, whatever is left in there. It is frozen when its scene has been
-/// in the background for the app's `background_time`, and thawed before the scene is told anything, while something keeps
-/// the app in the background, and before it ends.
+/// A cgroup is made before its scene connects, and removed when the scene is gone; processes left in it are killed.
+/// It is frozen when its scene has been in the background for the app's `background_time`. It is thawed before the
+/// scene gets a message, while a hold keeps the app in the background, and before the app ends.
 final class SceneCgroups {
     private final class Place {
         let path: String
         var isFrozen = false
-        /// Its scene has been told that it disconnects.
+        /// Its scene was told to disconnect.
         var isOver = false
-        /// Until it is frozen, or looked at again by who removes it.
+        /// Runs until the cgroup is frozen, or until the next try to remove it.
         var timer: TimerSource?
-        /// What the timer was armed for.
+        /// The time that the timer was armed for.
         var time: Duration?
-        /// Between looks at one that still has processes.
+        /// The delay until the next try to remove it while processes are left in it.
         var delay = Duration.milliseconds(1)
 
         init(_ path: String) { self.path = path }
@@ -34,10 +34,10 @@ final class SceneCgroups {
         }
     }
 
-    /// Those of an app.
+    /// The cgroups of one app.
     private struct Places {
         var connected: [SceneID: Place] = [:]
-        /// Those whose scenes are gone, by path.
+        /// The cgroups of scenes that are gone, by path.
         var leaving: [String: Place] = [:]
     }
 
@@ -46,14 +46,14 @@ final class SceneCgroups {
 
     init(_ scenes: InnerScenes) { self.scenes = scenes }
 
-    /// What the names of these cgroups begin with, before those of the scenes: no file of the kernel's does.
+    /// Begins the names of these cgroups: no file of the kernel has such a name.
     private static let prefix = "@"
 
     private func warn(_ app: AppRuntime, _ text: String) { scenes.supervisor.log.warning("\(app.name): \(text)") }
 
     // MARK: Making
 
-    /// The path of the cgroup of a scene that is about to connect, which is there from now on; nil where it has none.
+    /// Makes the cgroup of a scene that is about to connect, and returns its path; nil if it gets none.
     func make(for scene: SceneID, named name: String, _ app: AppRuntime) -> String? {
         guard app.specification.innerScenes?.hasCgroups == true,
             scenes.machine(of: scene, app)?.awaiting == .sceneWillConnect
@@ -69,7 +69,7 @@ final class SceneCgroups {
         left?.cancel()
         do throws(Errno) {
             if try !Cgroup.create(path) {
-                // What worked for it until it was disconnected a moment ago does not work for it now.
+                // Processes of the earlier connection, which ended a moment ago, must not count for this one.
                 if left != nil || old?.isOver == true { kill(path, app) }
                 try Cgroup.freeze(path, false)
             }
@@ -83,10 +83,11 @@ final class SceneCgroups {
         return path
     }
 
-    /// Lets the app's user move processes in the app's cgroup, and none out of it: for that it would have to write above.
+    /// Lets the app's user move processes within the app's cgroup. To move one out, that user would need to write
+    /// above it.
     private func giveAway(_ path: String, below above: String, _ app: AppRuntime) throws(Errno) {
         let file = "/cgroup.procs"
-        // That of the first one, whatever the configuration has said since.
+        // The owner that was set first, even if the configuration has changed since.
         let owner = try File.status(above + file).uid
         let user = owner != 0 ? owner : app.isOutdated ? nil : app.account?.account.user?.uid
         guard let user else { return }
@@ -94,10 +95,10 @@ final class SceneCgroups {
         try File.setOwner(path + file, uid: user, gid: nil)
     }
 
-    /// Takes over what an earlier torpord has made.
+    /// Takes over the cgroups that an earlier torpord has made.
     func adopt(of app: AppRuntime) {
         let machines = scenes.machine(app).sceneMachines
-        // Of an app that was found without a record nobody knows which scenes it shows.
+        // If an app was found without a record, its scenes are unknown.
         guard let above = app.run.tree?.cgroupPath, !machines.isEmpty else { return }
         for path in Cgroup.children(above) {
             guard let name = path.split(separator: "/").last, name.hasPrefix(Self.prefix) else { continue }
@@ -116,7 +117,7 @@ final class SceneCgroups {
 
     // MARK: What becomes of them
 
-    /// A scene is about to be told something.
+    /// A scene is about to get a message.
     func wake(_ scene: SceneID, for message: Message, _ app: AppRuntime) {
         guard let place = places[app.id]?.connected[scene] else { return }
         if message == .sceneDidDisconnect { place.isOver = true }
@@ -130,7 +131,7 @@ final class SceneCgroups {
         try? Cgroup.freeze(place.path, false)
     }
 
-    /// The app has gone on.
+    /// The app may have changed.
     func look(at app: AppRuntime) {
         guard let mine = places[app.id] else { return }
         let above = scenes.machine(app)
@@ -146,9 +147,9 @@ final class SceneCgroups {
         for place in mine.leaving.values where place.timer == nil { remove(place, app) }
     }
 
-    /// Freezes it when its time is up.
+    /// Freezes the cgroup when the background time is over.
     private func rest(_ place: Place, of scene: SceneID, _ app: AppRuntime) {
-        // Another time may be in force than when it was frozen, or begun to be waited for.
+        // The configured time may have changed since it was frozen or the timer was armed.
         guard let time = app.specification.rules.backgroundTime else { return wake(place) }
         guard !place.isFrozen, place.timer == nil || place.time != time else { return }
         place.cancel()
@@ -174,7 +175,7 @@ final class SceneCgroups {
         }
     }
 
-    /// The main process works for all scenes: it is in the app's own cgroup.
+    /// The main process works for all scenes, so it belongs into the app's own cgroup.
     private func keepMainOut(of path: String, _ app: AppRuntime) {
         guard let tree = app.run.tree, let above = tree.cgroupPath, !tree.mainHasEnded, let mount = Cgroup.mount,
             let place = try? ProcFS.cgroup(tree.main.pid), Self.isWithin(mount + place, path)
@@ -192,12 +193,12 @@ final class SceneCgroups {
         machine.state > .unattached || machine.awaiting != nil
     }
 
-    /// Whether nothing is to be done for a scene of an app.
+    /// Whether a scene is in the background with nothing to do.
     private static func rests(_ machine: SceneMachine, in app: AppMachine) -> Bool {
         machine.state == .background && machine.awaiting == nil && app.transition != .terminating && !app.isHeld
     }
 
-    /// What is in a scene's; nil where it has none.
+    /// What a scene's cgroup contains; nil if it has none.
     func contents(of scene: SceneID, _ app: AppRuntime) -> (processes: Int, isFrozen: Bool)? {
         guard let place = places[app.id]?.connected[scene] else { return nil }
         return ((try? Cgroup.procs(place.path).count) ?? 0, place.isFrozen)
@@ -205,7 +206,7 @@ final class SceneCgroups {
 
     // MARK: Removing
 
-    /// Ends what is left in one, and removes it.
+    /// Kills what is left in a cgroup, and removes it.
     private func remove(_ place: Place, _ app: AppRuntime) {
         place.cancel()
         place.timer = try? scenes.loop.timer { [weak self, weak place, weak app] in
@@ -234,7 +235,7 @@ final class SceneCgroups {
     private func kill(_ path: String, _ app: AppRuntime) {
         keepMainOut(of: path, app)
         if (try? Cgroup.kill(path)) != nil { return }
-        // Before Linux 5.14.
+        // Before Linux 5.14, which brought cgroup.kill.
         for pid in (try? Cgroup.procs(path)) ?? [] {
             guard let process = try? Pidfd.open(pid), let place = try? ProcFS.cgroup(pid), let mount = Cgroup.mount,
                 Self.isWithin(mount + place, path)
@@ -243,7 +244,7 @@ final class SceneCgroups {
         }
     }
 
-    /// The app has ended, and all of its cgroup with it.
+    /// The app has ended, and its cgroup is removed with all below it.
     func forget(_ app: AppRuntime) {
         guard let mine = places.removeValue(forKey: app.id) else { return }
         for place in mine.connected.values { place.cancel() }

@@ -3,17 +3,17 @@
 import Lifecycle
 import Varlink
 
-/// A scene inside an app, as the next torpord finds it in the app's ledger.
+/// A scene inside an app, as the app's ledger stores it for the next torpord.
 struct SceneEntry: Hashable {
     /// Its full name, `APP@NAME`.
     var name: String
     var scene: SceneMachine
-    /// It is being connected with a state that was saved of it.
+    /// It is being connected with its saved state.
     var isRestoring = false
 
     init(name: String, scene: SceneMachine) { (self.name, self.scene) = (name, scene) }
 
-    /// Reads what ``json`` was; nil for what means nothing.
+    /// Reads what ``json`` wrote; nil if the entry is invalid.
     init?(_ json: JSON) {
         func number<Value: RawRepresentable>(_ key: String) -> Value? where Value.RawValue == UInt8 {
             json[key]?.intValue.flatMap { UInt8(exactly: $0) }.flatMap(Value.init)

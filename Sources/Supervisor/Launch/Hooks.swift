@@ -16,7 +16,7 @@ final class HookRun {
     var isCancelled = false
     /// The deadline that the running command missed, for which it is killed.
     var missed: Duration?
-    /// The completion was called: what comes of the command that was to start is of no use.
+    /// The completion was called: if the next command still starts, its result is ignored.
     var isOver = false
     let completion: (String?) -> Void
 
@@ -33,7 +33,7 @@ final class HookRun {
 }
 
 extension Launcher {
-    /// Runs the commands in order; the completion gets a sentence when one failed, which ends the run.
+    /// Runs the commands in order. The first that fails ends the run; the completion then gets a sentence.
     func runHooks(
         _ app: AppRuntime,
         _ hooks: [HookCommand],
@@ -56,7 +56,7 @@ extension Launcher {
         nextHook(app, run)
     }
 
-    /// Runs one command beside whatever else runs for the app. The completion gets a sentence when it failed.
+    /// Runs one command, regardless of what else runs for the app. The completion gets a sentence if it failed.
     func run(
         _ command: HookCommand,
         named name: String,
@@ -104,7 +104,8 @@ extension Launcher {
         }
     }
 
-    /// Ends the command that runs, or goes on without one that the disk or the keeper does not give: it ends when it comes.
+    /// Kills the current command. If it has not started yet, since disk or keeper are slow, finishes without it: it
+    /// is killed when it starts.
     private func end(_ run: HookRun, of app: AppRuntime, _ sentence: String) {
         run.isCancelled = true
         if let pidfd = run.current {
@@ -122,13 +123,13 @@ extension Launcher {
         run.completion(failure)
     }
 
-    /// Ends the commands that still run before a launch; those after a stop go on.
+    /// Ends commands that still run before a launch; commands after a stop continue.
     func cancelHooks(_ app: AppRuntime) {
         guard let run = app.hooks, run.names == "before_start" else { return }
         cancel(run, of: app)
     }
 
-    /// Ends a command that runs, and does not begin with those after it.
+    /// Ends the current command, and does not start those after it.
     func cancel(_ run: HookRun, of app: AppRuntime) {
         guard !run.isCancelled, !run.isOver else { return }
         run.isCancelled = true
@@ -138,8 +139,8 @@ extension Launcher {
         }
     }
 
-    /// Runs a command for an app (as its user, in its directory) and hears how it ended. It writes into the app's log, or
-    /// where `output` says.
+    /// Runs a command for an app, as its user and in its directory, and reports its exit status. It writes to the
+    /// app's log, or to `output`.
     func runCommand(
         _ app: AppRuntime,
         _ command: [String],
@@ -190,9 +191,9 @@ extension Launcher {
         withExtendedLifetime((output, given)) {}
     }
 
-    /// Ends what a command has left running in its session: nobody would know of it.
+    /// Kills what a command has left running in its session: nothing else would end it.
     private func endRemains(of command: Launched) {
-        // Nearly all leave nothing, and all of /proc is not read for that.
+        // Most commands leave nothing: then /proc need not be read.
         guard Signal.hasGroup(command.pid) else { return }
         let tree = ProcessTree(
             tag: AppTag(app: "", incarnation: 0),
@@ -219,11 +220,11 @@ extension Launcher {
     }
 }
 
-/// Processes that a command has left, until they are gone.
+/// Processes that a command has left, while they are being killed.
 final class CommandRemains {
     let tree: ProcessTree
     var timer: TimerSource?
-    /// Until they are looked for again: longer each time, since a process that hangs in the kernel may stay for good.
+    /// The delay until the next try. It grows, since a process that hangs in the kernel may stay for good.
     var delay = Duration.milliseconds(10)
 
     init(_ tree: ProcessTree) { self.tree = tree }

@@ -5,7 +5,7 @@ import Linux
 package import TorporAPI
 
 extension AppIcon {
-    /// The icon of an app, read as its user may: for threads that may wait for a disk.
+    /// Reads the icon of an app with the rights of its user. May block on a disk: call it on a background thread.
     package init(file path: String, of names: Account.Names?) {
         let reader: FileRights?
         do throws(LaunchError) {

@@ -8,24 +8,24 @@ import Mailbox
 import Processes
 import Varlink
 
-/// The variables that an app gets.
+/// The environment variables of an app.
 struct LaunchEnvironment {
-    /// What speaks to torpord itself and would mislead an app.
+    /// Variables that address torpord itself and would mislead an app.
     private static let ownVariables: Set<String> = [
         "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
         "RUNTIME_DIRECTORY", "STATE_DIRECTORY", "LOGS_DIRECTORY", "CONFIGURATION_DIRECTORY", "CACHE_DIRECTORY",
         "INVOCATION_ID", "JOURNAL_STREAM", "MAINPID", "SYSTEMD_EXEC_PID",
     ]
 
-    /// That of this process, which does not change while it runs.
+    /// The environment of this process, which does not change while it runs.
     static let inherited = LaunchEnvironment(inheriting: ThisProcess.environment)
 
-    /// Where programs are looked for, as far as the app's own variables do not say.
+    /// The PATH for finding programs, unless the app's own variables set one.
     static let path = inherited["PATH"] ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
     private let variables: [(name: String, value: String, entry: String)]
 
-    /// The supervisor's own variables (`K=V`), less those that are about the supervisor.
+    /// The supervisor's own variables (`K=V`), without those that are about the supervisor.
     init(inheriting environment: [String]) {
         var seen: Set<String> = []
         variables = environment.compactMap { entry in
@@ -38,10 +38,9 @@ struct LaunchEnvironment {
         }
     }
 
-    /// A variable's value.
     subscript(name: String) -> String? { variables.first { $0.name == name }?.value }
 
-    /// `K=V` of these and of what is added, which wins.
+    /// These variables and the added ones as `K=V`; an added one replaces one of the same name.
     func entries(adding others: [String: String]) -> [String] {
         var entries: [String] = []
         entries.reserveCapacity(variables.count + others.count)
@@ -50,7 +49,7 @@ struct LaunchEnvironment {
         return entries
     }
 
-    /// `TORPOR_LAUNCH_OPTIONS`.
+    /// The content of `TORPOR_LAUNCH_OPTIONS`.
     static func options(
         _ order: LaunchOrder,
         event: WakeEvent?,
@@ -77,7 +76,7 @@ struct LaunchEnvironment {
 }
 
 extension LaunchEnvironment {
-    /// Of what is larger only the mailbox tells: a variable has its limit (128 KiB, execve(2)).
+    /// In bytes. A variable is limited to 128 KiB (execve(2)): a larger payload is only in the mailbox.
     private static let longestPayload = 32 << 10
 
     private static func payload(of event: WakeEvent?) -> JSON {
@@ -86,9 +85,10 @@ extension LaunchEnvironment {
     }
 }
 
-/// Finds programs as a shell does.
+/// Finds programs on the PATH as a shell does.
 enum Executable {
-    /// - Parameter rights: those of the app's user, which may have set the PATH: what it cannot reach is not there.
+    /// - Parameter rights: those of the app's user, who may have set the PATH: programs that it cannot reach are
+    ///   skipped.
     static func find(
         _ name: String,
         path: String?,

@@ -7,22 +7,22 @@ import EventSources
 import Lifecycle
 import Linux
 
-/// What a launch has to know and only disks, directories of users and files of the app can tell: read beside the loop.
+/// What a launch needs from disks, user directories and files of the app. Read on a background thread, since all may
+/// block.
 struct LaunchFacts: Sendable {
-    /// Whom it runs as.
+    /// The account that the app runs as.
     var account: Account?
-    /// Whom its sockets are to belong to; nil where that was known before.
+    /// The owners of its sockets; nil if they were known before.
     var named: SocketAccounts?
-    /// Those of its files.
+    /// The variables from its environment files.
     var variables: [String: String] = [:]
-    /// Why the files with its settings are not in place.
+    /// Why the files with its settings could not be written.
     var settingsProblem: String?
-    /// The path of its program.
     var executable: String
-    /// Where it starts.
+    /// Its working directory.
     var directory: String
 
-    /// Reads what a command needs that runs for an app, as its user and in its directory.
+    /// Reads what is needed for a command that runs for an app, as its user and in its directory.
     static func find(
         _ specification: AppSpecification,
         for command: [String]
@@ -40,7 +40,7 @@ struct LaunchFacts: Sendable {
         )
     }
 
-    /// Reads what the app needs.
+    /// Reads what is needed to launch the app.
     static func find(_ specification: AppSpecification) throws(LaunchError) -> LaunchFacts {
         let account = try Account.Names(specification).map { names throws(LaunchError) in try Account.find(names) }
         let reader = account?.fileRights
@@ -52,7 +52,7 @@ struct LaunchFacts: Sendable {
         } catch {
             throw LaunchError(error.description)
         }
-        // What no launch can take is not carried further.
+        // Rejected here, since no launch can take that much.
         let size = variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 2 }
         guard variables.count <= mostVariables, size <= mostBytes else {
             throw LaunchError(
@@ -78,16 +78,16 @@ struct LaunchFacts: Sendable {
     private static let mostBytes = 192 << 10
 }
 
-/// A reading for a launch that is under way.
+/// Background reading for a launch that is under way.
 final class LaunchReading {
-    /// The launch was overtaken, though the disk may not have answered yet.
+    /// The launch was superseded, though the disk may not have answered yet.
     fileprivate(set) var isCancelled = false
-    /// The launch after it, which begins to read when this one ends.
+    /// The reading for the next launch, which starts when this one ends.
     fileprivate(set) var next: (() -> Void)?
 }
 
 extension Launcher {
-    /// Reads something for an app's launch beside the loop; one thing at a time.
+    /// Reads something for an app's launch on a background thread, one thing at a time.
     package func read<Value: Sendable>(
         for app: AppRuntime,
         _ work: @escaping @Sendable () throws(LaunchError) -> Value,
@@ -115,7 +115,7 @@ extension Launcher {
         }
     }
 
-    /// A launch was overtaken while something was read for it: it is over, once.
+    /// A launch was superseded while something was read for it: reports, once, that it failed.
     func cancelReading(_ app: AppRuntime) {
         guard let reading = app.reading else { return }
         if reading.isCancelled {
@@ -128,12 +128,11 @@ extension Launcher {
 }
 
 extension AppRuntime {
-    /// Whether its commands run, or something is read for its launch.
+    /// Whether its hooks run, or something is read for its launch.
     var isPreparing: Bool { self.hooks != nil || self.reading != nil }
 }
 
 extension AppRuntime {
-    /// Something is being read for a launch.
     var reading: LaunchReading? {
         get { slots[ReadingSlot.self] }
         set { slots[ReadingSlot.self] = newValue }

@@ -15,10 +15,10 @@ import Varlink
 import VarlinkServer
 import WireText
 
-/// The parts of a plan for the keeper.
+/// The parts of a plan that the keeper carries out.
 extension Launcher {
-    /// The `oom_score_adj` that an app has from the beginning: its state's, but never torpord's own protection, which is
-    /// not for apps; what is below 0 it gets after its exec, since not everybody may do that.
+    /// The `oom_score_adj` that an app starts with: its state's, but never torpord's own protection, which is not for
+    /// apps. A value below 0 is set after its exec, since it needs a privilege.
     static func birthScore(_ app: AppRuntime, _ order: LaunchOrder) -> Int32 {
         let wish = app.specification.profile(in: order.foreground ? .active : .background).oomScoreAdjust
         return min(max(wish, ProcessTree.inheritedOOMScore), 1000)
@@ -52,8 +52,8 @@ extension Launcher {
         return plan
     }
 
-    /// As a service torpord has a higher limit of descriptors than apps should begin with: programs that use select(2) may
-    /// have no more than this.
+    /// As a service, torpord has a higher limit of descriptors than apps should start with: programs that use
+    /// select(2) cannot handle more than this.
     private func descriptorLimit(
         of specification: AppSpecification
     ) -> [(resource: Int32, soft: UInt64, hard: UInt64)] {
@@ -65,7 +65,7 @@ extension Launcher {
         return [(resource, usual, hard)]
     }
 
-    /// Where it runs: users such as nobody have a home that does not exist.
+    /// The working directory: the home of a user such as nobody may not exist.
     package nonisolated static func directory(of specification: AppSpecification, _ user: User?) -> String {
         specification.directory ?? user.flatMap { File.exists($0.home) ? $0.home : nil } ?? "/"
     }
@@ -90,7 +90,7 @@ extension Launcher {
             variables["PATH"] = LaunchEnvironment.path
         }
         let data = supervisor.dataFolders.variables(of: app)
-        // What the configuration says of it counts.
+        // Environment files and the configuration may override it.
         variables["TMPDIR"] = data["TMPDIR"]
         variables.merge(read) { $1 }
         for (key, value) in specification.environment { variables[key] = value }
@@ -134,14 +134,14 @@ extension Launcher {
         }
         let state = supervisor.savedStates.stateDirectory(of: app)
         do throws(Errno) {
-            // Asked first: on a disk that hangs, reading does not wait.
+            // Checked first: on a disk that hangs, reading does not block, but writing does.
             let there = try? File.status(state)
             if there?.kind != .directory { try File.makeDirectories(state, mode: 0o755) }
             if let user, Users.isRoot, there?.uid != user.uid || there?.gid != user.gid {
                 try File.setOwner(state, uid: user.uid, gid: user.gid)
             }
         } catch {
-            // A disk that is full or cannot be written keeps no app from running that needs nothing of it.
+            // A disk that is full or read-only must not keep an app from running that does not need it.
             note(
                 app,
                 .noStateDirectory,
@@ -150,7 +150,7 @@ extension Launcher {
         }
     }
 
-    /// What was made for an earlier launch is of no use to another user.
+    /// Files that were made for an earlier launch are given to the app's present user.
     private func giveNodes(of app: AppRuntime, to user: User?) {
         guard Users.isRoot else { return }
         let owner = (uid: user?.uid ?? Users.effectiveUID, gid: user?.gid ?? Users.effectiveGID)
@@ -168,7 +168,7 @@ extension Launcher {
         }
     }
 
-    /// Directories and sockets, made at the first launch and kept for the later ones. `held`: the notify socket of an
+    /// Makes directories and sockets at the first launch; later launches keep them. `held`: the notify socket of an
     /// earlier torpord.
     func prepare(
         _ app: AppRuntime,
@@ -177,7 +177,7 @@ extension Launcher {
         channel: Descriptor? = nil,
         holdsNotify: Bool = true
     ) throws(LaunchError) {
-        // With its socket its directories are there too.
+        // If the socket exists, so do the directories.
         if held == nil {
             try makeDirectories(app, user)
             giveNodes(of: app, to: user)
@@ -203,10 +203,11 @@ extension Launcher {
             if holdsNotify { supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw) }
         }
         do throws(Errno) {
-            // It ends with the app.
+            // The source ends with the app.
             app.notifySource = try loop.watch(socket.descriptor.raw, .readable, priority: .gathered) {
                 [unowned self, unowned app] _ in
-                // Mostly there is one, and looking for a second costs as much; the loop tells of more.
+                // Mostly there is only one datagram, and looking for a second costs as much as reading one. If there
+                // is more, the loop calls again.
                 self.supervisor.notifySockets.readNotifySocket(app, atMost: 1)
             }
         } catch {

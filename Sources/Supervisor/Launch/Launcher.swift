@@ -14,15 +14,15 @@ import Varlink
 import VarlinkServer
 import WireText
 
-/// Launching: everything that an incarnation needs is made ready, then the keeper is asked.
+/// Prepares everything that an incarnation needs, then asks the keeper to launch it.
 package final class Launcher: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
-    /// Reads files of variables for launches, and looks for those that say that an app is ready: for one app as well as
-    /// for another whose disk hangs.
+    /// Reads environment files for launches, and checks readiness files. Not in order: if one app's disk hangs, the
+    /// other apps must not wait.
     let reads: BackgroundWorker
-    /// Commands that run for the supervisor, by process.
+    /// Commands that run for the supervisor, by pid.
     var helpers: [Int32: (ExitStatus) -> Void] = [:]
-    /// What commands that ended have left, and is being ended.
+    /// What commands have left running, while it is being killed.
     var commandRemains: [CommandRemains] = []
 
     package init(_ supervisor: Supervisor) {
@@ -30,7 +30,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         reads = BackgroundWorker(supervisor.loop, named: "launches", isInOrder: false)
     }
 
-    /// A launch that was overtaken while its commands ran, or its files were read, has no process to be ended.
+    /// A launch that was superseded while its hooks ran or its files were read has no process to end.
     package func touched(_ apps: [AppRuntime]) {
         for app in apps where app.isPreparing && machine(app).transition == .terminating {
             cancelHooks(app)
@@ -55,7 +55,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Its commands that come before it, then it.
+    /// Runs the commands of `before_start`, then launches the app.
     private func runFirst(_ app: AppRuntime, _ order: LaunchOrder) {
         let first = app.specification.beforeStart
         guard !first.isEmpty else { return launchMain(app, order) }
@@ -72,13 +72,13 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Whether it is still this launch that is under way.
+    /// Whether this launch is still the one that is under way.
     private func isLaunching(_ app: AppRuntime, _ order: LaunchOrder) -> Bool {
         let machine = coordinator.machine(app.id)
         return machine.transition == .launching && machine.incarnation == order.incarnation
     }
 
-    /// Goes on with a launch that waits for the store, or ends it where it was overtaken.
+    /// Continues a launch that waits for the store, or ends it if it was superseded.
     private func continuation(
         of app: AppRuntime,
         _ order: LaunchOrder,
@@ -92,7 +92,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     private func launchMain(_ app: AppRuntime, _ order: LaunchOrder) {
-        // With other settings it would be another program, and a URL that waits is an argument.
+        // Settings are part of the program's arguments and environment, and a URL that waits is an argument.
         guard app.specification.declaredSettings.isEmpty || supervisor.settings.isLoaded else {
             return supervisor.settings.whenLoaded(continuation(of: app, order) { $0.launchMain(app, order) })
         }
@@ -136,7 +136,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
                 finish
             )
         }
-        // Nothing that could keep anybody waiting, and nobody else's.
+        // Only the program is looked up, with the supervisor's own rights: this does not block.
         do throws(LaunchError) {
             finish(.success(try LaunchFacts.find(specification)))
         } catch {
@@ -144,7 +144,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// - Parameter specification: that of the app, with the values of its settings in it.
+    /// - Parameter specification: the app's, with the values of its settings filled in.
     private func launch(
         _ app: AppRuntime,
         _ order: LaunchOrder,
@@ -196,7 +196,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Makes the cgroup of an app, or another one of that name; nil where there are none.
+    /// Makes the cgroup of an app, or another one with that name; nil if there are no cgroups.
     func makeCgroup(_ name: String) throws(Errno) -> (path: String, directory: Descriptor, isFresh: Bool)? {
         do throws(Errno) {
             return try supervisor.place.cgroups?.create(name)
@@ -262,7 +262,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         return "; non-root users may write to a folder on its path, so it is opened as the app's user, \(user)"
     }
 
-    /// No process came to be: said, and handed to the core.
+    /// No process was launched: stores the reason and reports the failure to the core.
     private func launchRefused(_ app: AppRuntime, _ sentence: String) {
         app.notifySource?.setEvents(.readable)
         app.server?.setAccepting(true)
@@ -273,7 +273,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 
     // MARK: Output
 
-    /// What standard output and error are; nil is /dev/null or a file, which the child opens.
+    /// The targets of standard output and error; nil for /dev/null, or for a file that the child opens.
     private func outputs(of app: AppRuntime) throws(LaunchError) -> (output: Descriptor?, error: Descriptor?) {
         let specification = app.specification
         do {
@@ -297,7 +297,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// The file that standard error is added to; nil where it is none.
+    /// The file that standard error is appended to; nil if it goes elsewhere.
     private func errorFile(of app: AppRuntime) -> String? {
         guard case .file(let path) = app.specification.standardError else { return nil }
         return path.hasPrefix("/") ? path : supervisor.runtime.logs + "/" + path
@@ -305,7 +305,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 
     package func capture(_ app: AppRuntime, taking held: Descriptor? = nil) throws(LaunchError) -> OutputCapture {
         if let capture = app.capture { return capture }
-        // One that is there has its owner.
+        // A FIFO that was held has its owner already.
         let user = held == nil ? try identity(of: app) : nil
         let capture = OutputCapture(
             app: app.name,
@@ -331,9 +331,9 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         LogFile(path: logPath(of: app), limits: LogLimits(app.specification))
     }
 
-    /// What an app wrote is in its log now.
+    /// New output of an app is in its log.
     package func outputArrived(_ app: AppRuntime) {
-        // Output of a suspended app is either older than the stop or a sign that somebody continued it.
+        // Output of a suspended app is older than the stop, or a sign that another process has continued the app.
         supervisor.processControl.checkStillSuspended(app)
         for follower in app.outputFollowers { follower.step() }
     }
@@ -342,7 +342,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 }
 
 extension Launcher {
-    /// The plan of a command that runs for an app (a hook, a probe): as its user, in its directory, into its log.
+    /// The plan for a command that runs for an app (a hook, a probe): as its user, in its directory, with output to
+    /// its log.
     func commandPlan(
         _ app: AppRuntime,
         _ command: [String],
@@ -385,14 +386,14 @@ extension Launcher {
     }
 }
 
-/// Reads what an app writes.
+/// Follows the output of an app.
 package protocol OutputFollower: AnyObject {
-    /// There may be more in the log.
+    /// Called when there may be more in the log.
     func step()
 }
 
 extension AppRuntime {
-    /// Who follows its log; it need not have run yet.
+    /// The clients that follow its log; the app need not have run yet.
     package var outputFollowers: [any OutputFollower] {
         get { slots[OutputFollowersSlot.self, default: []] }
         _modify { yield &slots[OutputFollowersSlot.self, default: []] }

@@ -9,7 +9,7 @@ import Linux
 import Processes
 import SystemPackage
 
-/// Tries again and again whether an app is ready, and says so to the core; it ends with its last reference.
+/// Checks repeatedly whether an app is ready, and reports it to the core. It stops when its last reference is gone.
 final class ReadinessProbe {
     private let probe: Probe
     private weak var app: AppRuntime?
@@ -20,9 +20,9 @@ final class ReadinessProbe {
     private var source: IOSource?
     private var question: HTTPQuestion?
     private var command: Descriptor?
-    /// Why the file could not be looked at: said once.
+    /// The last error of the file check that was logged, so that it is logged once.
     private var said: Errno?
-    /// Tells answers to an earlier try from those to this one.
+    /// Identifies the current try, so that answers to an earlier one are ignored.
     private var attempt = 0
 
     init(_ probe: Probe, app: AppRuntime, supervisor: Supervisor) {
@@ -54,8 +54,9 @@ final class ReadinessProbe {
         }
     }
 
-    /// Beside the loop, which whoever made the path could keep waiting, and with the rights of the app's user, who may have
-    /// led the path anywhere. While a look hangs, no other begins for the app, by whichever of its incarnations.
+    /// Runs on a background thread, since the owner of the path could make the check block, and with the rights of
+    /// the app's user, who may have linked the path anywhere. While a check hangs, no other starts for the app,
+    /// whichever incarnation asks.
     func look(_ path: String, _ app: AppRuntime, _ supervisor: Supervisor) {
         guard !app.isLookedAt else { return }
         guard let account = try? Optional(supervisor.launcher.account(of: app)) else { return failed() }

@@ -6,7 +6,7 @@ package import Lifecycle
 package import Processes
 
 extension AppSpecification {
-    /// The app's share of the machine in a state: `resources.STATE`, and where that says nothing the state's own.
+    /// The app's resource profile in a state: `resources.STATE`, and the state's defaults for what that leaves out.
     package func profile(in state: AppState) -> StateProfile {
         var profile = StateProfile(of: state)
         guard let configured = self.resources[state] else { return profile }
@@ -20,6 +20,6 @@ extension AppSpecification {
         return profile
     }
 
-    /// What the app as a whole is kept to.
+    /// The limits of the app as a whole.
     var appLimits: AppLimits { AppLimits(memory: self.memoryLimit, tasks: self.taskLimit) }
 }

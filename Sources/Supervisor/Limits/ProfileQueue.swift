@@ -7,25 +7,25 @@ package import Lifecycle
 import Linux
 package import Processes
 
-/// Apps that wait for the share of the machine that their state gives them.
+/// Apps that wait for the resource profile of their state.
 ///
-/// It is given when the loop has nothing more urgent, for about a millisecond a turn, and as the app is then: what it
-/// was in between does not count. An app whose profile is the one that it has, or was born with, costs nothing.
+/// Profiles are applied when the loop has nothing more urgent, for about a millisecond a turn. The app gets the
+/// profile of its state at that time, not of states that it passed through since it was added. An app that has its
+/// profile already costs nothing.
 final class ProfileQueue {
     private var waiting: [AppID] = []
     private var isWorking = false
-    /// Apps whose profile an ordinary user has to give a little later.
+    /// Apps whose profile must be applied again, because an unprivileged user may not do it at once.
     private var again: [AppID] = []
     private var againTimer: TimerSource?
-    /// What could not be had was said, by kind.
+    /// The kinds of failure that were logged.
     private var told: Set<ProfileFailure.Kind> = []
 
-    /// How long a turn may take.
     private static let portion = Duration.milliseconds(1)
-    /// Autogroups may be changed ten times a second.
+    /// An unprivileged process may change autogroups ten times a second.
     private static let pause = Duration.milliseconds(110)
 
-    /// Has `work` done for the app, once however often it is added meanwhile.
+    /// Calls `work` for the app, only once however often the app is added before that.
     func add(_ app: AppRuntime, _ loop: EventLoop, _ work: @escaping (AppID) -> Void) {
         guard !app.isInProfileQueue else { return }
         app.isInProfileQueue = true
@@ -47,8 +47,8 @@ final class ProfileQueue {
         if isWorking { loop.later { [weak self] in self?.turn(loop, work) } }
     }
 
-    /// Has `work` done for the app a little later, and again as long as it says so. One `.alone` ends the turn: others
-    /// would fare no better.
+    /// Calls `work` for the app a little later, and again while it returns `.again`. One `.alone` ends the turn: the
+    /// other apps would fail too.
     func addLater(_ app: AppID, _ loop: EventLoop, _ work: @escaping (AppID) -> Repeat) {
         again.append(app)
         if againTimer == nil {
@@ -82,15 +82,15 @@ final class ProfileQueue {
         if again.isEmpty { againTimer = nil } else { againTimer?.arm(after: Self.pause) }
     }
 
-    /// Whether what failed is said now: each kind is once.
+    /// Whether this failure is to be logged: each kind is, once.
     func tells(_ failure: ProfileFailure) -> Bool { failure.kind != .ownChoice && told.insert(failure.kind).inserted }
 }
 
-/// Gives each app the share of the machine that its state and its configuration give it, and keeps it to its limits.
+/// Gives each app the resource profile of its state, and enforces its limits.
 package final class Shares: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     let profiles = ProfileQueue()
-    /// Looks at the memory of apps that the kernel does not keep to their limits.
+    /// Checks the memory of apps.
     var memoryTimer: TimerSource?
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
@@ -103,7 +103,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
 
     package func forget(_ app: AppRuntime) {}
 
-    /// What an app has been given is to be what it should have now; called for each app that the core touched.
+    /// Makes sure that the app has, or will get, the profile of its state; called for each app that the core touched.
     func checkProfile(_ app: AppRuntime) {
         guard !app.isInProfileQueue, let tree = app.run.tree, let state = wantedProfile(app) else { return }
         guard app.specification.profile(in: state) != tree.profile else {
@@ -113,7 +113,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
         queueProfile(app)
     }
 
-    /// What profiles say has changed.
+    /// The configured profiles have changed.
     func profilesChanged(_ app: AppRuntime) {
         guard let tree = app.run.tree, let state = app.run.profileState ?? wantedProfile(app),
             app.specification.profile(in: state) != tree.profile
@@ -125,10 +125,11 @@ package final class Shares: ShellRoom, LifecycleObserver {
         profiles.add(app, loop) { [weak self] id in self?.giveProfile(id) }
     }
 
-    /// The state whose share the app should have; nil: what it has, until the edge that it walks is over.
+    /// The state whose profile the app should have; nil to keep what it has until its transition is over.
     ///
-    /// What slows it down is given after it has stopped, or has answered that it is in the background, and to one that is
-    /// being launched not before it is ready; a oneshot is at its work as soon as it runs.
+    /// A lower profile is applied after the app has stopped, or has answered that it is in the background; to a
+    /// launched app, once it is ready. A oneshot does its work during the launch, so it gets the profile of its state
+    /// at once.
     private func wantedProfile(_ app: AppRuntime) -> AppState? {
         let machine = coordinator.machine(app.id)
         guard app.run.exitRecord == nil else { return nil }
@@ -152,7 +153,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
         give(app, state)
     }
 
-    /// An app that is about to be continued, or told that it comes to the foreground, has its share first.
+    /// Before an app is continued, or told that it comes to the foreground, raises its profile.
     func raiseProfile(_ app: AppRuntime) {
         guard app.run.tree != nil, let present = app.run.profileState, app.run.exitRecord == nil else { return }
         let machine = coordinator.machine(app.id)
@@ -165,7 +166,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
         if wanted.share > present.share { give(app, wanted) }
     }
 
-    /// Gives an app a state's share of the machine, as far as that can be had; says what became of it.
+    /// Applies a state's profile to an app as far as possible; returns what was done and what failed.
     @discardableResult
     package func give(_ app: AppRuntime, _ state: AppState) -> ProfileReport {
         guard let tree = app.run.tree else { return ProfileReport() }
@@ -192,14 +193,14 @@ package final class Shares: ShellRoom, LifecycleObserver {
         return report.isUnfinished ? .again : .nothing
     }
 
-    /// What the app has now of what its state gives it, in words, and what it has not.
+    /// What of its profile an app has now, and what it lacks, in words.
     package func profileText(_ app: AppRuntime) -> (state: AppState?, done: [String], missing: [String]) {
         guard let tree = app.run.tree else { return (nil, [], []) }
         let missing = missingLimits(app)
         guard let state = app.run.profileState else {
             return (tree.profile == .ordinary ? .active : nil, [], missing)
         }
-        // What is so already is only looked at.
+        // Applying a profile that is in force only checks it.
         let report = tree.apply(tree.profile)
         return (state, report.done, report.failed + missing)
     }
@@ -212,7 +213,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
 }
 
 extension AppState {
-    /// A state with more of the machine has the higher one.
+    /// A state with a greater share of the machine has a higher number.
     fileprivate var share: Int {
         switch self {
         case .notRunning: 0

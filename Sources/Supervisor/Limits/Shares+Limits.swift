@@ -7,17 +7,17 @@ import Lifecycle
 import Linux
 import Processes
 
-/// Limits of an app as a whole: by its cgroup where that has the controllers. Without the memory controller its memory
-/// is looked at once a second; without the one for tasks there is no such limit. Who comes near its limit of memory is
-/// told.
+/// Limits of an app as a whole. Its cgroup enforces them where it has the controllers. Without the memory controller
+/// torpord checks the memory once a second; without the pids controller there is no limit of tasks. An app that comes
+/// near its memory limit is warned.
 extension Shares {
     private static let lookInterval = Duration.seconds(1)
-    /// How many apps are looked at before others have their turn: a millisecond's worth.
+    /// How many apps are checked in one turn of the loop: about a millisecond.
     private static let portion = 25
-    /// Where the kernel sees to every limit, apps are told at 80 %, no more.
+    /// Where the kernel enforces every limit, the checks only serve to warn apps at 80 %.
     private static let slowInterval = Duration.seconds(5)
 
-    /// Limits a cgroup into which an app is about to be launched.
+    /// Writes the limits to the cgroup into which an app is about to be launched.
     package func limit(_ app: AppRuntime, at path: String, isFresh: Bool) {
         var usage: UInt64?
         let (failures, _) = app.specification.appLimits.write(
@@ -28,7 +28,7 @@ extension Shares {
         tell(failures, of: app)
     }
 
-    /// Limits it has been given by a new configuration.
+    /// Applies limits that a new configuration has changed.
     func limitsChanged(_ app: AppRuntime, from old: AppLimits) {
         watchMemory(app)
         guard let path = app.run.tree?.cgroupPath else { return }
@@ -43,13 +43,13 @@ extension Shares {
         app.run.loweredFrom = usage
         app.run.limitTimer = try? loop.timer { [weak self, weak app] in
             guard let self, let app, app.run.tree?.cgroupPath == path else { return }
-            // Whatever it was, memory is to be lowered further.
+            // Whatever it was: memory must be lowered further.
             self.limitsChanged(app, from: AppLimits(memory: .max, tasks: app.specification.taskLimit))
         }
         app.run.limitTimer?.arm(after: .milliseconds(20))
     }
 
-    /// What of an app's limits cannot be had, in words.
+    /// The limits of an app that cannot be enforced, in words.
     func missingLimits(_ app: AppRuntime) -> [String] {
         guard let tree = app.run.tree else { return [] }
         var missing: [String] = []
@@ -72,12 +72,12 @@ extension Shares {
 
     // MARK: Coming near the limit, and beyond it
 
-    /// Looks at an app's memory from now on, as long as it runs and has a limit.
+    /// Checks an app's memory from now on, while it runs and has a limit.
     func watchMemory(_ app: AppRuntime) {
         guard isToBeLookedAt(app) else { return }
         listenToPressure(of: app)
         if memoryTimer == nil { memoryTimer = try? loop.timer { [weak self] in self?.lookAtMemory() } }
-        // One that has just come may need to be looked at sooner than the others.
+        // An app that was just launched may be due sooner than the others.
         let next = loop.now + Self.lookInterval
         if memoryTimer?.deadline.map({ $0 > next }) ?? true { memoryTimer?.arm(at: next) }
     }
@@ -88,7 +88,7 @@ extension Shares {
         return machine.state != .suspended && machine.transition != .terminating
     }
 
-    /// Where the kernel keeps an app to its limit, it tells when the app begins to wait for memory.
+    /// Where the kernel enforces the memory limit, it also reports when the app starts to wait for memory.
     private func listenToPressure(of app: AppRuntime) {
         guard app.run.pressureSource == nil, let tree = app.run.tree, tree.hasMemoryController,
             let path = tree.cgroupPath,
@@ -130,7 +130,7 @@ extension Shares {
         memoryTimer?.arm(after: time)
     }
 
-    /// Ends those of them that have more than they may, and tells those that come near.
+    /// Ends the apps that exceed their limit, and warns those that come near.
     private func judge(_ apps: [AppRuntime]) {
         guard !apps.isEmpty else { return }
         let usages = ProcessTree.usage(of: apps.compactMap(\.run.tree))
@@ -149,9 +149,9 @@ extension Shares {
         }
     }
 
-    /// From here on an app is told, percent of its limit.
+    /// Above this an app is warned, in percent of its limit.
     private static let warningPercent: UInt64 = 80
-    /// Below this it may be told again.
+    /// Below this it may be warned again, in percent of its limit.
     private static let calmPercent: UInt64 = 70
 
     private func end(_ app: AppRuntime, _ bytes: UInt64, _ limit: UInt64) {
@@ -180,25 +180,25 @@ extension Shares {
 }
 
 extension Incarnation {
-    /// What it used when its memory was last lowered to a new limit.
+    /// The usage at the last step, while its memory is lowered step by step to a new limit; nil otherwise.
     var loweredFrom: UInt64? {
         get { slots[LoweredFromSlot.self] }
         set { slots[LoweredFromSlot.self] = newValue }
     }
 
-    /// Goes on with that.
+    /// Runs until the next step.
     var limitTimer: TimerSource? {
         get { slots[LimitTimerSlot.self] }
         set { slots[LimitTimerSlot.self] = newValue }
     }
 
-    /// It was told that it comes near its limit of memory, and still does.
+    /// It was warned that it comes near its memory limit, and is still near.
     var isNearLimit: Bool? {
         get { slots[IsNearLimitSlot.self] }
         set { slots[IsNearLimitSlot.self] = newValue }
     }
 
-    /// Tells that it waits for memory in its own cgroup.
+    /// Reports that the app waits for memory in its own cgroup.
     var pressureSource: (trigger: PressureTrigger, source: IOSource)? {
         get { slots[PressureSourceSlot.self] }
         set { slots[PressureSourceSlot.self] = newValue }

@@ -4,14 +4,14 @@ import Engine
 package import Linux
 package import TorporAPI
 
-/// A file lock with which an app is not left suspended (docs/lifecycle.md, "Background time", Locks).
+/// A file lock that keeps an app from staying suspended (docs/lifecycle.md, "Background time", Locks).
 struct LockInTheWay: Hashable {
     let held: HeldLock
-    /// Somebody outside the app waits for it; the number is nil where nobody can tell.
+    /// A process outside the app waits for it; `waiter` is its pid, nil if that is unknown.
     var isAwaited: Bool
     var waiter: Int32?
 
-    /// As reports have it.
+    /// As reports show it.
     var info: LockInfo {
         LockInfo(file: held.shownPath, kind: held.lock.kind.rawValue, holder: held.holder, waiter: waiter)
     }
@@ -36,18 +36,18 @@ struct LockInTheWay: Hashable {
 }
 
 extension HeldLock {
-    /// Its path, fit for a line; where that is not known, the file's numbers.
+    /// Its path, fit for one line; the file's device and inode if the path is unknown.
     var shownPath: String {
         if let path { return Readable.line(path) }
         guard let file = lock.file else { return "a file" }
         return "inode \(file.inode) of device \(file.device >> 32):\(file.device & 0xFFFF_FFFF)"
     }
 
-    /// As reports have it.
+    /// As reports show it.
     package var info: LockInfo { LockInfo(file: shownPath, kind: lock.kind.rawValue, holder: holder) }
 
-    /// Whether it is one with which the app is not left suspended though nobody waits: on one of these files, or on one
-    /// in one of these folders. `others`: what the app has beside it.
+    /// Whether the app must not stay suspended with it even if no process waits for it: it is on one of these files,
+    /// or on a file in one of these folders. `others`: the app's other locks.
     func isOn(_ resources: [String], others: [HeldLock]) -> Bool {
         guard !resources.isEmpty, let path, !path.hasSuffix(" (deleted)"), !isOfMereConnection(others) else {
             return false
@@ -58,15 +58,15 @@ extension HeldLock {
     }
 
     private static func isWithin(_ path: String, _ resource: String) -> Bool {
-        // By their bytes: what is alike for the eye is not the same file.
+        // Compares bytes: Swift's string comparison takes names for equal that are different files.
         guard path.utf8.starts(with: resource.utf8) else { return false }
         return resource.hasSuffix("/") || path.utf8.count == resource.utf8.count
             || path.utf8.dropFirst(resource.utf8.count).first == UInt8(ascii: "/")
     }
 
-    /// A connection to an SQLite database in WAL mode has two read locks for as long as it is open, whatever it does: on
-    /// byte 128 of the file beside it (https://sqlite.org/walformat.html, "WAL Locks"), and on the database itself, which
-    /// without WAL would be a reader's. They keep nobody from working.
+    /// A connection to an SQLite database in WAL mode holds two read locks as long as it is open: on byte 128 of its
+    /// -shm file (https://sqlite.org/walformat.html, "WAL Locks"), and on the database itself, where without WAL it
+    /// would mark a reader. They block no other process.
     private func isOfMereConnection(_ others: [HeldLock]) -> Bool {
         guard !lock.isExclusive, let path else { return false }
         if isOfSharedMemory { return true }
@@ -82,15 +82,15 @@ extension HeldLock {
     private static let readersRange: ClosedRange<UInt64> = 0x4000_0002...(0x4000_0002 + 509)
 }
 
-/// Paths of the configuration without symbolic links.
+/// Resolves symbolic links in paths of the configuration.
 enum SharedPaths {
-    /// What the path leads to, as far as the kernel has that in memory: nothing waits for a disk. nil where it is not, or
-    /// the path leads nowhere.
+    /// What the path leads to, as far as the kernel has that in memory, so that no disk is waited for; nil if it has
+    /// not, or the path leads nowhere.
     static func resolved(_ path: String) -> String? { try? File.realPathInMemory(path) }
 }
 
 extension Incarnation {
-    /// Those of them with which it was not left suspended.
+    /// The locks that kept it from staying suspended.
     var locksInTheWay: [LockInTheWay]? {
         get { slots[LocksInTheWaySlot.self] }
         set { slots[LocksInTheWaySlot.self] = newValue }

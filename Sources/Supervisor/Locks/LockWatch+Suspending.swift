@@ -11,7 +11,7 @@ import TorporAPI
 
 /// File locks of apps that are suspended (docs/lifecycle.md, "Background time", Locks).
 extension LockWatch {
-    /// Locks were found with which the app is not left suspended.
+    /// Locks were found with which the app must not stay suspended.
     package func isHeld(_ app: AppRuntime, by locks: [LockInTheWay]) {
         let isNews = app.run.locksInTheWay?.map(\.held) != locks.map(\.held)
         app.run.locksInTheWay = locks
@@ -22,12 +22,12 @@ extension LockWatch {
         deliver(.lockHeld, to: app.id)
     }
 
-    /// Looks at the locks of a suspended app as long as it is that.
+    /// Checks the locks of a suspended app while it stays suspended.
     func followLocks(_ app: AppRuntime) {
         if app.specification.rules.onLock != .ignore { follow(app) }
     }
 
-    /// It was stopped again, of which nothing is entered, and its look may have been given up for the stop.
+    /// The app was stopped again. It entered no state, and the stop may have cancelled a check of its locks.
     func followOn(_ app: AppRuntime) { if isStillToBeLookedAt(app.id) { followLocks(app) } }
 
     func isStillToBeLookedAt(_ id: AppID) -> Bool {
@@ -42,7 +42,7 @@ extension LockWatch {
 
     // MARK: For its report
 
-    /// Looks which file locks an app has that is about to be ended: what is found within two milliseconds.
+    /// Finds the file locks of an app that is about to be ended, as many as can be found in two milliseconds.
     func rememberLocks(_ app: AppRuntime) {
         guard let tree = app.run.tree else { return }
         let reading = HeldLockReading(tree.quickMembers())
@@ -50,7 +50,7 @@ extension LockWatch {
         app.run.locks = reading.locks.isEmpty ? nil : reading.locks
     }
 
-    /// The locks that were in the way, with who waited, and the others that it had.
+    /// The locks that were in the way, with the processes that waited, and the app's other locks.
     func reportedLocks(_ app: AppRuntime) -> [LockInfo] {
         let inTheWay = app.run.locksInTheWay ?? []
         let others = (app.run.locks ?? []).filter { held in
@@ -59,7 +59,7 @@ extension LockWatch {
         return Self.once(inTheWay.map(\.info) + others.map(\.info))
     }
 
-    /// A file may have several locks: what tells of them alike is told once.
+    /// A file may have several locks: equal descriptions are given once.
     private static func once<Text: Hashable>(_ all: [Text]) -> [Text] {
         var seen: Set<Text> = []
         return all.filter { seen.insert($0).inserted }

@@ -7,43 +7,43 @@ import Lifecycle
 import Linux
 import Processes
 
-/// What was found of an app's file locks.
+/// The result of a check of an app's file locks.
 enum LockFinding {
-    /// Nothing is in the way of its being suspended. `holds`: it has locks, or cannot be looked into altogether.
+    /// No lock keeps it from being suspended. `holds`: it has locks, or not all of its processes could be read.
     case free(holds: Bool)
-    /// These are.
+    /// These locks keep it from being suspended.
     case inTheWay([LockInTheWay])
 }
 
 /// Looks for file locks with which an app should not be suspended.
 ///
-/// What an app holds is read from its processes' descriptors, at once: some 8 µs each. Only where there is a lock, or there
-/// are too many descriptors for a millisecond, the machine's table is asked who waits (``CoalescingReader``). So an app without
-/// locks is stopped as soon as ever.
+/// The locks of an app are read from its processes' descriptors, at once: some 8 µs each. Only if it has a lock, or
+/// too many descriptors for a millisecond, the machine's lock table is read to see which processes wait
+/// (``CoalescingReader``). So an app without locks is stopped without delay.
 final class LockWatch: Room, LifecycleObserver {
     let engine: Engine
     let recorder: Recorder
     private let reader: CoalescingReader<LockTable.Question, LockTable>
     private var timer: TimerSource?
-    /// Suspended apps that are to be looked at again.
+    /// Suspended apps to check again.
     private var due: [AppID: Due] = [:]
 
     private struct Due {
         let at: Duration
-        /// It was looked at since it was stopped, and has the locks that were found.
+        /// It was checked since it was stopped, and its stored locks are up to date.
         let isKnown: Bool
     }
 
-    /// A second after the stop, for what was taken meanwhile; then while it holds a lock.
+    /// The first check, for locks that were taken just before the stop; later ones follow while the app holds a lock.
     private static let soon = Duration.seconds(1)
     private static let interval = Duration.seconds(10)
-    /// How long the loop is kept at it in one go.
+    /// The longest that one check may keep the loop busy.
     private static let slice = Duration.milliseconds(1)
 
     init(_ engine: Engine, _ recorder: Recorder) {
         self.engine = engine
         self.recorder = recorder
-        // The kernel may take 10 ms for it. A table that cannot be read has no locks.
+        // The kernel may take 10 ms to print the table. A table that cannot be read counts as empty.
         reader = CoalescingReader(engine.loop, named: "locks", joining: { $0.formUnion($1) }) { question in
             (try? LockTable.read(question)) ?? LockTable()
         }
@@ -58,7 +58,7 @@ final class LockWatch: Room, LifecycleObserver {
         case .active, .inactive:
             app.run.locksInTheWay = nil
             app.run.locks = nil
-        case .notRunning: break  // Its report has them.
+        case .notRunning: break  // Its report still needs them.
         }
     }
 
@@ -66,7 +66,7 @@ final class LockWatch: Room, LifecycleObserver {
 
     // MARK: One look
 
-    /// A look that is under way; another, or whatever makes it needless, takes its place in the app.
+    /// A check that is under way. Another check, or an event that makes it needless, replaces it in `lockLook`.
     final class Look {
         let app: AppRuntime
         let tree: ProcessTree
@@ -83,20 +83,20 @@ final class LockWatch: Room, LifecycleObserver {
         var isWanted: Bool { app.run.lockLook === self && app.run.tree === tree }
     }
 
-    /// Looks at an app's locks; answers at once where it has none, and never when the look has become needless.
+    /// Checks an app's locks. Answers at once if it has none, and never if the check has become needless.
     func look(at app: AppRuntime, _ completion: @escaping (LockFinding) -> Void) {
         guard let tree = app.run.tree else { return completion(.free(holds: false)) }
         let look = Look(app, tree, completion)
         let isRead = look.reading.read(until: Clock.monotonic() + Self.slice)
         if isRead, look.reading.locks.isEmpty, look.reading.unreadable.isEmpty {
-            // Most have none: nothing is kept of them.
+            // Most apps have none.
             app.run.lockLook = nil
             app.run.locks = nil
             return completion(.free(holds: false))
         }
         app.run.lockLook = look
         if isRead { return found(look) }
-        // Somebody with very many descriptors: most likely nobody waits for anything of it.
+        // An app with very many descriptors: most likely no process waits for any of its locks.
         let resources = app.specification.sharedResources
         guard resources.isEmpty else { return readOn(look) }
         reader.ask(LockTable.Question(files: nil)) { [weak self] table in
@@ -122,7 +122,7 @@ final class LockWatch: Room, LifecycleObserver {
         )
         reader.ask(question) { [weak self] table in
             guard let self, look.isWanted else { return }
-            // Of processes that are closed to us the table tells at least those that name them.
+            // For processes that cannot be read, the table has at least the locks that name their pid.
             let others = table.locks.compactMap { lock in
                 lock.pid.flatMap { pid in question.holders.contains(pid) ? HeldLock(lock, path: nil, holder: pid) : nil
                 }
@@ -158,14 +158,14 @@ final class LockWatch: Room, LifecycleObserver {
         }
     }
 
-    /// Whoever cannot be told is taken for another's.
+    /// A waiter whose pid is unknown counts as outside the app.
     private static func isOutside(_ waiter: LockTable.Waiter, _ tree: ProcessTree) -> Bool {
         waiter.request.pid.map { !tree.contains($0) } ?? true
     }
 
     // MARK: Suspended apps
 
-    /// Looks at a suspended app from now on.
+    /// Starts to check a suspended app.
     func follow(_ app: AppRuntime) { put(app.id, in: Self.soon, isKnown: false) }
 
     private func put(_ app: AppID, in time: Duration, isKnown: Bool = true) {
@@ -178,7 +178,7 @@ final class LockWatch: Room, LifecycleObserver {
     private func lookAgain() {
         timer?.disarm()
         let now = loop.now
-        // Those that are due soon are looked at along, so that one reading of the table is for all.
+        // Apps that are due soon are checked too, so that one reading of the table serves all.
         let apps = due.filter { $0.value.at <= now + .milliseconds(100) }
         due = due.filter { apps[$0.key] == nil }
         look(at: apps.map { ($0.key, $0.value.isKnown) }.sorted { $0.0 < $1.0 }[...])
@@ -197,9 +197,9 @@ final class LockWatch: Room, LifecycleObserver {
 
     private func lookAgain(at app: AppRuntime, isKnown: Bool) {
         let id = app.id
-        // One look at a time: who waits for the one under way would wait in vain.
+        // One check at a time: a second one would replace the first, which would then never be answered.
         guard app.run.stop == .none, app.run.lockLook == nil else { return put(id, in: Self.interval) }
-        // It stands still: what it held it holds, and a closer look is needed only when somebody waits.
+        // A stopped app keeps the locks that it had. A full check is needed only if a process waits for one.
         guard isKnown, let known = app.run.locks, let tree = app.run.tree else {
             return look(at: app) { [weak self] in self?.looked(at: id, $0) }
         }
@@ -224,13 +224,13 @@ final class LockWatch: Room, LifecycleObserver {
 }
 
 extension Incarnation {
-    /// A look at its file locks that is under way.
+    /// A check of its file locks that is under way.
     var lockLook: LockWatch.Look? {
         get { slots[LockLookSlot.self] }
         set { slots[LockLookSlot.self] = newValue }
     }
 
-    /// The file locks that it had when it was last looked at.
+    /// The file locks that it had at the last check.
     var locks: [HeldLock]? {
         get { slots[LocksSlot.self] }
         set { slots[LocksSlot.self] = newValue }

@@ -7,18 +7,16 @@ import Lifecycle
 import Mailbox
 import Store
 
-/// What mailboxes need of other rooms, and no more.
+/// What mailboxes need of other rooms.
 protocol MailHost: AnyObject {
-    /// What outlives the boot.
     var store: Store { get }
-    /// Wakes the app as the event says, and tells it what waits.
+    /// Wakes the app as the event says, and delivers what waits.
     @discardableResult
     func wake(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome
-    /// What waits for the app was to wake it, and could not yet.
+    /// Wakes the app for mail that could not wake it before.
     func wake(_ app: AppRuntime, for mail: Mail)
-    /// Whether an app is told on its own socket.
+    /// Whether an app receives messages on its own socket.
     func hearsByChannel(_ app: AppID) -> Bool
-    /// What an app is told on its socket, and says there.
     func channel(of app: AppRuntime) -> AppChannel
     /// Runs a command for the app, as its user. The completion gets a sentence when the command failed.
     func run(
@@ -29,8 +27,8 @@ protocol MailHost: AnyObject {
     ) -> HookRun
     /// Ends the command, if it still runs.
     func end(_ run: HookRun, of app: AppRuntime)
-    /// The app is being told of settings that changed, or nobody is told of them any more.
+    /// Mail about changed settings is being delivered to the app, or was removed.
     func toldOfSettings(_ mail: Mail, _ app: AppRuntime)
-    /// Whoever hears the app's messages is told the next one.
+    /// Sends the next message to the app's delegate.
     func pumpMessages(to app: AppRuntime)
 }

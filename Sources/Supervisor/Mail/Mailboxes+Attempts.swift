@@ -7,11 +7,11 @@ import Mailbox
 import Processes
 import Store
 
-/// How often an app is told something that ends it.
+/// Counts how often mail ends the app that handles it.
 ///
-/// That mail is told in a run of the app is kept before it is sent. Is it not answered when the run ends, and did the run
-/// end unasked, that was an attempt. After `mail_attempts` of them the mail is told nobody any more, and the app goes on
-/// with the next. An ending of which no torpord has heard, as when the machine lost its power, counts for nothing.
+/// Before mail is sent, the store notes in which run of the app. If that run ends unasked before it has answered,
+/// that was an attempt. After `mail_attempts` attempts the mail is no longer delivered, and the app gets the next
+/// one. An ending that no torpord has seen, as after a power failure, does not count.
 extension Mailboxes {
     func beginAttempt(_ id: Int64, _ app: AppRuntime, run: UInt32? = nil) {
         guard let run = run ?? Self.run(of: app), let mail = boxes[app.id]?.beginAttempt(id, in: run) else { return }
@@ -22,13 +22,13 @@ extension Mailboxes {
         defer { atLaunch[app.id] = nil }
         if ending.reason == .exitSuccess { launchedWithURL(app) }
         guard let run = Self.run(of: app) else {
-            // No process came to be: the URL that it was to be launched with is not why.
+            // No process was launched: the URL in its arguments is not the reason.
             if isLoaded, atLaunch[app.id] != nil {
                 endAttempts(app, run: ending.incarnation, counts: false) { $0 == ending.incarnation }
             }
             return
         }
-        // Of how it ended nobody may know anything: then it may have been anything.
+        // If it is unknown how the run ended, the mail need not be the reason.
         let counts = ending.reason.isFailure && ending.reason != .unknown
         guard isLoaded else {
             endedBeforeLoad[app.id] = (run, counts)
@@ -37,10 +37,11 @@ extension Mailboxes {
         endAttempts(app, run: run, counts: counts) { $0 == run }
     }
 
-    /// The run whose processes there are, or were. The core may have decided on the next when that is ended.
+    /// The run whose processes exist, or existed last. While it ends, the core may have decided on the next run
+    /// already.
     static func run(of app: AppRuntime) -> UInt32? { app.run.tree?.tag.incarnation }
 
-    /// What is said of what the app was being told, beside how the run ended; nil where it was being told nothing.
+    /// What to add to the text of an ending about the mail that the app was handling; nil if it was handling none.
     func guilt(of app: AppRuntime, reason: TerminationReason) -> String? {
         guard let run = Self.run(of: app), let mail = boxes[app.id]?.items.first(where: { $0.run == run }) else {
             return nil
@@ -56,7 +57,7 @@ extension Mailboxes {
             + "‘torpor mailbox \(app.name) --drop \(mail.id)’ drops it"
     }
 
-    /// What an earlier torpord was telling apps whose runs are over.
+    /// Settles mail that an earlier torpord was delivering in runs that are over.
     func settleAttempts() {
         for app in apps where boxes[app.id] != nil {
             if let ended = endedBeforeLoad[app.id] {
@@ -79,9 +80,9 @@ extension Mailboxes {
         }
     }
 
-    /// What was kept, as mail; nil for what cannot be told anybody: then it is kept as unhandled.
+    /// Stored mail; nil if it cannot be delivered to any app: then it is kept as unhandled.
     func readable(_ stored: StoredMail, _ app: AppRuntime) -> Mail? {
-        // A torpord was killed between putting it there and taking it out here.
+        // A torpord was killed after it had added the mail there and before it had removed it here.
         if unhandled.has(stored.id, of: app) {
             host.store.removeMail(stored.id, of: app.name)
             return nil

@@ -8,15 +8,16 @@ import Mailbox
 import Store
 package import TorporAPI
 
-/// What an app does not handle goes on to the next: to those that its topic names as `next`.
+/// Passes mail that an app does not handle on to the apps that its topic names as `next`.
 extension Mailboxes {
-    /// What others can handle as well. All else is about the app itself: not to handle that is to be done with it.
+    /// Messages that other apps can handle as well. All others are about the app itself: not handling them settles
+    /// them.
     private static let passedOn: Set = [
         Message.openURL, .didReceiveEvent, .didReceiveNotification, .didReceiveRemoteNotification,
     ]
 
-    /// The app was told it and says that it does not handle it: the next in the chain is told, and at its end it is kept as
-    /// unhandled.
+    /// The app answered that it does not handle the mail: passes it on to the next app in the chain. At the end of
+    /// the chain it is kept as unhandled.
     func passOver(_ id: Int64, by app: AppRuntime) {
         guard let mail = mail(id, of: app), Message(rawValue: mail.draft.message).map(Self.passedOn.contains) ?? true
         else {
@@ -27,7 +28,7 @@ extension Mailboxes {
         while let name = chain.takeNext() {
             guard let id = coordinator.id(of: name) else { continue }
             guard let (draft, order) = draft(mail, chain, from: app, to: apps[id]) else { continue }
-            // A torpord was killed between putting it there and taking it out here.
+            // A torpord was killed after it had added the mail there and before it had removed it here.
             let isThere = waiting(for: apps[id]).contains { $0.draft.chain?.source == mail.id }
             if !isThere, (try? add(draft, for: apps[id])) == nil { continue }
             if !isThere {
@@ -45,7 +46,7 @@ extension Mailboxes {
             return acknowledged(mail.id, by: app)
         }
         if mail.draft.isOwnEvent { return acknowledged(mail.id, by: app) }
-        // It stands with whom it was sent to.
+        // It is kept for the app that it was sent to.
         let first = chain.asked.first.flatMap { coordinator.id(of: $0) }.map { apps[$0] } ?? app
         var kept = mail
         kept.setChain(chain)
@@ -53,7 +54,7 @@ extension Mailboxes {
         acknowledged(mail.id, by: app)
     }
 
-    /// The names of the apps that take what this one does not handle, and are there.
+    /// The names of the existing apps that get what this one does not handle.
     private func next(for mail: Mail, after app: AppRuntime) -> [String] {
         let topic = mail.draft.topic
         if topic == OpenedURL.topic { return nextHandlers(of: mail, after: app) }
@@ -63,7 +64,7 @@ extension Mailboxes {
         }
     }
 
-    /// It as the next app is told it; nil where that takes nothing of the topic.
+    /// The mail as the next app gets it; nil if that app does not accept the topic.
     private func draft(
         _ mail: Mail,
         _ chain: MailChain,
@@ -87,8 +88,7 @@ extension Mailboxes {
         return (draft, order)
     }
 
-    /// Tells an app something again that nobody handled, as if it had just been posted. `completion` is called when that is
-    /// on the disk.
+    /// Posts unhandled mail to an app again, as if it were new. `completion` is called when that is on disk.
     package func replay(
         _ id: Int64,
         of app: AppRuntime,
@@ -104,7 +104,7 @@ extension Mailboxes {
             case .failure(let problem):
                 completion(.failure(.refused(.failed("it cannot be read: \(problem)"), topic: "")))
             case .success(let rows):
-                // Somebody else may have been quicker.
+                // Another client may have removed it first.
                 guard let item = rows.first, self.unhandled.has(id, of: app) else { return completion(.failure(.gone)) }
                 self.replay(item, of: app, to: next, by: person, completion)
             }
@@ -145,7 +145,7 @@ extension Mailboxes {
     }
 }
 
-/// Mail that an app did not handle, and that is another app's now.
+/// Mail that an app did not handle, and that was passed on to another app.
 package struct PassedOnMail {
     /// The number that it had.
     package let id: Int64
@@ -158,7 +158,7 @@ package struct PassedOnMail {
 }
 
 extension AppRuntime {
-    /// The last that it did not handle, and another app may.
+    /// The last mail that was passed on because this app did not handle it.
     package var passedOn: PassedOnMail? {
         get { slots[PassedOnSlot.self] }
         set { slots[PassedOnSlot.self] = newValue }
@@ -167,10 +167,10 @@ extension AppRuntime {
 
 private enum PassedOnSlot: Slot { typealias Value = PassedOnMail }
 
-/// Why something is not told again.
+/// Why unhandled mail is not posted again.
 package enum ReplayRefusal: Error {
-    /// It is not kept any more.
+    /// It is no longer kept.
     case gone
-    /// The app does not take it.
+    /// The app does not accept it.
     case refused(PostRefusal, topic: String)
 }

@@ -7,15 +7,15 @@ import Mailbox
 import Processes
 import TorporAPI
 
-/// URLs of apps that have neither a delegate nor a signal for them: an argument of the launch (`%u` in `exec`), or a command
-/// that runs while the app is active (`open_command`).
+/// URLs for apps that have neither a delegate nor a signal for openURL. Such an app gets a URL as an argument of its
+/// launch (`%u` in `exec`), or by a command that runs while the app is active (`open_command`).
 ///
-/// Both are attempts as a message is: in which run of the app a URL is opened is in the store before anything is started, and
-/// a URL that ends the app `mail_attempts` times is kept as unhandled.
+/// Both count as attempts, like messages: before anything is started, the store notes in which run of the app the URL
+/// is opened. A URL that ends the app `mail_attempts` times is kept as unhandled.
 extension Mailboxes {
     // MARK: At a launch
 
-    /// Whether the app's launch is to wait until it is known which URLs an earlier torpord has kept for it.
+    /// Whether the app's launch must wait until the URLs that an earlier torpord has stored for it are loaded.
     package func holdsBackLaunch(of app: AppRuntime, _ order: LaunchOrder) -> Bool {
         !isLoaded && order.foreground && passesURLs(app)
     }
@@ -42,20 +42,20 @@ extension Mailboxes {
         if to == .active { launchedWithURL(app) }
     }
 
-    /// The app that was launched with a URL is ready, or has done its work.
+    /// An app that was launched with a URL is ready, or has ended with success: the URL counts as opened.
     func launchedWithURL(_ app: AppRuntime) {
         guard let id = atLaunch.removeValue(forKey: app.id), let mail = mail(id, of: app) else { return }
         app.lastAnswered = AnsweredMail(id: id, key: mail.draft.key, failure: nil)
         acknowledged(id, by: app)
     }
 
-    /// Goes on with the URL that an earlier torpord launched the app with.
+    /// Continues with the URL that an earlier torpord launched the app with.
     func resumeURLAtLaunch(of app: AppRuntime) {
         guard passesURLs(app), let run = Self.run(of: app),
             let mail = boxes[app.id]?.items.first(where: { $0.url != nil && $0.run == run })
         else { return }
         let isLaunching = machine(app).transition == .launching
-        // One with an open_command may have been killed with the torpord that ran it: it is run again.
+        // An open_command may have been killed with the torpord that ran it: it is run again.
         guard isLaunching || urlRoute(app) == .launch else { return }
         isUnderWay(mail.id, to: app)
         atLaunch[app.id] = mail.id
@@ -64,7 +64,7 @@ extension Mailboxes {
 
     // MARK: While the app is active
 
-    /// Runs the command for the first URL that waits, if none runs.
+    /// Runs the command for the first URL that waits, unless one runs already.
     func runOpenCommand(for app: AppRuntime) {
         guard isLoaded, openCommands[app.id] == nil, urlRoute(app) == .command, app.run.tree?.mainHasEnded == false
         else {
@@ -98,7 +98,7 @@ extension Mailboxes {
         if !isOver { openCommands[app.id] = run }
     }
 
-    /// The incarnation is over: its command is of no use to the next one.
+    /// The incarnation is over: ends its command.
     func endOpenCommand(of app: AppRuntime) {
         if let run = openCommands[app.id] { host.end(run, of: app) }
     }

@@ -13,21 +13,21 @@ package import Varlink
 import VarlinkServer
 import WireText
 
-/// Why something that was posted is not taken.
+/// Why a post is not accepted.
 package enum PostRefusal: Error {
-    /// The app takes nothing of the topic.
+    /// The app does not accept the topic.
     case notSubscribed(String)
-    /// As much waits for the app as may.
+    /// The app's mailbox is full.
     case full(String)
-    /// The request is none.
+    /// The request is invalid.
     case invalid(FieldError)
     case failed(String)
 }
 
-/// What clients and apps post to apps, and what they take of it.
+/// Posts to apps, by clients and by other apps; subscriptions; access to mailboxes.
 extension Mailboxes {
-    /// Takes something in for an app, and wakes it where that is to be; `completion` is called when it is on the disk, or
-    /// with the reason why it was not taken.
+    /// Queues a message for an app, and wakes the app if the rule of its topic says so. `completion` is called when
+    /// the message is on disk, or with the reason why it was not accepted.
     package func post(
         _ request: PostRequest,
         from sender: String,
@@ -53,13 +53,13 @@ extension Mailboxes {
             host.store.sync { [weak self, weak app] problem in
                 guard let problem, let self, let app else { return completion(.success(result)) }
                 if result.change == "added" {
-                    // What was told is told.
+                    // Its delivery has begun: that cannot be undone.
                     guard let id, self.takeBack(id, of: app) else { return completion(.success(result)) }
                     app.tokens.giveBack(request.token)
                     self.record(app)
                     return completion(.failure(.failed("nothing was posted: it cannot be stored (\(problem))")))
                 }
-                // It cannot be told apart any more from what it became one with.
+                // It has coalesced with other mail, and cannot be taken back.
                 if result.change != "repeated" {
                     app.tokens.giveBack(request.token)
                     self.record(app)
@@ -124,7 +124,7 @@ extension Mailboxes {
         return (id, result)
     }
 
-    /// Whether nobody is being told it.
+    /// Whether the mail waits, and its delivery has not begun.
     private func waits(_ id: Int64, _ app: AppRuntime) -> Bool {
         mail(id, of: app) != nil && !isBeingTold(id, to: app)
     }
@@ -177,14 +177,14 @@ extension Mailboxes {
         )
     }
 
-    /// How what is posted wakes the app; nil for not at all.
+    /// How a post wakes the app; nil for not at all.
     func wakeOrder(_ rule: TopicRule, isUrgent: Bool, isRemote: Bool, _ app: AppRuntime) -> Wake? {
         guard isUrgent else { return nil }
         if isRemote, !app.specification.backgroundModes.contains(.remoteNotification) { return nil }
         return rule.wake.wake()
     }
 
-    /// Wakes the app, as it is to be woken for what waits for it, and has it told.
+    /// Wakes the app for mail as `order` says, and delivers what waits.
     @discardableResult
     func wake(_ app: AppRuntime, for draft: MailDraft, _ order: Wake?) -> WakeOutcome {
         let text = "\(draft.topic) from \(draft.sender)"
@@ -193,18 +193,18 @@ extension Mailboxes {
 
     // MARK: Topics
 
-    /// How the app hears of a topic: as it asked for it when it ran, else as its configuration says.
+    /// The app's rule for a topic: from its subscription, else from its configuration.
     func rule(for topic: String, _ app: AppRuntime) -> TopicRule? {
         if topic == OpenedURL.topic { return urlRoute(app) == nil ? nil : Self.urlRule }
         return app.subscriptions?.rule(for: topic) ?? app.specification.topics.rule(for: topic)
     }
 
-    /// Whether a signal is not all that the app shall hear of it.
+    /// Whether mail stays in the mailbox after a signal has announced it.
     func keepsUntilTaken(_ draft: MailDraft, _ app: AppRuntime) -> Bool {
         rule(for: draft.topic, app)?.keep ?? false
     }
 
-    /// An app asks for a topic, or does not want it any more.
+    /// An app subscribes to a topic, or ends its subscription.
     func subscribe(_ request: SubscribeRequest, _ app: AppRuntime) throws(FieldError) {
         if let problem = TopicRule.problem(request.topic) {
             throw FieldError(field: "topic", problem: "cannot be used: \(problem)")
@@ -226,10 +226,10 @@ extension Mailboxes {
         host.store.save(StoredSubscription(app: app.name, topic: request.topic, rule: text))
     }
 
-    /// The topics that an app may ask for when it runs.
+    /// The most topics that an app may subscribe to.
     private static let mostSubscriptions = 256
 
-    /// What apps asked for in another life of theirs or the supervisor's.
+    /// Restores the subscriptions that apps made in earlier runs.
     func rememberSubscriptions(_ contents: StoreContents) {
         for stored in contents.subscriptions.values {
             guard let id = coordinator.id(of: stored.key.app), let json = try? JSON.parse(stored.rule),
@@ -243,7 +243,7 @@ extension Mailboxes {
 
     // MARK: Mailboxes
 
-    /// What waits for the app, for persons; what they take waits no more.
+    /// Lists the app's mail for a user. Mail that the user takes or drops is removed.
     package func mailbox(_ request: MailboxRequest, of app: AppRuntime, by person: String) -> MailboxStatus {
         let waiting = waiting(for: app)
         let limits = Mailboxes.limits(of: app)
@@ -272,7 +272,7 @@ extension Mailboxes {
         )
     }
 
-    /// What waits for the app, for itself.
+    /// Gives the app its waiting mail, which is removed unless the request keeps it.
     package func take(_ request: TakeRequest, _ app: AppRuntime) -> [MailInfo] {
         for id in request.done { acknowledged(id, by: app) }
         let waiting = waiting(for: app).filter { !$0.isInFlight }
@@ -281,7 +281,7 @@ extension Mailboxes {
         return chosen.map { MailInfo($0) }
     }
 
-    /// Why an app may not post to another, in a sentence; nil when it may.
+    /// Why an app may not post to another, as a sentence; nil if it may.
     package func refusal(ofPostsFrom sender: AppRuntime, to app: AppRuntime) -> String? {
         if sender === app { return nil }
         let isAccepted = app.specification.acceptsFrom.contains { pattern in
@@ -318,7 +318,7 @@ extension TopicRule {
 }
 
 extension SubscribeRequest {
-    /// As it was kept.
+    /// As it was stored.
     fileprivate init(topic: String, rule: JSON) {
         self.init(topic: topic)
         coalesce = rule["coalesce"]?.stringValue
@@ -348,7 +348,7 @@ extension MailInfo {
 }
 
 extension AppRuntime {
-    /// The topics that it asked for when it ran.
+    /// The topics that it subscribed to while it ran.
     var subscriptions: [String: TopicRule]? {
         get { slots[SubscriptionsSlot.self] }
         set { slots[SubscriptionsSlot.self] = newValue }

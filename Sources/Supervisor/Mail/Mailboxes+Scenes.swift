@@ -6,15 +6,15 @@ import Mailbox
 import Store
 import Varlink
 
-/// That scenes inside an app are no more is mail: the app removes what it keeps of them, whenever it runs next.
+/// Apps are told by mail that scenes inside them are discarded, so that they remove what they store of them.
 extension Mailboxes {
-    /// The topic; nobody may post about it.
+    /// The topic; clients may not post to it.
     private static let scenesTopic = "torpor.scenes"
-    /// Names in one message.
+    /// The most names in one message.
     private static let mostNames = 100
 
-    /// Has the app told that these scenes are discarded: in one message with what waits of it already. Calls back when that
-    /// is on the disk.
+    /// Tells the app that these scenes are discarded, in one message with those that it was not told of yet. Calls
+    /// back when that is on disk.
     func tellDiscarded(_ names: [String], _ app: AppRuntime, _ then: @escaping () -> Void) {
         whenLoaded { [weak self, weak app] in
             guard let self, let app, app.isListed else { return then() }
@@ -31,7 +31,7 @@ extension Mailboxes {
                 sender: "torpord"
             )
             draft.isOwnEvent = true
-            // How many there are is bounded by how many scenes there were.
+            // The number of messages is bounded by the number of scenes.
             _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
             deliver(to: app)
             host.store.sync { _ in then() }

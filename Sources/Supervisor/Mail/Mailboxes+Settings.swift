@@ -5,13 +5,14 @@ package import Lifecycle
 import Mailbox
 import Varlink
 
-/// That settings have changed is mail: it waits while the app sleeps, is told before any other mail, and wakes nobody. What
-/// the app has still to be told is what counts (`SettingValues`): the message that waits follows it.
+/// Apps are told by mail that settings have changed. That mail waits while the app sleeps, is delivered before any
+/// other mail, and wakes no app. `SettingValues` tracks what the app must still be told: waiting mail is changed
+/// accordingly.
 extension Mailboxes {
-    /// The topic; nobody may post about it.
+    /// The topic; clients may not post to it.
     static let settingsTopic = "torpor.settings"
 
-    /// What is about settings first: the app shall go by them before it is told anything else.
+    /// Puts mail about settings first: the app needs them before it gets anything else.
     static func inOrder(_ items: [Mail]) -> [Mail] {
         guard items.contains(where: { rank($0) != lastRank }) else { return items }
         return (0...lastRank).flatMap { rank in items.filter { Self.rank($0) == rank } }
@@ -22,16 +23,16 @@ extension Mailboxes {
     private static func rank(_ mail: Mail) -> Int {
         switch mail.draft.topic {
         case settingsTopic: mail.draft.message == Message.identityDidChange.rawValue ? 0 : 1
-        // That a session is over comes before what became of it.
+        // The end of a session is announced before the results of its transfers.
         case TransferMail.topic:
             mail.draft.message == Message.handleEventsForBackgroundTransfer.rawValue ? 2 : lastRank
         default: lastRank
         }
     }
 
-    /// Has the app told that these settings have changed: in one message with what waits of it already.
+    /// Tells the app that these settings have changed, in one message with those that it was not told of yet.
     ///
-    /// - Parameter reverted: these are as the app knows them again.
+    /// - Parameter reverted: settings that have the value again that the app knows.
     package func tellSettings(
         _ changed: [String],
         reverted: Set<String> = [],
@@ -41,7 +42,7 @@ extension Mailboxes {
         let waiting = boxes[app.id]?.items.last {
             $0.draft.topic == Self.settingsTopic && $0.draft.message == message.rawValue && !$0.isInFlight
         }
-        // What an earlier run was told and has not answered is told the next one.
+        // If an earlier run was told of settings and has not answered, the next run is told of them.
         let before = waiting.map(Self.settings) ?? []
         let names = before.filter { !changed.contains($0) && !reverted.contains($0) } + changed
         if names == before { return }
@@ -57,18 +58,19 @@ extension Mailboxes {
             sender: "torpord"
         )
         draft.isOwnEvent = true
-        // Its names are bounded, and there is one of each message.
+        // The names are bounded, and at most one piece of mail waits for each message.
         _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
         deliver(to: app)
     }
 
-    /// The settings that mail tells of.
+    /// The settings that the mail is about.
     static func settings(in mail: Mail) -> [String] {
         guard mail.draft.topic == settingsTopic else { return [] }
         return mail.draft.payload["changed"]?.arrayValue?.compactMap(\.stringValue) ?? []
     }
 
-    /// The settings of which the app is being told, and until when they count.
+    /// The settings that the app is being told of, and when the last change was that the mail covers (microseconds
+    /// since 1970).
     func settingsBeingTold(to app: AppRuntime) -> [(names: [String], until: Int64)] {
         (boxes[app.id]?.items ?? []).filter { $0.draft.topic == Self.settingsTopic && ($0.isInFlight || $0.run != nil) }
             .map { (Self.settings(in: $0), $0.lastAt) }

@@ -7,10 +7,10 @@ import Lifecycle
 package import Mailbox
 import Varlink
 
-/// The ends of transfers are mail: they wait while the app sleeps, are told once, and outlive the app, torpord and the boot.
-/// How many there may be is bounded where transfers are.
+/// The results of transfers are mail: they wait while the app sleeps, are delivered once, and outlive the app,
+/// torpord and a reboot. `AppTransfers` limits how many there may be.
 extension Mailboxes {
-    /// Has the app told of transfers; `wakes`: into the background, where it may be woken.
+    /// Sends the app mail about transfers. With `wakes`, wakes it into the background, if it may be woken.
     package func tellTransfer(_ draft: MailDraft, wakes: Bool, _ app: AppRuntime) {
         var draft = draft
         if wakes { draft.wake = .background }
@@ -23,12 +23,12 @@ extension Mailboxes {
         )
     }
 
-    /// What waits for the app about transfers.
+    /// The mail about transfers that waits for the app.
     package func transferMail(of app: AppRuntime) -> [Mail] {
         (boxes[app.id]?.items ?? []).filter { $0.draft.topic == TransferMail.topic }
     }
 
-    /// How much may wait where mail about transfers does not count; nil where there is none.
+    /// The limits for other mail, raised by what mail about transfers takes; nil if there is no such mail.
     func limitsBesideTransfers(of app: AppRuntime) -> Mailbox.Limits? {
         let mail = transferMail(of: app)
         guard !mail.isEmpty else { return nil }
@@ -39,7 +39,7 @@ extension Mailboxes {
         return limits
     }
 
-    /// The app is told no more of a transfer.
+    /// Removes mail about a transfer whose delivery has not begun.
     package func forgetTransfer(_ transfer: Int64, _ app: AppRuntime) {
         for mail in transferMail(of: app) where TransferMail.transfer(in: mail) == transfer && !mail.isInFlight {
             acknowledged(mail.id, by: app)

@@ -7,10 +7,11 @@ import Lifecycle
 package import Mailbox
 package import TorporAPI
 
-/// URLs that apps are to open. They are mail: they wait in order, are told once, and outlive the app, torpord and the boot.
-/// They are told when the app comes to the foreground, before didBecomeActive, and at once while it is active.
+/// URLs for apps to open. They are mail: they wait in order, are delivered once, and outlive the app, torpord and a
+/// reboot. They are delivered when the app comes to the foreground, before didBecomeActive, and at once while it is
+/// active.
 extension Mailboxes {
-    /// How an app is told of URLs.
+    /// How an app gets URLs.
     enum URLRoute {
         /// As openURL, by its delegate.
         case delegate
@@ -22,7 +23,8 @@ extension Mailboxes {
         case launch
     }
 
-    /// How an app that takes URLs hears of them: each by itself, not by a signal alone, and in the foreground.
+    /// The rule for URLs: they do not coalesce, they stay in the mailbox after a signal, and they wake the app into
+    /// the foreground.
     static let urlRule: TopicRule = {
         var rule = TopicRule()
         rule.keep = true
@@ -31,7 +33,7 @@ extension Mailboxes {
         return rule
     }()
 
-    /// How the app is told of URLs; nil where it cannot be.
+    /// How the app gets URLs; nil if it cannot open any.
     func urlRoute(_ app: AppRuntime) -> URLRoute? {
         if mayHaveDelegate(app) { return .delegate }
         if app.specification.signals[.openURL] != nil { return .signal }
@@ -39,7 +41,7 @@ extension Mailboxes {
         return OpenPlaceholder.isIn(app.specification.exec) ? .launch : nil
     }
 
-    /// Whether the caller of a URL hears how the app took it.
+    /// Whether the caller learns how the app handled a URL.
     package func answersURLs(_ app: AppRuntime) -> Bool {
         switch urlRoute(app) {
         case .delegate: machine(app).hasDelegate
@@ -48,9 +50,9 @@ extension Mailboxes {
         }
     }
 
-    /// Takes a URL in, which is told when the app comes to the foreground. Returns its number.
+    /// Queues a URL, which is delivered when the app comes to the foreground. Returns its number.
     ///
-    /// - Parameter key: names the request. While a URL with it waits, no other is taken in for it.
+    /// - Parameter key: identifies the request. If a URL with this key waits already, no other is queued.
     package func open(
         _ target: OpenTarget,
         from sender: String,
@@ -71,8 +73,8 @@ extension Mailboxes {
         }
     }
 
-    /// Has an app open a URL of another one, as it would be told what that posts to it; `completion` is called when it is on
-    /// the disk, or with the reason why it was not taken.
+    /// Has an app open a URL for another one, as if that app had posted it. `completion` is called when it is on
+    /// disk, or with the reason why it was not accepted.
     package func open(
         _ target: OpenTarget,
         from source: AppRuntime,
@@ -89,7 +91,7 @@ extension Mailboxes {
         post(request, as: .openURL, from: source.name, to: app, completion)
     }
 
-    /// Why no further URL can be taken in for the app; nil when one can.
+    /// Why no further URL is accepted for the app; nil if one is.
     func refusal(ofURLsFor app: AppRuntime) -> URLRefusal? {
         let waiting = waitingURLs(app).count
         switch urlRoute(app) {
@@ -110,7 +112,7 @@ extension Mailboxes {
         }
     }
 
-    /// The number of the URL that a request had the app open: it waits, or was answered last.
+    /// The number of the URL that the request with this key had the app open, if it waits or was answered last.
     package func url(askedForAs key: String, of app: AppRuntime) -> Int64? {
         if let waiting = waitingURLs(app).first(where: { $0.draft.key == key }) { return waiting.id }
         return app.lastAnswered.flatMap { $0.key == key ? $0.id : nil }
@@ -120,7 +122,7 @@ extension Mailboxes {
         waiting(for: app).filter { $0.draft.topic == OpenedURL.topic }
     }
 
-    /// The apps that open the target: the one that fits best first, and of those the one that was used last.
+    /// The apps that open the target: the best fit first, and among equal ones the most recently used.
     package func handlers(of target: OpenTarget) -> [(app: AppRuntime, fit: OpenFit)] {
         apps.compactMap { app in app.specification.opening.fit(target).map { (app, $0) } }
             .sorted { one, other in
@@ -129,7 +131,7 @@ extension Mailboxes {
             }
     }
 
-    /// That no app opens the target, and what to do about it.
+    /// A sentence that no app opens the target, and what to do about it.
     package func sentence(ofNoHandlerFor target: OpenTarget) -> String {
         switch target {
         case .url(let url):
@@ -148,26 +150,26 @@ extension Mailboxes {
         }
     }
 
-    /// The apps that a URL goes on to when one does not handle it.
+    /// The apps that a URL is passed on to when one does not handle it.
     func nextHandlers(of mail: Mail, after app: AppRuntime) -> [String] {
         guard let target = OpenedURL.target(of: mail) else { return [] }
         return handlers(of: target).map(\.app).filter { $0 !== app && refusal(ofURLsFor: $0) == nil }.map(\.name)
     }
 
-    /// Takes a URL back that was taken in, for a request that is refused.
+    /// Takes back a URL that was queued for a request that is refused.
     package func withdraw(_ id: Int64, of app: AppRuntime) { _ = takeBack(id, of: app) }
 
     /// The first URL that waits for the app.
     func url(for app: AppRuntime) -> String? { boxes[app.id]?.items.lazy.compactMap(\.url).first }
 
-    /// The app does not want the URLs that wait for it.
+    /// The app declines the URLs that wait for it.
     func declineURLs(_ app: AppRuntime) {
         for mail in waiting(for: app) where mail.draft.topic == OpenedURL.topic && !mail.isInFlight {
             passOver(mail.id, by: app)
         }
     }
 
-    /// Whether it may be told now: a URL is opened in the foreground.
+    /// Whether the mail may be delivered now: URLs are only opened in the foreground.
     func isTime(for mail: Mail, _ app: AppRuntime, comesToForeground: Bool) -> Bool {
         guard mail.draft.topic == OpenedURL.topic, !comesToForeground else { return true }
         let machine = machine(app)
@@ -175,7 +177,7 @@ extension Mailboxes {
     }
 }
 
-/// Why a URL is not taken in for an app, in a sentence without its name.
+/// Why a URL is not accepted for an app, as a sentence without the app's name.
 package struct URLRefusal: Error, CustomStringConvertible {
     /// The sentence.
     package let description: String

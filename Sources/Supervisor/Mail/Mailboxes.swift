@@ -11,32 +11,32 @@ package import Store
 import Varlink
 import WireText
 
-/// What waits to be told to apps, and that they are told it: in the order of arrival, before anything else when they wake.
+/// Mail for apps: what waits, and its delivery in order of arrival, before any other message when an app wakes.
 ///
-/// Each change is in the store's journal before anything follows from it, so that a torpord that is killed loses nothing and
-/// tells nothing twice: what a delegate is being told has its number in the app's ledger (`ChannelRecord`), and what it has
-/// answered leaves the journal before the answer is confirmed.
+/// Each change is in the store's journal before anything follows from it, so that a torpord that is killed loses no
+/// mail and delivers none twice. Mail that is being delivered to a delegate has its number in the app's ledger
+/// (`ChannelLedger`). Mail that was answered leaves the journal before the answer is confirmed.
 package final class Mailboxes: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
-    /// What it needs of the other rooms. It owns this one.
+    /// What it needs of the other rooms. The host owns this one.
     unowned(unsafe) let host: any MailHost
     var boxes: [AppID: Mailbox] = [:]
-    /// What nobody handled.
+    /// Mail that no app handled.
     package private(set) lazy var unhandled = UnhandledMail(engine, recorder, host.store)
-    /// What stands in the queue of an app's delegate, or was told by a signal and waits to be taken.
+    /// Mail in the queue of an app's delegate, or announced by a signal and not fetched yet.
     private var told: [AppID: Set<Int64>] = [:]
     private var lastID: Int64 = 0
-    /// What an earlier torpord has kept is here: before that nothing can be told of what it had begun to tell.
+    /// The stored mail is loaded. Before that, mail whose delivery an earlier torpord had begun cannot be delivered.
     package private(set) var isLoaded = false
     private var afterLoad: [() -> Void] = []
-    /// Runs that ended before that, and whether that counts.
+    /// Runs that ended before that, and whether the ending counts as an attempt.
     var endedBeforeLoad: [AppID: (run: UInt32, counts: Bool)] = [:]
     /// The URL in the arguments of the run that is being launched.
     var atLaunch: [AppID: Int64] = [:]
     /// The `open_command` that runs for an app.
     var openCommands: [AppID: HookRun] = [:]
-    /// So many are handed to a delegate's queue at a time.
+    /// How much mail a delegate's queue may hold at a time.
     private static let batch = 64
 
     init(_ engine: Engine, _ recorder: Recorder, _ host: any MailHost) {
@@ -45,13 +45,13 @@ package final class Mailboxes: Room, LifecycleObserver {
         self.host = host
     }
 
-    /// What waits for the app.
+    /// The mail that waits for the app.
     package func waiting(for app: AppRuntime) -> [Mail] { boxes[app.id]?.items ?? [] }
 
-    /// Bytes of what waits for the app.
+    /// The size of the mail that waits for the app, in bytes.
     package func bytes(of app: AppRuntime) -> Int { boxes[app.id]?.bytes ?? 0 }
 
-    /// How much may wait for the app.
+    /// How much mail may wait for the app.
     package static func limits(of app: AppRuntime) -> Mailbox.Limits {
         Mailbox.Limits(
             count: app.specification.mailboxLimit,
@@ -61,9 +61,9 @@ package final class Mailboxes: Room, LifecycleObserver {
 
     // MARK: In
 
-    /// Takes something in; it is told as soon as the app runs.
+    /// Queues mail; it is delivered as soon as the app runs.
     ///
-    /// - Throws: ``Mailbox/Refusal`` when there is no place for it.
+    /// - Throws: ``Mailbox/Refusal`` if there is no room for it.
     @discardableResult
     package func add(
         _ draft: MailDraft,
@@ -71,7 +71,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         limits: Mailbox.Limits? = nil
     ) throws(Mailbox.Refusal) -> Mailbox.Change {
         let now = Clock.realtimeMicroseconds()
-        // Later than every number before it, also when the clock was set back.
+        // Greater than every number before it, even if the clock was set back.
         let id = max(lastID + 1, now, recorder.events.sequence)
         let change: Mailbox.Change
         do throws(Mailbox.Refusal) {
@@ -92,13 +92,13 @@ package final class Mailboxes: Room, LifecycleObserver {
         return change
     }
 
-    /// What has this number, if it still waits.
+    /// The mail with that number, if it still waits.
     func mail(_ id: Int64, of app: AppRuntime) -> Mail? { boxes[app.id]?[id] }
 
-    /// Whether it stands in the queue of the app's delegate.
+    /// Whether it is in the queue of the app's delegate, or was announced by a signal.
     func isBeingTold(_ id: Int64, to app: AppRuntime) -> Bool { told[app.id]?.contains(id) ?? false }
 
-    /// What the store has of the apps. `contents` has what came since the start, too.
+    /// Loads what the store has of the apps. `contents` also has what was added since the start.
     package func load(_ contents: StoreContents) {
         isLoaded = true
         unhandled.load(contents)
@@ -119,12 +119,12 @@ package final class Mailboxes: Room, LifecycleObserver {
         afterLoad = []
     }
 
-    /// Puts what was kept before what came since the start, which may become one with it.
+    /// Puts stored mail before mail that arrived since the start, which may coalesce with it.
     private func take(_ kept: [Mail], of app: AppRuntime) {
         let since = boxes[app.id]?.items ?? []
         let new = Set(since.map(\.id))
         var box = Mailbox(keeping: kept.filter { !new.contains($0.id) })
-        // What only stands in the queue of its delegate was not sent to it, and may still change or go.
+        // Mail that is only queued for the delegate was not sent, and may still change or be cancelled.
         for id in told[app.id] ?? [] where box[id]?.run != nil { box.setInFlight(id, true) }
         let limits = Mailbox.Limits(count: .max, bytes: .max)
         for mail in since {
@@ -147,18 +147,18 @@ package final class Mailboxes: Room, LifecycleObserver {
         dropIfEmpty(app)
     }
 
-    /// Does something when it is known what waits; at once, but in the first moments of a supervisor.
+    /// Calls `body` when the stored mail is loaded: at once, except in the first moments of a supervisor.
     package func whenLoaded(_ body: @escaping () -> Void) {
         if isLoaded { body() } else { afterLoad.append(body) }
     }
 
-    /// Goes on with what an earlier torpord was telling the app.
+    /// Continues what an earlier torpord was delivering to the app.
     private func goOn(_ app: AppRuntime) {
         resumeURLAtLaunch(of: app)
         guard let channel = app.channel, channel.queue.contains(where: { $0.mail != nil }) else {
             return deliver(to: app)
         }
-        // What was answered, and left the journal in the last moment of that torpord, is not told again.
+        // Mail that was answered, and left the journal just before that torpord ended, is not delivered again.
         let first = channel.queue.first?.id
         var isFirstAnswered = false
         channel.queue.removeAll { outgoing in
@@ -173,7 +173,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         host.pumpMessages(to: app)
     }
 
-    /// Has everything saved again: the file that had it was lost.
+    /// Saves all mail again, because the file that had it was lost.
     func keepAll() {
         for app in apps {
             for mail in boxes[app.id]?.items ?? [] { host.store.save(StoredMail(mail, of: app.name)) }
@@ -182,22 +182,23 @@ package final class Mailboxes: Room, LifecycleObserver {
 
     // MARK: Out
 
-    /// It is being told from now on.
+    /// Marks mail as being delivered.
     func markTold(_ id: Int64, of app: AppRuntime) { told[app.id, default: []].insert(id) }
 
-    /// The app answered it, or somebody took it: it is told to nobody any more.
+    /// The app answered the mail, or a client removed it: it is no longer delivered.
     func acknowledged(_ id: Int64, by app: AppRuntime) {
         told[app.id]?.remove(id)
         let mail = boxes[app.id]?.remove(id)
         guard mail != nil || !isLoaded else { return }
-        // Somebody may wait for it.
+        // A call may wait for it.
         if mail?.url != nil { engine.touch(app.id) }
         if let mail, mail.draft.topic == Self.settingsTopic { host.toldOfSettings(mail, app) }
         host.store.removeMail(id, of: app.name)
         dropIfEmpty(app)
     }
 
-    /// Takes back what was added when it turns out that it cannot be kept; false when it is too late.
+    /// Removes mail that was added and cannot be stored; false if its delivery has begun or it has coalesced with
+    /// other mail.
     func takeBack(_ id: Int64, of app: AppRuntime) -> Bool {
         guard let mail = boxes[app.id]?[id], !mail.isInFlight, mail.count == 1, !isBeingTold(id, to: app) else {
             return false
@@ -211,7 +212,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         if told[app.id]?.isEmpty ?? false { told[app.id] = nil }
     }
 
-    /// Hands an app that runs what waits for it.
+    /// Delivers what waits to an app that runs.
     package func deliver(to app: AppRuntime) {
         guard let box = boxes[app.id], canHear(app) else { return }
         if host.hearsByChannel(app.id) {
@@ -224,8 +225,8 @@ package final class Mailboxes: Room, LifecycleObserver {
         runOpenCommand(for: app)
     }
 
-    /// Tells an app that hears by signals what waits for it, before it is continued: the signals are pending then, and are
-    /// handled before anything else that it finds when it runs.
+    /// Announces waiting mail by signals before an app is continued: the signals are then pending, and are handled
+    /// before anything else that the app finds when it runs.
     func deliverBeforeResume(to app: AppRuntime) {
         guard let box = boxes[app.id], app.run.tree != nil, !host.hearsByChannel(app.id),
             machine(app).transition != .terminating
@@ -234,9 +235,9 @@ package final class Mailboxes: Room, LifecycleObserver {
     }
 
     private func signal(_ app: AppRuntime, _ box: Mailbox) {
-        // A signal to one that has ended, and whose end is only to be read, would pass for heard.
+        // A signal to a process that has ended but was not reaped would count as delivered.
         guard app.run.tree?.mainHasEnded == false else { return }
-        // A signal that is pending is none more: one is as good as many.
+        // Signals do not queue: one announces all messages that share it.
         var signals: [Int32: Bool] = [:]
         for mail in Self.inOrder(box.items)
         where !isBeingTold(mail.id, to: app) && isTime(for: mail, app, comesToForeground: false) {
@@ -245,7 +246,7 @@ package final class Mailboxes: Room, LifecycleObserver {
             else { continue }
             let isSent = signals[number] ?? ((try? app.run.tree?.signal(number, toAll: false)) ?? 0 > 0)
             signals[number] = isSent
-            // It has ended: what waits is for the next incarnation.
+            // The process has ended: the mail waits for the next incarnation.
             guard isSent else { continue }
             note(
                 app,
@@ -260,7 +261,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         }
     }
 
-    /// Whether it can be told anything now.
+    /// Whether mail can be delivered to the app now.
     private func canHear(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         guard app.run.tree != nil, machine.state != .notRunning, machine.state != .suspended else { return false }
@@ -268,9 +269,9 @@ package final class Mailboxes: Room, LifecycleObserver {
             && machine.transition != .terminating
     }
 
-    /// Puts what waits behind what the app's delegate is being told; whether there was anything.
+    /// Adds waiting mail to the queue of the app's delegate; false if there was none.
     ///
-    /// - Parameter comesToForeground: it is about to be told didBecomeActive, after this.
+    /// - Parameter comesToForeground: didBecomeActive is queued right after this mail.
     @discardableResult
     func enqueue(_ app: AppRuntime, comesToForeground: Bool = false) -> Bool {
         guard isLoaded, let box = boxes[app.id] else { return false }
@@ -289,20 +290,20 @@ package final class Mailboxes: Room, LifecycleObserver {
         return added > 0
     }
 
-    /// It is about to be told: from now on it stays as it is. That is kept before anything is sent.
+    /// The mail is about to be sent: from now on it does not change. That is stored before anything is sent.
     package func willSend(_ id: Int64, to app: AppRuntime) {
         boxes[app.id]?.setInFlight(id, true)
         beginAttempt(id, app)
         if let mail = boxes[app.id]?[id], mail.draft.topic == Self.settingsTopic { host.toldOfSettings(mail, app) }
     }
 
-    /// It is in the queue of a delegate to which an earlier torpord may have told it.
+    /// Mail in the queue of a delegate to which an earlier torpord may have sent it.
     package func isUnderWay(_ id: Int64, to app: AppRuntime) {
         told[app.id, default: []].insert(id)
         boxes[app.id]?.setInFlight(id, true)
     }
 
-    /// The incarnation is over, or its delegate: what it did not answer is told to the next one.
+    /// The incarnation or its delegate is gone: mail without an answer is delivered to the next one.
     func incarnationEnded(_ app: AppRuntime) {
         endOpenCommand(of: app)
         guard told[app.id] != nil else { return }
@@ -314,7 +315,8 @@ package final class Mailboxes: Room, LifecycleObserver {
         for app in apps where boxes[app.id] != nil { deliver(to: app) }
     }
 
-    /// It may be woken again after it was held back: the oldest of what is to wake it does.
+    /// An app that was held back may be woken again: wakes it for the oldest mail that wants it in the foreground, or
+    /// else for the oldest that may wake it.
     func retry(_ app: AppRuntime) {
         touched([app])
         let waiting = boxes[app.id]?.items.filter { $0.draft.wake != nil && !isBeingTold($0.id, to: app) } ?? []
@@ -322,7 +324,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         host.wake(app, for: first)
     }
 
-    /// The app is gone for good. The store forgets all of it at once.
+    /// The app is gone for good. The store removes all its mail at once.
     package func forget(_ app: AppRuntime) {
         boxes[app.id] = nil
         told[app.id] = nil
@@ -353,7 +355,7 @@ extension StoredMail {
 }
 
 extension MailStanding {
-    /// In place of a chain: nobody sent it.
+    /// Stored in place of a chain: the mail is an event of the supervisor's own.
     static let own = "own"
 
     init(_ mail: Mail) {
@@ -365,7 +367,7 @@ extension MailStanding {
 }
 
 extension Mail {
-    /// What was kept; nil when it cannot be read.
+    /// Mail as it was stored; nil if it cannot be read.
     package init?(_ stored: StoredMail) {
         guard let payload = try? JSON.parse(stored.payload) else { return nil }
         var draft = MailDraft(

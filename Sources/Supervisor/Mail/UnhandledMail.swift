@@ -5,16 +5,17 @@ import Lifecycle
 import Linux
 package import Store
 
-/// What nobody handled, and what ended whoever was told it: kept until somebody has it told again, or drops it.
+/// Mail that no app handled, and mail that ended the app each time it was delivered. It is kept until a user has it
+/// posted again or drops it.
 ///
-/// What it says is in the store alone. Here is how much there is of each app: beyond ``mostItems``, or ``mostBytes``, the
-/// oldest goes.
+/// Its content is only in the store. This class tracks its number and size for each app: beyond ``mostItems`` or
+/// ``mostBytes`` the oldest is removed.
 package final class UnhandledMail: Room {
-    /// Why nobody is told something any more. The raw values are kept, and are what clients see.
+    /// Why mail is no longer delivered. The raw values are stored, and clients see them.
     package enum Why: String {
-        /// Nobody in the chain handles it.
+        /// No app in the chain handles it.
         case unhandled
-        /// It was told in so many runs that ended unasked.
+        /// As many runs that handled it as `mail_attempts` allows have ended unasked.
         case crashed
         /// This version knows no such message.
         case unknownMessage = "unknown-message"
@@ -22,12 +23,12 @@ package final class UnhandledMail: Room {
         case unreadable
     }
 
-    /// How many are kept of an app.
+    /// How many pieces of mail are kept of an app.
     package static let mostItems = 1_000
-    /// Bytes that are kept of an app.
+    /// How many bytes of mail are kept of an app.
     package static let mostBytes: Int64 = 16 << 20
 
-    /// What is kept of an app, the oldest first.
+    /// The mail that is kept of an app, oldest first.
     private struct Shelf {
         var items: [(id: Int64, size: Int64)] = []
         var bytes: Int64 = 0
@@ -44,18 +45,18 @@ package final class UnhandledMail: Room {
         self.store = store
     }
 
-    /// How many are kept of the app.
+    /// How many pieces of mail are kept of the app.
     package func count(of app: AppRuntime) -> Int { shelves[app.id]?.items.count ?? 0 }
 
-    /// Whether that is kept of the app.
+    /// Whether the mail with that number is kept of the app.
     package func has(_ id: Int64, of app: AppRuntime) -> Bool {
         shelves[app.id]?.items.contains { $0.id == id } ?? false
     }
 
-    /// The app of which something is kept.
+    /// The app of which the mail with that number is kept.
     package func app(of id: Int64) -> AppRuntime? { apps.first { has(id, of: $0) } }
 
-    /// What the store has.
+    /// Loads what the store has.
     func load(_ contents: StoreContents) {
         for item in contents.unhandled.values.sorted(by: { $0.mail.id < $1.mail.id }) {
             guard let id = coordinator.id(of: item.mail.app), !has(item.mail.id, of: apps[id]) else { continue }
@@ -63,7 +64,7 @@ package final class UnhandledMail: Room {
         }
     }
 
-    /// The file that had it was lost: what the new one has counts.
+    /// The database was lost: adopts what the new one has.
     func loadAgain() {
         var query = UnhandledQuery()
         query.hasPayload = false
@@ -76,7 +77,7 @@ package final class UnhandledMail: Room {
         }
     }
 
-    /// Keeps something. `run`: the run of the app that it ended last.
+    /// Keeps mail. `run`: the run of the app that it ended last.
     func add(_ mail: StoredMail, _ why: Why, run: Int64? = nil, _ app: AppRuntime) {
         let item = StoredUnhandled(mail: mail, why: why.rawValue, at: Clock.realtimeMicroseconds(), run: run)
         store.save(item)
@@ -111,16 +112,16 @@ package final class UnhandledMail: Room {
         shelves[app.id] = shelf
     }
 
-    /// Gives what is kept, the oldest first.
+    /// Lists what is kept, oldest first.
     package func list(
         _ query: UnhandledQuery,
         _ completion: @escaping (Result<[StoredUnhandled], Store.Unavailable>) -> Void
     ) {
-        // A person waits for it, and has time.
+        // A user waits for the answer, so the timeout is long.
         store.unhandled(query, within: .seconds(10), completion)
     }
 
-    /// It is kept no longer; false when it was not.
+    /// Drops mail; false if it was not kept.
     @discardableResult
     package func drop(_ id: Int64, of app: AppRuntime) -> Bool {
         guard var shelf = shelves[app.id], let index = shelf.items.firstIndex(where: { $0.id == id }) else {
@@ -132,15 +133,15 @@ package final class UnhandledMail: Room {
         return true
     }
 
-    /// The numbers of all that is kept of the app, the oldest first.
+    /// The numbers of all mail that is kept of the app, oldest first.
     package func ids(of app: AppRuntime) -> [Int64] { shelves[app.id]?.items.map(\.id) ?? [] }
 
-    /// The app is gone for good. The store forgets all of it at once.
+    /// The app is gone for good. The store removes all its mail at once.
     func forget(_ app: AppRuntime) { shelves[app.id] = nil }
 }
 
 extension AppRuntime {
-    /// How many of what it did not handle had to go since this torpord started, since there were too many.
+    /// How much of its unhandled mail was removed since this torpord started, because there was too much.
     package var unhandledDropped: Int {
         get { slots[UnhandledDroppedSlot.self, default: 0] }
         set { slots[UnhandledDroppedSlot.self] = newValue }

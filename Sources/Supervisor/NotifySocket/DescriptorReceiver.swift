@@ -6,34 +6,34 @@ import KeeperProtocol
 import Linux
 import Processes
 
-/// Opens what an app sends to be stored, in a process of its own (`torpor-keeper --receive`): the close of a file may wait
-/// for whoever made it, with no signal to end that, and then it is this process that waits. What gets from it into torpord
-/// closes at once.
+/// Opens the descriptors that an app sends to be stored, in a separate process (`torpor-keeper --receive`). Closing a
+/// file may block on its owner, and no signal can end that; so this process blocks and not torpord. Descriptors that
+/// it passes on to torpord close at once.
 ///
-/// There is one process at most for an app, and only while it is needed.
+/// An app has one such process at most, and only while it is needed.
 final class DescriptorReceiver {
-    /// What a datagram brought; the sentences tell what of it was not opened.
+    /// The descriptors of one datagram; the warnings say which were not opened.
     typealias Completion = (_ opened: [Descriptor], _ warnings: [String]) -> Void
 
-    /// The longest wait for an answer: nothing in it takes long but a close that waits.
+    /// The longest wait for an answer: only a close that blocks takes long.
     private static let patience = Duration.seconds(10)
-    /// How long the process stays for more.
+    /// How long the process stays for further requests.
     private static let idle = Duration.seconds(1)
 
     private unowned(unsafe) let supervisor: Supervisor
     private let app: String
-    /// Requests and answers; nil: there is no process, or it is about to end.
+    /// Carries requests and answers; nil if there is no process, or it is about to end.
     private var requests: Descriptor?
     private var source: IOSource?
     private var timer: TimerSource?
-    /// The socket that the process reads.
+    /// The app's socket, which the process reads.
     private var datagrams: Descriptor?
     /// A process was started and has not ended.
     private var isThere = false
     private var isStuck = false
     private var waiting: Completion?
 
-    /// Whether an answer is awaited.
+    /// Whether an answer is pending.
     var isAsked: Bool { waiting != nil }
 
     init(of app: String, _ supervisor: Supervisor) {
@@ -46,8 +46,8 @@ final class DescriptorReceiver {
         source?.cancel()
     }
 
-    /// Opens the descriptors of the datagram that is next in an app's socket, and leaves it there. One request at a time;
-    /// the answer comes later.
+    /// Opens the descriptors of the next datagram in an app's socket, and leaves the datagram there. One request at a
+    /// time; the completion is called later.
     func open(_ datagrams: Descriptor, _ completion: @escaping Completion) {
         waiting = completion
         guard !isStuck else {
@@ -60,7 +60,7 @@ final class DescriptorReceiver {
         }
         if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.timeIsOver() } }
         timer?.arm(after: Self.patience)
-        // It reads the socket that it was started with.
+        // The process reads the socket that it was started with.
         if datagrams !== self.datagrams { dismiss() }
         self.datagrams = datagrams
         ask()
@@ -115,7 +115,7 @@ final class DescriptorReceiver {
         timer?.arm(after: Self.idle)
         if let failure = answer.failure { return fail(failure.description) }
         if answer.isIncomplete || message.controlTruncated {
-            // What is left cannot be told from what is missing.
+            // It is unknown which of them are missing.
             let sentence =
                 "descriptors were lost on the way, so all of this datagram's were closed: send at most "
                 + "\(Sockets.mostDescriptors) at once, and check the limit of open files (‘torpor doctor’)"
@@ -133,7 +133,7 @@ final class DescriptorReceiver {
         if waiting != nil { fail("closing one that it sent before blocks torpor-keeper --receive") }
     }
 
-    /// The process sees the end of the requests, and ends.
+    /// The process sees the end of the requests, and exits.
     private func dismiss() {
         source?.cancel()
         source = nil
@@ -145,7 +145,7 @@ final class DescriptorReceiver {
         isThere = false
         isStuck = false
         guard waiting != nil else { return }
-        // A request that came while the last process was on its way out.
+        // A request arrived while the last process was about to exit.
         if requests == nil, datagrams != nil { ask() }
     }
 

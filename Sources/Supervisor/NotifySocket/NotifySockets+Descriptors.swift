@@ -6,16 +6,16 @@ package import Linux
 package import Notify
 import Processes
 
-/// A descriptor that an app has given into keeping, as the keeper holds it.
+/// A descriptor that an app has stored, as the keeper holds it.
 struct StoreHold {
     let name: String
-    /// Sees the other side close; nil where that is not to be seen.
+    /// Reports that the other side was closed; nil if that cannot be watched.
     var source: IOSource?
 }
 
-/// Descriptors that outlive torpord in the keeper.
+/// Stored descriptors, which outlive torpord in the keeper.
 extension NotifySockets {
-    /// What a datagram asked of the app's store.
+    /// Carries out what a datagram requests of the app's descriptor store.
     package func store(_ message: NotifyMessage, _ opened: [Descriptor], _ app: AppRuntime) {
         app.store.most = storeShare
         let change = app.store.apply(message, opened)
@@ -30,8 +30,8 @@ extension NotifySockets {
         }
     }
 
-    /// How many descriptors one app may store: all apps' stores together leave torpord, and the keeper, three quarters of
-    /// what they may open, so that nothing that apps store keeps them from answering, launching, or coming back.
+    /// How many descriptors one app may store. All stores together leave three quarters of the limit to torpord and
+    /// the keeper, so that these can always answer, launch and recover.
     private var storeShare: Int {
         let limit = (try? ThisProcess.limit(Self.openFiles).soft) ?? 1024
         return min(FDStore.limit, max(2, Int(clamping: limit / 4) / max(1, apps.count)))
@@ -40,7 +40,7 @@ extension NotifySockets {
     /// RLIMIT_NOFILE.
     package static let openFiles: Int32 = 7
 
-    /// The store as the keeper gives it back.
+    /// Restores the store from the descriptors that the keeper returns.
     func takeStore(_ app: AppRuntime) {
         var entries: [(name: String, entry: FDStore.Entry)] = []
         let prefix = DescriptorName.store(app.name)
@@ -60,7 +60,7 @@ extension NotifySockets {
     private func keep(_ entry: FDStore.Entry, as name: String, _ app: AppRuntime) {
         var hold = StoreHold(name: name)
         if entry.poll {
-            // EPERM for files that cannot be watched: those have no other side.
+            // EPERM for a file that cannot be watched: such a file has no other side.
             hold.source = try? loop.watch(entry.descriptor.raw, []) { [weak self, weak app] _ in
                 guard let self, let app else { return }
                 app.store.remove(entry)
@@ -80,7 +80,7 @@ extension NotifySockets {
 }
 
 extension AppRuntime {
-    /// What the keeper calls the stored descriptors, and which of them are watched.
+    /// The keeper's names of the stored descriptors, and the sources of those that are watched.
     var storeHolds: [ObjectIdentifier: StoreHold] {
         get { slots[StoreHoldsSlot.self, default: [:]] }
         _modify { yield &slots[StoreHoldsSlot.self, default: [:]] }

@@ -9,7 +9,7 @@ import Notify
 import Processes
 import SystemPackage
 
-/// What apps say by sd_notify.
+/// The messages that apps send by sd_notify.
 package final class NotifySockets: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
 
@@ -17,17 +17,17 @@ package final class NotifySockets: ShellRoom {
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// Reads what waits in the app's notify socket, bounded, so that a flood cannot hold the loop.
+    /// Reads what waits in the app's notify socket, up to a limit, so that a flood cannot block the loop.
     func readNotifySocket(_ app: AppRuntime, atMost limit: Int = 64) {
         guard let socket = app.notifySocket, !app.isHearing else { return }
         if app.run.tree == nil, coordinator.machine(app.id).isAlive {
-            // A program can be quicker than the keeper's word that it runs: what it says waits for that.
+            // A program may be quicker than the keeper's report that it runs: its messages wait for that report.
             app.notifySource?.setEvents([])
             return
         }
         app.isHearing = true
         defer { app.isHearing = app.receiver?.isAsked == true }
-        // Each stays in the socket until it was acted on: a torpord that dies meanwhile leaves it to the next one.
+        // A datagram stays in the socket until it was acted on. If torpord dies before that, the next one reads it.
         for _ in 0..<limit {
             guard let received = socket.peek() else { return }
             guard isHeard(received, app) else {
@@ -45,7 +45,7 @@ package final class NotifySockets: ShellRoom {
         }
     }
 
-    /// Acts on a datagram once its descriptors were opened; what is behind it waits.
+    /// Acts on a datagram once its descriptors were opened; later datagrams wait.
     private func open(_ received: NotifySocket.Received, _ socket: NotifySocket, _ app: AppRuntime) {
         let receiver = app.receiver ?? DescriptorReceiver(of: app.name, supervisor)
         app.receiver = receiver
@@ -65,8 +65,8 @@ package final class NotifySockets: ShellRoom {
         }
     }
 
-    /// Does something once all was heard that the app has said until now. The wait is bounded in time: an app can send
-    /// without end, and have each descriptor take long.
+    /// Calls `work` once all messages are read that the app has sent so far. The wait is limited to 10 s, since an
+    /// app could send descriptors without end that each take long.
     func afterHearing(_ app: AppRuntime, _ work: @escaping () -> Void) {
         readNotifySocket(app)
         guard app.receiver?.isAsked == true else { return work() }
@@ -88,7 +88,8 @@ package final class NotifySockets: ShellRoom {
         case .main: return false
         case .all:
             if tree.contains(received.pid) { return true }
-            // It may have ended by now. The socket is open to the app's user only, so who could write was one of his.
+            // The sender may have ended by now. Only the app's user can write to the socket, so it was a process of
+            // that user.
             return !File.exists("/proc/\(received.pid)")
         }
     }
@@ -136,7 +137,7 @@ package final class NotifySockets: ShellRoom {
                     continue
                 }
                 recorder.traceAnswer(app, message)
-                // Who answers on the app's socket is asked there.
+                // If the app has a delegate, answers count on its own socket only.
                 if app.channel?.delegate == nil { deliver(.answered(message), to: id) }
             case .showsNew: deliver(.showsNew, to: id)
             case .taskBegin(let name): supervisor.appSockets.beginTask(byNotify: name, app)
@@ -163,7 +164,7 @@ package final class NotifySockets: ShellRoom {
 }
 
 extension AppRuntime {
-    /// What waits for that, and when it waits no longer.
+    /// The work that waits for messages to be read, and when it stops waiting.
     var afterHearing: (until: Duration, work: [() -> Void])? {
         get { slots[AfterHearingSlot.self] }
         set { slots[AfterHearingSlot.self] = newValue }

@@ -3,58 +3,58 @@
 import Engine
 import Linux
 
-/// What one app has of connections, as its processes' descriptors said when they were last looked at.
+/// The sockets of one app, as its processes' descriptors showed them at the last search.
 struct ConnectionClaim {
-    /// Numbers of its sockets, of all kinds, each once.
+    /// Inode numbers of its sockets, of all kinds, each once.
     var sockets: [UInt32] = []
-    /// Whether these are all: every process could be looked into, and is in this network namespace.
+    /// Whether these are all: every process could be read, and is in this network namespace.
     var isWhole = false
-    /// When that was; nil: never.
+    /// The time of the last search; nil for never.
     var searchedAt: Duration?
-    /// How long it took.
+    /// How long the search took.
     var cost: Duration = .zero
-    /// The app's processor time then.
+    /// The app's processor time at the search.
     var atProcessorTime: Duration = .zero
-    /// Whether there was reason for another search, which was put off.
+    /// Another search was due, and was put off.
     var isOwed = false
 }
 
-/// All open TCP connections and sockets that listen, and whose they are.
+/// All open TCP connections and listening sockets, and the apps that own them.
 ///
-/// The kernel lists connections quickly (a microsecond each) and tells slowly who has one: a process's descriptors have
-/// to be read, 30 µs for a process with a few. So descriptors are read again only of an app that can have gained a
-/// connection: it has used processor time (without a cgroup that cannot be told), and there is a connection that nobody
-/// is known to have. The same goes for sockets that listen: by them an app had connections that were closed before
-/// anybody looked. That is right while sockets stay with whoever opened them; one that is handed to another app is noticed
-/// within a minute.
+/// The kernel lists connections quickly (a microsecond each), but finding the owner is slow: the descriptors of a
+/// process must be read, 30 µs for a process with a few. So descriptors are read again only for an app that may have
+/// gained a connection: it has used processor time (which cannot be told without a cgroup), and a connection exists
+/// whose owner is unknown. The same applies to listening sockets: they show that an app had connections that were
+/// closed before a search. This is right while a socket stays with the app that opened it; one that is passed to
+/// another app is noticed within a minute.
 struct ConnectionLedger {
-    /// Whether to look for an app's connections.
+    /// Whether to search for an app's connections.
     enum Decision {
         case search
-        /// There is nothing to be found.
+        /// There is nothing to find.
         case needless
-        /// There may be, but the last search was too long and too recent.
+        /// There may be something to find, but the last search took long and was recent.
         case later
     }
 
-    /// Open connections by the number of their socket, and when data last moved.
+    /// When data last moved on each open connection, by the inode number of its socket.
     private var open: [UInt32: Duration?] = [:]
-    /// Sockets that listen, and when a connection to one was last closed.
+    /// When a connection to it was last closed, by the inode number of the listening socket.
     private var listening: [UInt32: Duration?] = [:]
     private var isAvailable = false
     private var reading: TCPConnectionReading?
-    /// Nobody was found yet who has them.
+    /// Sockets whose owner is unknown.
     private var unclaimed: Set<UInt32> = []
-    /// The same at the end of the round before.
+    /// Those whose owner was unknown at the end of the round before.
     private var unclaimedBefore: Set<UInt32> = []
-    /// Those of others than apps.
+    /// Sockets that do not belong to apps.
     private var foreign: Set<UInt32> = []
 
-    /// A search takes at most that part of the time.
+    /// Searches take at most one part in this many of the time.
     private static let share = 100
     private static let handedOn = Duration.seconds(60)
 
-    /// Begins a round; whether all connections were read before `deadline`, else it is to be called again.
+    /// Begins a round. False if not all connections were read before `deadline`: call it again then.
     mutating func open(until deadline: Duration?, claims: some Sequence<ConnectionClaim>) -> Bool {
         if reading == nil { reading = try? TCPConnectionReading() }
         let isWhole = try? reading?.read(until: deadline)
@@ -68,12 +68,12 @@ struct ConnectionLedger {
         return true
     }
 
-    /// Gives up a round.
+    /// Abandons a round.
     mutating func abandon() { reading = nil }
 
     private mutating func take(_ connections: [TCPConnection], _ listeners: [TCPListener]) {
         open.removeAll(keepingCapacity: true)
-        // Those without a number wait to be accepted.
+        // A connection without an inode number waits to be accepted.
         for connection in connections where connection.inode != 0 {
             open[connection.inode] = .some(connection.lastTraffic)
         }
@@ -81,8 +81,8 @@ struct ConnectionLedger {
         for listener in listeners { listening[listener.inode] = .some(listener.lastClosed) }
     }
 
-    /// Whether to look for the connections of an app. `processorTime`: what it has used so far, to the microsecond, so that
-    /// an app for which it did not move has done nothing; nil when that is not known.
+    /// Whether to search for the connections of an app. `processorTime`: what it has used so far, to the microsecond,
+    /// so that an app for which it is unchanged has done nothing; nil if that is not known.
     func decide(_ claim: ConnectionClaim, processorTime: Duration?, _ now: Duration) -> Decision {
         guard isAvailable else { return .needless }
         guard let searchedAt = claim.searchedAt else { return .search }
@@ -92,15 +92,16 @@ struct ConnectionLedger {
         return age < claim.cost * Self.share ? .later : .search
     }
 
-    /// Whether it is open or listens, and nobody is known to have it.
+    /// Whether it is open or listens, and its owner is unknown.
     func isUnclaimed(_ socket: UInt32) -> Bool { unclaimed.contains(socket) }
 
-    /// What was found with an app.
+    /// These sockets were found in an app.
     mutating func claim(_ sockets: [UInt32]) {
         if !unclaimed.isEmpty { unclaimed.subtract(sockets) }
     }
 
-    /// Counts an app's connections, and remembers the last traffic: what was closed had its last when that was done.
+    /// Counts an app's connections, and finds the last traffic. A connection that was closed had its last traffic
+    /// then.
     func count(_ claim: ConnectionClaim, into measurement: inout AppMeasurement) {
         guard isAvailable, claim.isWhole else {
             measurement.connections = nil
@@ -122,8 +123,8 @@ struct ConnectionLedger {
         measurement.connections = count
     }
 
-    /// Ends a round. `isComplete`: every app that could have gained a connection was looked at. What nobody has by then
-    /// twice in a row is not an app's: once may be an accept that was under way.
+    /// Ends a round. `isComplete`: every app that may have gained a connection was searched. A socket without an
+    /// owner at the end of two such rounds is no app's; in one round, an accept may have been under way.
     mutating func close(isComplete: Bool) {
         foreign = foreign.filter { open[$0] != nil || listening[$0] != nil }
         guard isComplete else { return }

@@ -6,15 +6,15 @@ import Lifecycle
 import Linux
 import Processes
 
-/// An app that is to be measured: one with processes.
+/// An app to measure: one with processes.
 struct MeasuredApp {
     let id: AppID
     let tree: ProcessTree
-    /// Since when all of its processes stand still (CLOCK_MONOTONIC); nil: they do not.
+    /// Since when all of its processes have been stopped (CLOCK_MONOTONIC); nil if they are not.
     let suspendedSince: Duration?
 }
 
-/// What policies need to know; the bits are those of TORPOR_NEEDS_….
+/// What policies need to know, with the bits of TORPOR_NEEDS_….
 struct MeasurementNeeds: OptionSet {
     let rawValue: UInt64
 
@@ -26,56 +26,57 @@ struct MeasurementNeeds: OptionSet {
     static let system = MeasurementNeeds(rawValue: 1 << 3)
 }
 
-/// What was measured of one incarnation of an app. Times are of CLOCK_MONOTONIC.
+/// A measurement of one incarnation of an app. Times are of CLOCK_MONOTONIC.
 struct AppMeasurement {
-    /// As of when this is right. Memory and the number of processes of an app in a cgroup may be older: 5 s, of one that
-    /// did nothing half a minute; of a suspended one a whole minute.
+    /// When this was right. Memory and the number of processes of an app in a cgroup may be older: 5 s; half a minute
+    /// if it did nothing; a minute if it is suspended.
     var measuredAt: Duration
-    /// What was read last.
+    /// The usage that was read last.
     var usage: Usage
-    /// Processor time of this incarnation. It never goes back, as that of `usage` may when a process ends whose parent
+    /// Processor time of this incarnation. It never decreases; that of `usage` may, when a process ends whose parent
     /// does not wait for it.
     var processorTime: Duration
-    /// Thousandths of one processor between the last two measurements that are 200 ms apart; nil before there are two.
+    /// Thousandths of one processor between the last two measurements at least 200 ms apart; nil before there are
+    /// two.
     var processorPermille: UInt32?
-    /// Open TCP connections; nil when it cannot be told (a process may not be looked into, or is in another network
-    /// namespace), or nobody needs to know.
+    /// Open TCP connections; nil if that is unknown (a process cannot be read, or is in another network namespace),
+    /// or if no policy needs it.
     var connections: Int?
-    /// When data last went over one that is or was open, one was opened, or one to a port on which it listens was
-    /// closed; nil when none is known.
+    /// When data last moved on a connection that is or was open, a connection was opened, or one to a listening port
+    /// was closed; nil if no such time is known.
     var lastTraffic: Duration?
 }
 
-/// Measures apps and the machine now and then, in rounds, each in steps of about a millisecond: a thousand apps that are
-/// all busy take tens of milliseconds, for which nobody else is to wait.
+/// Measures apps and the machine in rounds, each in steps of about a millisecond: a thousand busy apps take tens of
+/// milliseconds, which would block the loop.
 ///
-/// What is read depends on what an app did. Suspended: nothing, but for a look a minute. In a cgroup: its processor
-/// time, one small file (10 µs); only when that has moved, and not more often than every 5 s, its processes and their
-/// memory as well (40 µs). Without a cgroup: one reading of /proc for all (20 µs an app). Connections:
+/// What is read depends on what the app does. For a suspended app nothing is read, except once a minute. In a cgroup:
+/// its processor time, one small file (10 µs); only if that has changed, and at most every 5 s, also its processes
+/// and their memory (40 µs). Without a cgroup: one reading of /proc for all apps (20 µs an app). For connections see
 /// ``ConnectionLedger``.
 struct Measurements {
-    /// What the machine said at the last round that was asked for it.
+    /// The machine's measurement of the last round that asked for it.
     private(set) var system: SystemMeasurement?
-    /// How long what was seen of an app's processes is good while it does something, and is in a cgroup.
+    /// How long the data about the processes of a busy app in a cgroup counts as fresh.
     private let busyLook: Duration
     private let clock: () -> Duration
     private var entries: [AppID: Entry] = [:]
     private var ledger = ConnectionLedger()
     private var round: Round?
 
-    /// - Parameter clock: the time of a measurement, as CLOCK_MONOTONIC has it.
+    /// - Parameter clock: the time of a measurement, on CLOCK_MONOTONIC.
     init(busyLook: Duration = .seconds(5), clock: @escaping () -> Duration = Clock.monotonic) {
         self.busyLook = busyLook
         self.clock = clock
     }
 
-    /// What was last measured of an app; nil before there is anything of this incarnation.
+    /// The last measurement of an app; nil if this incarnation was not measured yet.
     func measurement(of id: AppID, _ tree: ProcessTree) -> AppMeasurement? {
         entries[id].flatMap { $0.leader == tree.leader ? $0.measurement : nil }
     }
 
-    /// Begins a round, giving up one that is under way. `apps` are all those that have processes: what was known of
-    /// others is forgotten. The machine is measured here, in 0.2 ms; the apps by ``step(for:)``.
+    /// Begins a round and abandons one that is under way. `apps` are all apps with processes: the data of others is
+    /// dropped. The machine is measured here, in 0.2 ms; the apps by ``step(for:)``.
     mutating func begin(_ apps: [MeasuredApp], _ needs: MeasurementNeeds) {
         if needs.contains(.system) { system = SystemMeasurement(after: system) }
         ledger.abandon()
@@ -86,7 +87,7 @@ struct Measurements {
         round = Round(needsConnections: needs.contains(.connections), rest: apps[...])
     }
 
-    /// Goes on with the round for about that long, nil: to its end. Whether there is nothing left to do.
+    /// Continues the round for about that long; nil: to its end. Returns whether the round is over.
     mutating func step(for time: Duration? = .milliseconds(1)) -> Bool {
         guard var current = round.take() else { return true }
         let isOver = step(&current, until: time.map { Clock.monotonic() + $0 })
@@ -94,7 +95,6 @@ struct Measurements {
         return isOver
     }
 
-    /// A whole round at once.
     mutating func measure(_ apps: [MeasuredApp], _ needs: MeasurementNeeds) {
         begin(apps, needs)
         _ = step(for: nil)
@@ -105,28 +105,28 @@ struct Measurements {
     private struct Round {
         let needsConnections: Bool
         var hasConnections = false
-        /// Who was not looked at yet.
+        /// Apps that were not measured yet.
         var rest: ArraySlice<MeasuredApp>
-        /// Of these, those that wait for the reading of /proc.
+        /// Apps that wait for the reading of /proc.
         var withoutCgroup: [MeasuredApp] = []
         var reading: SnapshotReading?
-        /// Whose descriptors are being read.
+        /// The app whose descriptors are being read.
         var search: (app: MeasuredApp, search: SocketSearch)?
-        /// Whether every app that could have gained a connection was looked at.
+        /// Whether every app that may have gained a connection was searched.
         var isComplete = true
     }
 
     private struct Entry {
-        /// Which incarnation this is.
+        /// Identifies the incarnation.
         let leader: Identity
         var measurement: AppMeasurement
-        /// When processor time was last read, and what it was.
+        /// When processor time was last read, and its value then.
         var readAt: Duration
         var rawTime: Duration
-        /// When its processes were last looked at, and its processor time then.
+        /// When its processes were last read, and its processor time then.
         var lookedAt: Duration
         var timeAtLook: Duration
-        /// From when the present share of a processor is reckoned.
+        /// The start of the span for the share of a processor.
         var shareSince: Duration
         var shareTime: Duration
         var claim = ConnectionClaim()
@@ -149,7 +149,7 @@ struct Measurements {
             rawTime = time
         }
 
-        /// Brings it up to the present, whether or not anything was read.
+        /// Updates the share of a processor, whether or not anything was read.
         mutating func reckon(_ now: Duration) {
             measurement.measuredAt = now
             let span = now - shareSince
@@ -161,7 +161,7 @@ struct Measurements {
         }
     }
 
-    /// Two readings that are closer say little: without a cgroup processor time comes in steps of 10 ms.
+    /// Closer readings say little: without a cgroup, processor time advances in steps of 10 ms.
     private static let shortestSpan = Duration.milliseconds(200)
     private static let idleLook = Duration.seconds(30)
     private static let suspendedLook = Duration.seconds(60)
@@ -242,7 +242,7 @@ struct Measurements {
         entries[app.id] = entry
     }
 
-    /// Whether an app's processes are to be looked at. `time`: its processor time to the microsecond, if that is known.
+    /// Whether an app's processes must be read. `time`: its processor time to the microsecond, if that is known.
     private func isDue(_ entry: Entry?, _ time: Duration?, standsStill: Bool, _ now: Duration) -> Bool {
         guard let entry, let time else { return true }
         let isIdle = time == entry.timeAtLook

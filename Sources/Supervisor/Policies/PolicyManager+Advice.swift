@@ -11,7 +11,7 @@ package import PolicyHost
 import Processes
 package import TorporPolicyABI
 
-/// Taking advice.
+/// Follows the advice of policies, or refuses it.
 extension PolicyManager: PolicyChainDelegate {
     package func take(_ decision: PolicyDecision) -> CounselOutcome {
         let advice = decision.advice
@@ -45,7 +45,7 @@ extension PolicyManager: PolicyChainDelegate {
             let before = app.run.refusal
             if !decision.onlyAdvises { app.run.refusal = "was not launched: \(Self.because(decision))" }
             let outcome = follow(.refuse, app, decision, "is not launched")
-            // Else it would be told of another ending.
+            // Else the text of another ending would carry it.
             if case .refused = outcome { app.run.refusal = before }
             if outcome == .taken, decision.event.reason == LaunchReason.event.policyCode {
                 supervisor.wakes.refusedByPolicy(app)
@@ -115,7 +115,7 @@ extension PolicyManager: PolicyChainDelegate {
         return outcome
     }
 
-    /// Asks once more about what happened to an app.
+    /// Asks the policy about this event again, at `time`.
     private func askAgain(_ event: torpor_policy_event, _ app: AppRuntime, at time: Duration) {
         guard damped[app.id] == nil else { return }
         let id = app.id
@@ -126,7 +126,7 @@ extension PolicyManager: PolicyChainDelegate {
         damped[id]?.arm(at: time)
     }
 
-    /// Has the core take it, and tells of it.
+    /// Has the core follow the advice, and reports it.
     private func follow(
         _ advice: Advice,
         _ app: AppRuntime,
@@ -150,8 +150,8 @@ extension PolicyManager: PolicyChainDelegate {
         return .taken
     }
 
-    /// Whether advice of this kind about the app came too often already: then the policy is asked again when it may come
-    /// once more. Counts it else.
+    /// Whether advice of this kind about the app came too often: then the policy is asked again as soon as it may
+    /// come again. If not, counts it.
     private func isRepetitive(_ decision: PolicyDecision, _ app: AppRuntime) -> Bool {
         let now = supervisor.loop.now
         let key = UInt64(decision.advice.app) << 32 | UInt64(decision.advice.kind)
@@ -163,7 +163,7 @@ extension PolicyManager: PolicyChainDelegate {
         return false
     }
 
-    /// Lets a launch go on that waits for a word.
+    /// Lets a launch continue that waits for a policy.
     package func admit(_ app: AppID) {
         let supervisor = supervisor
         guard supervisor.coordinator.waitsForAdmission(app) else { return }
@@ -209,7 +209,7 @@ extension PolicyManager: PolicyChainDelegate {
             return .told
         }
         if isRepetitive(decision, app) { return .damped }
-        // As its state's share, but another one as long as it is in that state.
+        // Replaces the profile of the app's state for as long as the app is in that state.
         app.run.advisedProfile = (machine.state, state)
         let report = supervisor.shares.give(app, state)
         let done = report == ProfileReport() ? "" : " (\(report))"
@@ -229,7 +229,7 @@ extension PolicyManager: PolicyChainDelegate {
         return .refused(why)
     }
 
-    /// Tells of advice that changes nothing, unless the same was told before.
+    /// Reports advice that changes nothing, unless the same was reported last.
     private func tell(_ decision: PolicyDecision, _ app: AppRuntime?, _ sentence: String) {
         let key = Self.key(decision)
         guard told[key] != sentence else { return }

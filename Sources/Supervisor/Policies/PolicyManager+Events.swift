@@ -10,7 +10,7 @@ import Policies
 import PolicyHost
 import TorporPolicyABI
 
-/// What policies are told.
+/// The events that policies get.
 extension PolicyManager {
     private func post(
         _ kind: torpor_policy_event_kind,
@@ -30,7 +30,7 @@ extension PolicyManager {
         chain.post(event)
     }
 
-    /// Something about these apps is other than it was, and with it whether what they require is in use.
+    /// These apps have changed, and with them whether the apps that they require are in use.
     package func touched(_ apps: [AppRuntime]) {
         for app in apps {
             unseen.insert(app.id)
@@ -50,7 +50,7 @@ extension PolicyManager {
         post(TORPOR_EVENT_ENDED, app, reason: Optional(ending.reason).policyCode, delay: delay)
     }
 
-    /// A person or an event has asked something of an app.
+    /// A user or an event has requested something of an app.
     package func asked(_ app: AppRuntime, from: Goal, to: Goal) {
         askedMeanwhile.insert(app.id)
         damping.forget(app.id)
@@ -58,16 +58,16 @@ extension PolicyManager {
         post(TORPOR_EVENT_GOAL, app, from: from.policyCode, to: to.policyCode)
     }
 
-    /// The core wants to know whether an app may be launched.
+    /// The core asks whether an app may be launched.
     func mayLaunch(_ app: AppRuntime, _ reason: LaunchReason) {
         putOff[app.id] = nil
         app.heldBack = nil
         post(TORPOR_EVENT_LAUNCH, app, reason: reason.policyCode)
         guard app.skipsAdmission == true || !chain.isGoverned(TORPOR_EVENT_LAUNCH) else { return }
-        // It also need not wait for memory, which is asked about next.
+        // An app that skips admission also skips the wait for memory, which the core asks about next.
         if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }
         let id = app.id
-        // Not within the step of the core that asks.
+        // Later: the core is in the middle of the step in which it asks.
         supervisor.loop.later { [weak self] in self?.admit(id) }
     }
 
@@ -77,7 +77,7 @@ extension PolicyManager {
         unseen.insert(app.id)
     }
 
-    /// The configuration changed: apps came, went or are other than they were.
+    /// The configuration changed: apps were added, removed or changed.
     func appsChanged() {
         for app in supervisor.apps where view.name(app.id) != app.name || view.tags(app.id) != app.specification.tags {
             let times = view.isPresent(app.id) && view.name(app.id) == app.name
@@ -105,16 +105,17 @@ extension PolicyManager {
         lastHeartbeats[app] = nil
     }
 
-    /// How short the machine is of memory has changed.
+    /// The memory pressure of the machine has changed.
     package func pressure(from: MemoryLevel, to: MemoryLevel) {
         view.system.pressure = to.policyCode
         post(TORPOR_EVENT_PRESSURE, from: from.policyCode, to: to.policyCode)
     }
 
-    /// The policy that says in which order apps are ended; nil where none does.
+    /// The policy that decides in which order apps are evicted; nil if none does.
     var evictionPolicy: String? { chain.governor(of: TORPOR_EVENT_EVICTION) }
 
-    /// In which order apps would be ended if memory were short, the first one first; each with the policy's reason.
+    /// The order in which apps would be evicted if memory were short, the first one first, each with the policy's
+    /// reason.
     package func evictionOrder(_ completion: @escaping ([(app: AppRuntime, policy: String, reason: String)]) -> Void) {
         chain.ask(PolicyChain.event(TORPOR_EVENT_EVICTION, at: supervisor.loop.now)) { [weak self] decisions in
             guard let self else { return completion([]) }
@@ -133,7 +134,7 @@ extension PolicyManager {
         }
     }
 
-    /// The app in a place that advice names; nil where there is none.
+    /// The app in a place that advice names; nil if there is none.
     package func app(_ place: UInt32) -> AppRuntime? {
         guard let place = Int(exactly: place), view.isPresent(place) else { return nil }
         return supervisor.apps[place]

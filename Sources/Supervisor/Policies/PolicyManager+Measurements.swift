@@ -9,16 +9,16 @@ import PolicyHost
 import Processes
 package import TorporPolicyABI
 
-/// What is measured for policies.
+/// Measures apps and the machine for policies.
 extension PolicyManager {
-    /// What was measured is good for this long.
+    /// How long a measurement counts as fresh.
     private static let freshness = Duration.seconds(1)
 
     package func policiesWillBeAsked(_ events: [torpor_policy_event], needs: UInt64, _ ready: @escaping () -> Void) {
         let wanted = MeasurementNeeds(rawValue: needs)
         let now = supervisor.loop.now
         let isOld = measuredAt.map { now - $0 >= Self.freshness } ?? true
-        // A launch does not wait for figures.
+        // A launch does not wait for measurements.
         let isUrgent = events.contains { $0.kind == TORPOR_EVENT_LAUNCH.rawValue }
         guard !wanted.isDisjoint(with: [.memory, .processor, .connections, .system]), isOld, !isUrgent else {
             refresh()
@@ -37,7 +37,7 @@ extension PolicyManager {
         return MeasuredApp(id: app.id, tree: tree, suspendedSince: since)
     }
 
-    /// A step at a time, between which everybody else has theirs.
+    /// Measures in steps, between which the loop serves other events.
     private func goOnMeasuring(_ ready: @escaping () -> Void) {
         guard measurements.step() else {
             return supervisor.loop.later { [weak self] in self?.goOnMeasuring(ready) }

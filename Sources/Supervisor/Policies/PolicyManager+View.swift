@@ -8,9 +8,9 @@ import Linux
 import Policies
 import TorporPolicyABI
 
-/// What policies see.
+/// The view of apps that policies read.
 extension PolicyManager {
-    /// Puts an app into the view, or its new tags.
+    /// Adds an app to the view, or updates its tags.
     func show(_ app: AppRuntime) {
         if !view.put(app.id, name: app.name, tags: app.specification.tags) {
             supervisor.log.warning("\(app.name) is not shown to policies: there is no room for more apps")
@@ -56,7 +56,7 @@ extension PolicyManager {
             if deadline.kind == .backgroundTime { view[app.id].grant_ends = deadline.at.microseconds }
             if deadline.kind == .restart { view[app.id].next_restart = deadline.at.microseconds }
         }
-        // What was used up stays so: who was not asked then can tell.
+        // Time that was used up stays visible, for a policy that was not asked when it ended.
         let isUsedUp = machine.state == .background && machine.transition == nil && machine.rules.backgroundTime != nil
         if isUsedUp, view[app.id].grant_ends == never { view[app.id].grant_ends = app.times.since.3 }
         view[app.id].restarts_in_window = UInt32(clamping: machine.restartsInWindow(now: now))
@@ -104,7 +104,7 @@ extension Goal {
         }
     }
 
-    /// nil for what is no state.
+    /// nil if the number is no state.
     package init?(policyCode: UInt32) {
         guard let goal = Goal.allCases.first(where: { $0.policyCode == policyCode }) else { return nil }
         self = goal
@@ -128,7 +128,7 @@ extension Transition? {
 }
 
 extension TerminationReason? {
-    /// The header's numbers are those of records, from 1, which a test compares.
+    /// The numbers in the header are those of records plus 1; a test compares them.
     var policyCode: UInt32 {
         guard let self else { return TORPOR_REASON_NONE.rawValue }
         return UInt32(self.number) + 1

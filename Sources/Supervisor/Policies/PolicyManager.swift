@@ -12,43 +12,43 @@ package import PolicyHost
 import Processes
 import TorporPolicyABI
 
-/// The supervisor's side of its policies: shows them the apps, tells them what happens, and takes their advice where the
-/// rules allow. There is none while no policy is configured and nobody records what one would be asked.
+/// The supervisor's side of its policies: shows them the apps, sends them events, and follows their advice where the
+/// rules allow. It does not exist while no policy is configured and no client records what one would be asked.
 ///
-/// Nothing waits for a policy but launches, and those only where a policy wants to be asked about them.
+/// Only launches wait for a policy, and only if a policy wants to be asked about them.
 package final class PolicyManager: LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     package let view: PolicyView
     package private(set) var chain: PolicyChain! = nil
-    /// Apps of which the view does not show what is so now.
+    /// Apps whose entry in the view is out of date.
     var unseen: Set<AppID> = []
-    /// Apps in the foreground: they are in use at present, whether anything of them changes or not.
+    /// Apps in the foreground: they count as in use now, even if nothing about them changes.
     var inUse: Set<AppID> = []
-    /// Apps that somebody else has asked something of since the question under way was asked.
+    /// Apps of which a user or an event has requested something since the current question was asked.
     var askedMeanwhile: Set<AppID> = []
     var damping = GoalDamping()
     var measurements = Measurements()
     /// When the last round of measuring began.
     var measuredAt: Duration?
-    /// Keeps policies from flooding the events with advice that changes little, again and again: by app and kind.
+    /// Limits how often policies repeat advice that changes little, by app and kind.
     var repetition = RateLimit<UInt64>(free: 8, interval: .seconds(5))
-    /// Apps about which a policy has to wait, and is asked again then.
+    /// Apps about which a policy must wait; when the timer fires, it is asked again.
     package var damped: [AppID: TimerSource] = [:]
-    /// What was told last of an app's advice that was not taken, so that the same is not told again and again.
+    /// The last report about each app's advice that was not followed, so that it is not repeated.
     package var told: [String: String] = [:]
-    /// Launches that a policy has put off, and until when.
+    /// Launches that a policy has delayed, with the timers that end the delay.
     var putOff: [AppID: TimerSource] = [:]
-    /// Which policy in this process is being asked, so that the next torpord knows whose doing a death was.
+    /// Notes which policy in this process is being asked, so that the next torpord knows which one caused a death.
     private(set) var marks: PolicyMarks?
     private var whenLoaded: (() -> Void)?
     private var clock: ClockWatch?
     private var clockSource: IOSource?
-    /// Those who wait until a policy that is being loaded comes to another state.
+    /// Work that waits until a policy that is being loaded changes its state.
     package var whenSettled: [(name: String, work: () -> Void)] = []
     let trace = PolicyTraceFeed()
-    /// When apps last sent WATCHDOG=1, microseconds.
+    /// When apps last sent WATCHDOG=1, in microseconds.
     var lastHeartbeats: [AppID: Int64] = [:]
-    /// An ordinary user whom nothing belongs to and whom hosts become; only root can.
+    /// An unprivileged user that owns no files, for policy hosts to run as; only root can switch to it.
     package let hostUser: (user: UInt32, group: UInt32)?
 
     package init(_ supervisor: Supervisor) throws(Errno) {
@@ -68,7 +68,7 @@ package final class PolicyManager: LifecycleObserver {
         for app in supervisor.apps { show(app) }
     }
 
-    /// Goes by what the configuration says now.
+    /// Applies the configuration in force.
     package func configure() {
         let supervisor = supervisor
         let configuration = supervisor.configuration
@@ -82,7 +82,7 @@ package final class PolicyManager: LifecycleObserver {
         chain.configure(settings, keepingOut: marks?.quarantined(among: settings) ?? [:])
     }
 
-    /// Has policies that wait for a time asked at once when somebody sets the clock: theirs may be another one now.
+    /// Has policies that wait for a time asked at once when the clock is set: the time may have come.
     func watchClock() {
         guard clockSource == nil, chain.slots.contains(where: { $0.wants(TORPOR_EVENT_TIMER.rawValue) }) else { return }
         do throws(Errno) {
@@ -102,7 +102,7 @@ package final class PolicyManager: LifecycleObserver {
         }
     }
 
-    /// Calls back when every policy was loaded or could not be; that takes five seconds at most.
+    /// Calls back when every policy is loaded, or has failed to load; that takes five seconds at most.
     package func whenLoaded(_ work: @escaping () -> Void) {
         guard chain.slots.contains(where: { $0.state == .loading }) else { return work() }
         whenLoaded = work
@@ -128,7 +128,7 @@ package final class PolicyManager: LifecycleObserver {
         clockSource = nil
     }
 
-    /// Opens a policy's library anew; false when there is no policy of that name.
+    /// Opens a policy's library again; false if there is no policy of that name.
     package func reload(_ name: String) -> Bool {
         marks?.forget(name)
         return chain.reload(name)
@@ -136,7 +136,7 @@ package final class PolicyManager: LifecycleObserver {
 }
 
 extension Supervisor {
-    /// Goes by the policies of the configuration in force.
+    /// Applies the policies of the configuration in force.
     package func govern() {
         if policyManager == nil {
             guard !configuration.supervisor.policies.isEmpty else { return }
@@ -150,14 +150,14 @@ extension Supervisor {
         policyManager?.configure()
     }
 
-    /// From now on policies, or who records what they would be asked, can be shown the apps.
+    /// Makes the policy manager, for policies or for a client that records what they would be asked.
     package func showPolicies() throws(Errno) {
         let made = try PolicyManager(self)
         engine.add(made)
         policyManager = made
     }
 
-    /// Calls back when the policies are loaded, or soon.
+    /// Calls back when the policies are loaded, within seconds.
     func whenGoverned(_ work: @escaping () -> Void) {
         guard let policyManager else { return work() }
         policyManager.whenLoaded(work)
@@ -174,7 +174,7 @@ extension PolicySettings {
         options = Self.flat(.table(policy.options), "")
     }
 
-    /// Tables and arrays laid flat, in order of their keys.
+    /// Flattens tables and arrays, in order of their keys.
     private static func flat(_ value: ConfigurationValue, _ key: String) -> [PolicyOption] {
         func inner(_ name: String) -> String { key.isEmpty ? name : key + "." + name }
         switch value {
@@ -207,13 +207,13 @@ extension PolicyManager: PolicyHostLauncher {
             incarnation: 1,
             executable: program,
             arguments: ["torpor-policy-host", plan.name],
-            // Time zones are read from the machine's files once, and not looked for again.
+            // Time zones are read from the machine's files once, and not looked up again.
             environment: ["TZ=:/etc/localtime", "\(AppTag.helperVariable)=1"]
         )
         launch.isHelper = true
         launch.passed = plan.descriptors
         launch.standardError = plan.standardError
-        // Whoever is short of memory takes it first.
+        // When memory is short, the kernel kills it first.
         launch.oomScoreAdjust = 1000
         supervisor.keeper.launch(launch) { [weak supervisor] result in
             switch result {

@@ -5,13 +5,14 @@ import Linux
 import PolicyHost
 import WireText
 
-/// Which policy in torpord's own process is being asked, in a file of the runtime directory: a torpord that dies meanwhile
-/// died of it. The next one counts, and leaves out a policy of which several have died.
+/// Notes which policy in torpord's own process is being asked, in a file of the runtime directory: if torpord dies
+/// then, that policy is the cause. The next torpord counts such deaths, and leaves out a policy that has caused
+/// several.
 ///
-/// Layout: the name of the policy that is asked, NUL at its end, in the first 64 bytes; then eight deaths of 72 bytes,
-/// the newest first: the name, and the time in microseconds (CLOCK_MONOTONIC).
+/// Layout: the first 64 bytes are the name of the policy that is asked, ended by NUL. Eight deaths of 72 bytes
+/// follow, newest first: the name, and the time in microseconds (CLOCK_MONOTONIC).
 final class PolicyMarks {
-    /// That many deaths within the window, and the policy is left out.
+    /// A policy with that many deaths within the window is left out.
     private static let limit = 3
     private static let window = Duration.seconds(600)
     private static let nameBytes = 64
@@ -21,7 +22,7 @@ final class PolicyMarks {
 
     private let mapping: Mapping
 
-    /// Nil when there is no such file and none can be made: then nobody counts.
+    /// Nil if the file cannot be opened or created: then no deaths are counted.
     init?(path: String) {
         do throws(Errno) {
             let file = try File.open(path, [.readWrite, .create], mode: 0o600)
@@ -43,10 +44,10 @@ final class PolicyMarks {
         mark("")
     }
 
-    /// A policy begins to answer; an empty name: it is done.
+    /// A policy is being asked; an empty name if it has answered.
     func mark(_ name: String) { write(name, at: 0) }
 
-    /// The policies that are to be left out, each with the reason.
+    /// The policies to leave out, each with the reason.
     func quarantined(among policies: [PolicySettings]) -> [String: String] {
         var result: [String: String] = [:]
         let now = Clock.monotonic().microseconds
@@ -63,7 +64,7 @@ final class PolicyMarks {
         return result
     }
 
-    /// Deaths of that policy count no more.
+    /// Deaths of that policy no longer count.
     func forget(_ name: String) {
         for place in 0..<Self.deathCount {
             let start = Self.nameBytes + place * Self.deathBytes
@@ -79,7 +80,7 @@ final class PolicyMarks {
         var name = name
         name.withUTF8 { text in
             let count = min(text.count, Self.nameBytes - 1)
-            // The first byte says whether there is a name: it is written last.
+            // The first byte says whether there is a name, so it is written last.
             for index in stride(from: count, through: 0, by: -1) {
                 mapping.bytes[offset + index] = index < count ? text[index] : 0
             }

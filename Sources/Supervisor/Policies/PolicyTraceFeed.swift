@@ -11,9 +11,9 @@ import TorporPolicyABI
 import Varlink
 package import VarlinkServer
 
-/// Those who record what policies are asked and what they advise.
+/// The clients that record what policies are asked and what they advise.
 final class PolicyTraceFeed {
-    /// How many may at a time: each is told of everything.
+    /// The most clients at a time: each is sent everything.
     static let limit = 8
 
     private(set) var recorders: [PolicyRecorder] = []
@@ -28,8 +28,8 @@ final class PolicyTraceFeed {
     }
 }
 
-/// One client that records. It is sent a line for each round, and every so often one with what is so then. The former
-/// are kept for a client that does not read, until the server finds that too much; the latter are left out.
+/// One client that records. It is sent a line for each round, and a snapshot line at intervals. If the client does
+/// not read, the former are queued until the server finds that too much; the latter are skipped.
 final class PolicyRecorder {
     private unowned let policyManager: PolicyManager
     private let reply: Reply
@@ -49,7 +49,7 @@ final class PolicyRecorder {
         endTimer?.arm(after: .milliseconds(min(time, 1 << 40)))
     }
 
-    /// Wants a line with what is so now, and others after it.
+    /// Requests a snapshot line now, and further ones at intervals.
     func look() {
         timer?.arm(after: every)
         policyManager.chain.look()
@@ -70,7 +70,7 @@ final class PolicyRecorder {
         reply.send(Replies.record(round.json), continues: true)
     }
 
-    /// The time is up.
+    /// The time that the client asked for is over.
     private func finish() {
         policyManager.stopRecording(self)
         reply.send(Replies.record(nil))
@@ -90,7 +90,7 @@ final class PolicyRecorder {
 }
 
 extension PolicyManager {
-    /// Tells the client what policies are asked from now on.
+    /// Sends the client what policies are asked from now on.
     package func record(_ request: RecordRequest, _ reply: Reply) {
         guard trace.recorders.count < PolicyTraceFeed.limit else {
             return reply.fail(

@@ -5,23 +5,23 @@ import Linux
 import Processes
 import TorporPolicyABI
 
-/// What was measured of the machine.
+/// A measurement of the machine.
 struct SystemMeasurement {
-    /// When (CLOCK_MONOTONIC).
+    /// The time on CLOCK_MONOTONIC.
     let measuredAt: Duration
-    /// nil where it cannot be read, and so below.
+    /// nil if it cannot be read; so are the next ones.
     let memory: MachineMemory?
     let memoryPressure: Pressure?
     let processorPressure: Pressure?
     let diskPressure: Pressure?
     let load: LoadAverage?
-    /// As of at most half a minute before: some laptops' firmware takes milliseconds to tell.
+    /// At most half a minute older than the rest: the firmware of some laptops takes milliseconds to report it.
     let power: Power
     private let powerAt: Duration
 
     private static let powerLook = Duration.seconds(30)
 
-    /// Measures now. `earlier`: the last one. `root` is what stands before /proc and /sys.
+    /// Measures now. `earlier`: the last measurement. `root`: a prefix for /proc and /sys.
     init(after earlier: SystemMeasurement? = nil, root: String = "") {
         let now = Clock.monotonic()
         measuredAt = now
@@ -37,7 +37,7 @@ struct SystemMeasurement {
         }
     }
 
-    /// Writes it where policies see it; the rest of `view` stays as it is.
+    /// Writes it to the view that policies read; leaves the rest of `view` as it is.
     func fill(_ view: inout torpor_policy_system) {
         view.measured_at = measuredAt.microseconds
         view.memory_total = memory?.total ?? 0
@@ -63,7 +63,7 @@ struct SystemMeasurement {
 }
 
 extension AppMeasurement {
-    /// Writes it where policies see it; the rest of `view` stays as it is.
+    /// Writes it to the view that policies read; leaves the rest of `view` as it is.
     func fill(_ view: inout torpor_policy_app) {
         view.measured_at = measuredAt.microseconds
         view.memory = usage.memoryBytes
@@ -74,7 +74,7 @@ extension AppMeasurement {
         view.last_traffic = lastTraffic?.microseconds ?? .min
     }
 
-    /// Makes the view of an app that has no processes, or of which nothing was measured yet, say so.
+    /// Marks the view of an app that has no processes, or was not measured yet, as unknown.
     static func clear(_ view: inout torpor_policy_app) {
         view.measured_at = .min
         view.memory = 0

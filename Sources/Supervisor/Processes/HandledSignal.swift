@@ -3,22 +3,23 @@
 import Engine
 import Linux
 
-/// Whether a process that says nothing has got to what a signal told it.
+/// Whether a process that sends no answers has handled a signal.
 ///
-/// A handler often runs a while after the kernel has delivered the signal (of an interpreter, between two instructions of
-/// its own), so a stop right behind it would come first. What can be seen from outside: the signal is not pending any
-/// more, and the main thread sleeps again; one that works on and on has had processor time enough.
+/// A handler often runs some time after the kernel has delivered the signal (in an interpreter, between two of its
+/// own instructions), so a stop right after the signal would come too early. Two signs can be seen from outside: the
+/// signal is no longer pending, and the main thread sleeps again. If the thread keeps running, it is enough that it
+/// has used some processor time.
 struct HandledSignal {
-    /// The longest wait; a program that blocks the signal never takes it.
+    /// The longest wait: a program that blocks the signal never handles it.
     private static let patience = Duration.seconds(1)
-    /// Processor time of a process that does not come to rest, clock ticks.
+    /// The processor time after which a process that keeps running counts as having handled it, in clock ticks.
     private static let enough: UInt64 = 5
 
     private let end: Duration
-    /// Its processor time when the signal was seen to be delivered.
+    /// Its processor time, in clock ticks, when the signal was first seen to be delivered.
     private var ticks: UInt64?
 
-    /// - Parameter deadline: the time that there is for it and for the stop; nil: without end.
+    /// - Parameter deadline: the time available for the handler and the stop; nil for no limit.
     init(since now: Duration, before deadline: Duration?) {
         end = now + min(Self.patience, (deadline ?? Self.patience * 2) / 2)
     }

@@ -11,13 +11,13 @@ import Processes
 
 /// Signals, stops, continues and ends the processes of apps, as the core decides.
 ///
-/// Nothing waits: what takes time is a pass that is repeated, until it has done what it is for or is needed no more.
+/// Nothing blocks: what takes time is a pass that is repeated until it has succeeded or is no longer needed.
 package final class ProcessControl: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// Sends a signal to the main process, or to all of them.
+    /// Sends a signal to the app's main process, or to all its processes.
     func signal(_ app: AppRuntime, _ number: Int32, toAll: Bool) {
         guard let tree = app.run.tree else { return }
         do throws(Errno) {
@@ -31,7 +31,7 @@ package final class ProcessControl: ShellRoom {
 
     // MARK: Stopping
 
-    /// Stops the app's processes, unless there is something in the way: then the core hears what.
+    /// Stops the app's processes, unless a lock is in the way: then that is reported to the core.
     func stop(_ app: AppRuntime) {
         app.run.stop = .decided
         app.run.passDelay = .milliseconds(1)
@@ -41,7 +41,8 @@ package final class ProcessControl: ShellRoom {
         waitForHandling(of: number, app, HandledSignal(since: loop.now, before: deadline))
     }
 
-    /// It has to handle first what a signal has just told it: a handler that saves holds locks meanwhile.
+    /// Waits until the app has handled the signal that it was just sent: a handler that saves may hold locks until it
+    /// is done.
     private func waitForHandling(of number: Int32, _ app: AppRuntime, _ seen: HandledSignal) {
         guard isToBeStopped(app), let tree = app.run.tree else { return }
         var seen = seen
@@ -49,13 +50,13 @@ package final class ProcessControl: ShellRoom {
         again(app) { control, app in control.waitForHandling(of: number, app, seen) }
     }
 
-    /// What may be in the way of a stop.
+    /// What may prevent a stop.
     private enum Answer {
         case nothing
         case locks([LockInTheWay])
     }
 
-    /// Asks once whether the app may be stopped now, and goes by the answer if it is to be stopped still.
+    /// Checks once whether the app may be stopped now, and acts on the answer if the stop is still wanted.
     private func ask(_ app: AppRuntime) {
         let tree = app.run.tree
         mayBeStopped(app) { [weak self] answer in
@@ -69,8 +70,8 @@ package final class ProcessControl: ShellRoom {
         }
     }
 
-    /// Whether it may: it plays no sound that it may play in the background, and has no lock that others wait for. Answers
-    /// at once where there is nothing to look for; never while it plays, of which the core is told.
+    /// Checks that the app plays no sound that it may play in the background, and holds no lock that others wait for.
+    /// Answers at once if there is nothing to check, and never while it plays: the core is told of that instead.
     private func mayBeStopped(_ app: AppRuntime, _ answer: @escaping (Answer) -> Void) {
         app.run.lockLook = nil
         let machine = machine(app)
@@ -84,7 +85,7 @@ package final class ProcessControl: ShellRoom {
                 }
             }
         }
-        // One that was found running is stopped again at once.
+        // An app that was found running while suspended is stopped again without the check for sound.
         guard machine.transition == .suspending else { return lookForLocks() }
         supervisor.wakes.audioMode.look(before: app, lookForLocks)
     }
@@ -117,10 +118,11 @@ package final class ProcessControl: ShellRoom {
         switch result {
         case .stopped:
             app.run.stop = .none
-            // Heartbeats that were sent before the stop are read, and count for nothing after it.
+            // Heartbeats that were sent before the stop must be read now: they must not count after it.
             supervisor.notifySockets.readNotifySocket(app)
             deliver(.stopConfirmed, to: app.id)
-            // Of one that somebody else had continued nothing is entered, and its look may have been given up for the stop.
+            // An app that another process had continued enters no state, and the stop may have cancelled a check of
+            // its locks.
             supervisor.lockWatch.followOn(app)
         case .gone: app.run.stop = .none  // Its exit is on the way.
         case .again: again(app) { control, app in control.stopPass(app) }
@@ -129,7 +131,7 @@ package final class ProcessControl: ShellRoom {
 
     // MARK: Continuing
 
-    /// Continues the app's processes, whoever has stopped them.
+    /// Continues the app's processes, no matter what has stopped them.
     func `continue`(_ app: AppRuntime) {
         app.run.stop = .none
         app.run.told = nil
@@ -145,13 +147,15 @@ package final class ProcessControl: ShellRoom {
         }
     }
 
-    /// Looks whether somebody else continued a suspended app; called when it shows a sign of life, and by `list`.
+    /// Checks whether another process has continued a suspended app; called when the app shows a sign of life, and by
+    /// `list`.
     package func checkStillSuspended(_ app: AppRuntime) {
         let machine = machine(app)
         guard machine.state == .suspended, machine.transition == nil, let tree = app.run.tree else { return }
-        // On a busy machine a process stops a while after its signal: what is being stopped again was counted.
+        // On a busy machine a process stops some time after its signal. A repeated stop that is under way was counted
+        // before.
         guard app.run.stop == .none else { return }
-        // Frozen it is not stopped by a signal, whatever the configuration says by now.
+        // A frozen app is not stopped by a signal, whatever the configuration says by now.
         let mayBeFrozen = app.specification.suspendWith == .freezer
         let isStill =
             (mayBeFrozen && tree.isFrozen) || tree.isStopped(thoroughly: false) || (!mayBeFrozen && tree.isFrozen)
@@ -160,13 +164,13 @@ package final class ProcessControl: ShellRoom {
 
     // MARK: Ending
 
-    /// Kills the app's processes, again and again until they are gone.
+    /// Kills the app's processes repeatedly until they are gone.
     func kill(_ app: AppRuntime) {
         app.run.passDelay = .milliseconds(1)
         sweep(app)
     }
 
-    /// The main process has ended: what is left of the app ends too.
+    /// The main process has ended: ends the app's other processes.
     func endRemains(_ app: AppRuntime) {
         app.run.stop = .none
         app.run.passDelay = .milliseconds(1)
@@ -179,7 +183,7 @@ package final class ProcessControl: ShellRoom {
         sweep(app)
     }
 
-    /// Looks whether an ending app is gone, and kills on when it is past its grace.
+    /// Checks whether an app that is ending is gone; after its grace, kills what is left.
     func sweep(_ app: AppRuntime) {
         let machine = machine(app)
         guard machine.transition == .terminating, let tree = app.run.tree else { return }
@@ -188,7 +192,7 @@ package final class ProcessControl: ShellRoom {
         if isGone { gone(app) } else { again(app) { control, app in control.sweep(app) } }
     }
 
-    /// Looks again at an app one of whose processes was reaped.
+    /// Checks an app again after one of its processes was reaped.
     func sweepSoon(_ app: AppRuntime) {
         guard machine(app).transition == .terminating, app.run.tree?.mainHasEnded ?? false else {
             return
@@ -197,7 +201,7 @@ package final class ProcessControl: ShellRoom {
     }
 
     private func gone(_ app: AppRuntime) {
-        // The keeper's word on how the main process ended may still be on its way: then that brings us here again.
+        // The keeper may not have reported yet how the main process ended: its report leads here again.
         guard app.run.exitRecord != nil else { return again(app) { control, app in control.sweep(app) } }
         guard app.hooks == nil else { return }
         app.run.passTimer?.disarm()

@@ -6,9 +6,9 @@ import Lifecycle
 import Linux
 import Processes
 
-/// Debuggers: while one holds an app, its deadlines rest.
+/// While a debugger traces an app, its deadlines are paused.
 extension Supervisor {
-    /// Whether the app is traced at this moment; then its deadlines rest until the tracer lets go.
+    /// Whether the app is traced now; then its deadlines are paused until the tracer detaches.
     func restsForTracer(_ app: AppRuntime) -> Bool {
         guard isTraced(app) else { return false }
         deliver(.traced(true), to: app.id)
@@ -28,13 +28,13 @@ extension Supervisor {
     package func isTraced(_ app: AppRuntime) -> Bool {
         guard let tree = app.run.tree else { return false }
         let tracer = (try? ProcFS.tracerPid(tree.main.pid)) ?? 0
-        // Whom torpord itself has sent to look is no debugger.
+        // The stack sampler that torpord started itself is no debugger.
         return tracer != 0 && tracer != app.run.stackSampler?.tool
     }
 }
 
 extension Incarnation {
-    /// Looks once a second whether the debugger has let go.
+    /// Checks once a second whether the debugger has detached.
     var tracerTimer: TimerSource? {
         get { slots[TracerTimerSlot.self] }
         set { slots[TracerTimerSlot.self] = newValue }

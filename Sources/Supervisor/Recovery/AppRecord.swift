@@ -7,11 +7,11 @@ import Linux
 package import Processes
 package import TorporAPI
 
-/// What the shell knows of an app beside its machine, as the recovery file has it after the coordinator's fields.
+/// What the shell knows about an app beside its machine. The recovery file has it after the coordinator's fields.
 package struct AppRecord {
     /// The process that was launched; nil while there is none.
     var leader: Identity?
-    /// The main one: the leader, unless the app named another.
+    /// The main process: the leader, unless the app named another.
     package var main: Identity?
     package var launchedAt: Duration?
     package var errno: Int32?
@@ -19,23 +19,23 @@ package struct AppRecord {
     var foundStopped = false
     /// It has a cgroup of its own.
     var hasCgroup = false
-    /// It was launched by an older configuration.
+    /// It was launched with an older configuration.
     package var isOutdated = false
     package var wasCutShort = false
     package var tokens = TakenTokens()
     package var lastExit: LastExit?
     var missedDeadline: Deadline?
-    /// The goal that a person set.
+    /// The goal that a user set.
     package var goalOfPerson: Goal?
     package var status: String?
     package var times = StateTimes()
-    /// The state whose share of the machine it was given last.
+    /// The state whose resource profile it was given last.
     var profileState: AppState?
     package var launch = LaunchMoments()
     var missedMessage: Message?
     var restoration: Restoration?
 
-    /// Room for all of it and the machine, with a ledger of so many restarts.
+    /// The size in bytes of all of it and the machine, with a ledger of that many restarts.
     package static func bytes(restartLimit: Int) -> Int {
         399 + AppMachine.laterBytes + AppMachine.wakeBytes + ChannelRecord.bytes + StateTimes.recordBytes
             + LaunchMoments.recordBytes
@@ -87,7 +87,7 @@ package struct AppRecord {
         }
         record.put(missedDeadline)
         if let goalOfPerson { record.put(goalOfPerson.rawValue) }
-        // The only one that may be long, cut to what room there is.
+        // The only field that may be long: cut to the room that is left.
         if let status { record.put(status, leaving: Self.bytesBehindStatus) }
         times.encode(into: &record)
         record.put(Self.code(of: profileState))
@@ -131,7 +131,7 @@ package struct AppRecord {
         restoration = Restoration(rawValue: record.take(UInt8.self))
     }
 
-    /// What comes behind the text that may be cut.
+    /// The bytes that follow the text that may be cut.
     private static let bytesBehindStatus =
         StateTimes.recordBytes + 1 + LaunchMoments.recordBytes + 2 + AppMachine.laterBytes + AppMachine.wakeBytes
         + ChannelRecord.bytes
@@ -150,7 +150,7 @@ package struct AppRecord {
         }
     }
 
-    /// Gives it to an app that has its tree already.
+    /// Restores the fields of an app.
     func restore(_ app: AppRuntime) {
         app.run.launchedAt = launchedAt
         app.run.saidErrno = errno

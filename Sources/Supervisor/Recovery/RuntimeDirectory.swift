@@ -5,34 +5,34 @@ package import Engine
 package import Linux
 import SystemPackage
 
-/// The directories of one supervisor, and the lock that says who is in charge of them.
+/// The directories of one supervisor, and the lock that shows which torpord is in charge of them.
 package final class RuntimeDirectory {
     package let path: String
     package let apps: String
     package let socket: String
     package let logs: String
     package let state: String
-    /// Where an app's sockets and FIFOs are.
+    /// The folder of an app's sockets and FIFOs.
     package func directory(of app: AppRuntime) -> String { apps + "/" + app.name }
-    /// State, output and configuration for the torpord that comes after this one.
+    /// State, output and configuration for the next torpord.
     package var recovery: String { path + "/recovery" }
     var batch: String { path + "/output-batch" }
     package var journal: String { path + "/journal" }
     package var configuration: String { path + "/configuration" }
-    /// Held by the keeper too, so that nobody else takes charge while torpord is replaced.
+    /// The keeper holds it too, so that no other supervisor takes charge while torpord is replaced.
     private(set) var lock: Descriptor
-    /// Whether the lock is that of an earlier torpord, as the keeper gave it back.
+    /// Whether the lock is that of an earlier torpord, returned by the keeper.
     let isLockInherited: Bool
 
-    /// Tells supervisors of one machine apart, the same after a restart.
+    /// Identifies a supervisor on the machine; the same after a restart.
     package var instance: String {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in path.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         return String(hash, radix: 36)
     }
 
-    /// Makes the directories and takes the lock, or goes on with the one that the keeper held. Where nothing is logged
-    /// there need be no directory for it: a container's file system may be for reading only.
+    /// Makes the directories and takes the lock, or uses the one that the keeper held. If nothing is logged, the log
+    /// directory may be missing: a container's filesystem may be read-only.
     package init(
         _ specification: SupervisorSpecification,
         lock held: Descriptor? = nil,
@@ -43,7 +43,7 @@ package final class RuntimeDirectory {
         socket = path + "/io.torpor"
         logs = specification.logDirectory
         state = specification.stateDirectory
-        // The state directory is the store's to make: without it the supervisor goes on.
+        // The store makes the state directory: the supervisor continues without it.
         try Self.make(path)
         try Self.checkOwner(of: path)
         try Self.make(apps)
@@ -62,7 +62,8 @@ package final class RuntimeDirectory {
         Self.sign(lock)
     }
 
-    /// Whoever is refused is told the keeper's number: it is what whoever started the supervisor sees.
+    /// Writes the keeper's pid into the lock, for the error of a supervisor that is refused. Users know that process:
+    /// they started it.
     private static func sign(_ lock: Descriptor) {
         try? File.truncate(lock.raw, to: 0)
         try? File.write(lock.raw, at: 0, Array("\(ThisProcess.parent)\n".utf8))
@@ -79,8 +80,8 @@ package final class RuntimeDirectory {
         }
     }
 
-    /// Whoever has the directory can put other files into it, and the next torpord goes by them. In `/tmp`, where a user's is
-    /// without `XDG_RUNTIME_DIR`, another user may have made it first.
+    /// The owner of the directory could put other files into it, which the next torpord would trust. Without
+    /// `XDG_RUNTIME_DIR` it is in `/tmp`, where another user may have made it first.
     private static func checkOwner(of directory: String) throws(StartError) {
         guard let owner = (try? File.status(directory))?.uid, owner != 0, owner != Users.effectiveUID else { return }
         throw StartError(
@@ -89,7 +90,7 @@ package final class RuntimeDirectory {
         )
     }
 
-    /// Whether that file has this name.
+    /// Whether the path leads to that file.
     static func isAt(_ path: String, _ descriptor: Descriptor) -> Bool {
         guard let there = try? File.status(path), let ours = try? File.status(descriptor: descriptor.raw) else {
             return false
@@ -97,8 +98,8 @@ package final class RuntimeDirectory {
         return (there.device, there.inode) == (ours.device, ours.inode)
     }
 
-    /// Takes the lock, if need be when the one who had it is dead to the last thread: one that waits for a disk keeps its
-    /// files open until the disk answers.
+    /// Takes the lock. If its holder has died, waits up to 5 s for its last thread: a thread that waits for a disk
+    /// keeps its files open until the disk answers.
     private static func isTaken(_ lock: Descriptor, _ path: String) throws(Errno) -> Bool {
         let end = Clock.monotonic() + .seconds(5)
         while try !Locks.tryLock(lock.raw) {
@@ -108,7 +109,7 @@ package final class RuntimeDirectory {
         return true
     }
 
-    /// The lock of an earlier torpord, or another one in its place where anybody could open that.
+    /// The lock of an earlier torpord, or a new one in its place if any user could open that.
     private static func tightened(_ held: Descriptor, _ path: String) -> Descriptor {
         guard (try? isLoose(held)) ?? false else { return held }
         return (try? replaced(path, held)) ?? held
@@ -128,7 +129,7 @@ package final class RuntimeDirectory {
             let lock = try File.open(lockPath, [.readWrite, .create, .noFollow], mode: 0o600)
             let isOurs = try isTaken(lock, lockPath)
             if isOurs, isAt(lockPath, lock), try !isLoose(lock) { return lock }
-            // Earlier versions made a lock that anybody could open, and so wait for, and have before the next start.
+            // Earlier versions made a lock that any user could open, and so could hold before the next start.
             guard try isLoose(lock), isOurs || !isHolderAlive(lockPath) else {
                 throw .resourceTemporarilyUnavailable
             }
@@ -145,20 +146,20 @@ package final class RuntimeDirectory {
         }
     }
 
-    /// Whether others than its user can open it.
+    /// Whether other users can open it.
     private static func isLoose(_ lock: Descriptor) throws(Errno) -> Bool {
         try File.status(descriptor: lock.raw).mode & 0o077 != 0
     }
 
-    /// Puts a lock that only its user can open in the place of one that anybody can. Those who do so at the same time wait
-    /// for nobody: one of them has the new lock, which is signed before it is in its place, and the others are refused.
+    /// Replaces a lock that any user can open by one that only its owner can. If several do so at the same time, none
+    /// waits: one gets the new lock, which has its pid before it is in place, and the others are refused.
     private static func replaced(_ path: String, _ held: Descriptor?) throws(Errno) -> Descriptor {
         let freshPath = path + ".new"
         let fresh = try File.open(freshPath, [.readWrite, .create, .noFollow], mode: 0o600)
         guard try Locks.tryLock(fresh.raw), isAt(freshPath, fresh), try !isLoose(fresh) else {
             throw .resourceTemporarilyUnavailable
         }
-        // Meanwhile somebody else may have done it.
+        // Another process may have replaced it in the meantime.
         let there = try File.status(path)
         guard there.mode & 0o077 != 0, held.map({ isAt(path, $0) }) ?? !isHolderAlive(path) else {
             try? File.remove(freshPath)
@@ -169,10 +170,10 @@ package final class RuntimeDirectory {
         return fresh
     }
 
-    /// What must be there while the supervisor runs.
+    /// What must exist while the supervisor runs.
     var essentials: [String] { [path, apps, path + "/lock", recovery, batch, configuration, socket] }
 
-    /// Makes the directories again, and takes the lock when its file is gone. Returns whether it was.
+    /// Makes the directories again, and takes the lock again if its file was removed. Returns whether it was.
     func repair() throws(StartError) -> Bool {
         for directory in [path, apps] { try Self.make(directory) }
         let isGone = !Self.isAt(path + "/lock", lock)
@@ -181,7 +182,7 @@ package final class RuntimeDirectory {
         return isGone
     }
 
-    /// Which policy in torpord's own process is being asked.
+    /// Notes which policy in torpord's own process is being asked.
     var policyMarks: String { path + "/policy-marks" }
 
     /// Removes what belongs to the run; logs and state stay.
@@ -193,7 +194,7 @@ package final class RuntimeDirectory {
             path + "/regions.json",
         ]
         for file in files { try? File.remove(file) }
-        // Drafts of a torpord that was killed while it wrote one.
+        // Unfinished files of a torpord that was killed while it wrote them.
         for name in (try? File.list(path)) ?? [] where name == "recovery.new" || name.hasPrefix("configuration.tmp") {
             try? File.remove(path + "/" + name)
         }

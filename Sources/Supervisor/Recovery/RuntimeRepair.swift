@@ -10,8 +10,8 @@ import Output
 import Recovery
 import VarlinkServer
 
-/// A runtime directory that somebody removed under a running supervisor (a cleaner of temporary files, a slip of the
-/// hand). Everything in it is open here and in the keeper, so that nothing is lost; it gets its names again.
+/// Restores a runtime directory that was removed under a running supervisor, by a cleaner of temporary files or by
+/// mistake. Everything in it is open here and in the keeper, so nothing is lost: it only needs its names again.
 final class RuntimeRepair: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
     private var watch: IOSource?
@@ -19,18 +19,18 @@ final class RuntimeRepair: ShellRoom {
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// Makes again what was removed while nobody watched, and watches from now on.
+    /// Restores what was removed before it was watched, and watches from now on.
     func begin() {
         repair(again: Self.firstDelay)
         if watch == nil { watchRemovals(again: Self.firstDelay) }
     }
 
-    /// Whoever removes a tree is at it for a while.
+    /// Removing a tree takes a while.
     private static let firstDelay = Duration.milliseconds(50)
     private static let longestDelay = Duration.seconds(60)
 
-    /// - Parameter delay: when it is looked at again if something of it went before there was a watch; twice as late the
-    ///   next time, up to a minute, since it may be that it cannot be made.
+    /// - Parameter delay: when to check again if something was removed before the watch began. It doubles each time,
+    ///   up to a minute, since it may be impossible to restore it.
     private func watchRemovals(again delay: Duration) {
         watch?.cancel()
         watch = nil
@@ -56,8 +56,8 @@ final class RuntimeRepair: ShellRoom {
 
     private var missing: [String] { supervisor.runtime.essentials.filter { !File.exists($0) } }
 
-    /// Makes again what is missing; again and again until a look at all of it finds nothing amiss. One torpord may die over
-    /// it, and what it made then has the names and nobody behind them: the next one looks closely.
+    /// Restores what is missing, and repeats until a full check finds nothing wrong. If a torpord dies during the
+    /// repair, files it has made exist but nothing serves them, so the next one checks each file.
     private func repair(again delay: Duration) {
         let missing = missing
         guard !missing.isEmpty || supervisor.recovery.isBeingRepaired, !supervisor.shutdown.isFinished else { return }
@@ -74,7 +74,7 @@ final class RuntimeRepair: ShellRoom {
         watchRemovals(again: delay)
     }
 
-    /// Returns whether anything had to be made.
+    /// Returns whether anything had to be restored.
     private func renew() throws -> Bool {
         let runtime = supervisor.runtime
         var isRenewed = false
@@ -129,7 +129,7 @@ final class RuntimeRepair: ShellRoom {
     }
 
     private func renew(_ socket: NotifySocket, of app: AppRuntime) {
-        // What waits in it was said already.
+        // Messages that wait in it must be read first.
         supervisor.notifySockets.readNotifySocket(app)
         app.notifySource?.cancel()
         app.notifySource = nil

@@ -4,11 +4,11 @@ import Configuration
 import Engine
 import Linux
 
-/// What torpord has to say before there is a supervisor: why it does not start.
+/// Reports why torpord does not start, before there is a supervisor.
 package enum StartLog {
-    /// Writes to standard error, or, where that is a stream of the journal, an error for each line.
+    /// Writes to standard error; if that is a stream of the journal, as one error for each line.
     ///
-    /// - Parameter name: what stands before it where nobody else says who writes.
+    /// - Parameter name: the prefix, unless the journal names the writer itself.
     package static func tell(_ name: String, _ text: String) {
         let log = DaemonLog(level: .debug)
         guard log.isJournal else { return ThisProcess.complain(name + text) }

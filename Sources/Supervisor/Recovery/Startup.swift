@@ -12,22 +12,22 @@ import Store
 import SystemPackage
 import VarlinkServer
 
-/// How torpord was called.
+/// The command line of torpord.
 struct Invocation {
-    /// The path that the keeper starts torpord by.
+    /// The path by which the keeper starts torpord.
     let program: String
     let arguments: [String]
 }
 
-/// What torpord has before it knows its configuration: a loop, its keeper, and what an earlier torpord left there.
+/// What torpord has before it reads its configuration: a loop, its keeper, and what an earlier torpord left there.
 package struct Startup {
     package let loop: EventLoop
     package let keeper: Keeper
     let inheritance: InheritedDescriptors
     let invocation: Invocation
 
-    /// Greets the keeper above this process. `arguments`: what torpord was called with, after the path that the keeper
-    /// starts it by.
+    /// Connects to the keeper, the parent of this process. `arguments`: torpord's arguments, after the path by which
+    /// the keeper starts it.
     ///
     /// - Throws: ``StartError`` with a sentence.
     package init(arguments: [String]) throws(StartError) {
@@ -45,7 +45,7 @@ package struct Startup {
         }
     }
 
-    /// For want of a descriptor the boot would be an unknown one, and all records those of another.
+    /// If a shortage of descriptors made the boot unknown, all records would count as those of another boot.
     private static func knowBoot() throws(Errno) {
         do throws(Errno) {
             try ThisProcess.readBootID()
@@ -54,7 +54,7 @@ package struct Startup {
         }
     }
 
-    /// The configuration in force, as an earlier torpord left it in the keeper; else the one on disk.
+    /// The configuration in force that an earlier torpord left in the keeper, or else the one on disk.
     package func configuration(
         path: String?,
         environment: [String: String]
@@ -70,9 +70,9 @@ package struct Startup {
         return ConfigurationLoader.load(path: path, environment: environment)
     }
 
-    /// The configuration that was in force last, where the one on disk is not valid: apps as they were are better than none.
+    /// The last valid configuration, for when the one on disk is invalid: the apps as they were are better than none.
     ///
-    /// - Returns: nil where none is kept that was read from the same file.
+    /// - Returns: nil if none is stored that was read from the same file.
     package func lastValidConfiguration(path: String?, environment: [String: String]) -> TorporConfiguration? {
         let path =
             path ?? DefaultPaths(environment: environment, userID: Users.effectiveUID).configuration
@@ -80,8 +80,8 @@ package struct Startup {
         return LastValid.read(in: state, path: path, environment: environment)
     }
 
-    /// What is wrong now is wrong the next time too: the keeper ends as well, unless apps of an earlier torpord run, or
-    /// what was short was enough for an earlier torpord.
+    /// A start that failed would fail again, so the keeper ends as well, unless apps of an earlier torpord run, or
+    /// the cause was a shortage that did not keep an earlier torpord from starting.
     package func giveUp(_ error: StartError? = nil) {
         if let error, error.mayPass, keeper.instance > 1 { return }
         if keeper.endsWithoutApps() { keeper.sayBye() }
@@ -89,7 +89,7 @@ package struct Startup {
 }
 
 extension Supervisor {
-    /// The file of an earlier torpord, from the keeper or by its path, or a new one.
+    /// The recovery file of an earlier torpord, from the keeper or at its path, or a new one.
     static func openRecovery(
         _ runtime: RuntimeDirectory,
         _ inheritance: InheritedDescriptors,
@@ -135,8 +135,8 @@ extension Supervisor {
         }
     }
 
-    /// A file that an earlier torpord left, from the keeper or by its path; nil only where there is none, since what cannot
-    /// be opened now may hold all that is known.
+    /// A file that an earlier torpord left, from the keeper or at its path; nil only if there is none. A file that
+    /// cannot be opened for a shortage may hold all that is known, so that is an error.
     private static func leftFile(_ held: Descriptor?, _ path: String) throws(StartError) -> Descriptor? {
         if let held { return held }
         do throws(Errno) {
@@ -147,7 +147,7 @@ extension Supervisor {
         }
     }
 
-    /// Output that an earlier torpord had under way is brought into its log first.
+    /// First writes output to the logs that an earlier torpord had buffered there and not written yet.
     static func openBatch(
         _ runtime: RuntimeDirectory,
         _ inheritance: InheritedDescriptors,
@@ -173,7 +173,7 @@ extension Supervisor {
         }
     }
 
-    /// Gives one to the keeper. A refusal is told: the app goes on, but would lose it with torpord.
+    /// Gives a descriptor to the keeper. A refusal is logged: the app continues, but would lose it if torpord dies.
     package func hold(_ name: String, _ descriptor: Int32) {
         keeper.holdQuietly(name, descriptor)
     }
@@ -186,7 +186,7 @@ extension Supervisor {
 
     package var isSuccessor: Bool { keeper.instance > 1 }
 
-    /// The keeper holds what the next torpord begins with.
+    /// Gives the keeper what the next torpord starts with.
     func holdOwnFiles() {
         if !runtime.isLockInherited { hold(DescriptorName.lock, runtime.lock.raw) }
         hold(DescriptorName.recovery, recovery.descriptor.raw)
@@ -196,8 +196,8 @@ extension Supervisor {
     }
 }
 
-/// The configuration in force, kept for the next torpord: an edit of the files on disk counts when somebody asks for it,
-/// not when torpord happens to die.
+/// The configuration in force, stored for the next torpord: edits of the files on disk must take effect when a user
+/// applies them, not when torpord happens to die.
 enum InForce {
     private static let mostBytes = 64 << 20
 
@@ -224,13 +224,14 @@ enum InForce {
     }
 }
 
-/// The configuration in force, kept in the state directory for the next boot, where the one on disk may have become invalid.
+/// The configuration in force, stored in the state directory for the next boot, in case the one on disk is invalid
+/// then.
 enum LastValid {
     static func path(in state: String) -> String { state + "/configuration" }
 
     static func read(in state: String, path: String, environment: [String: String]) -> TorporConfiguration? {
         let file = Self.path(in: state)
-        // It is torpord's own: another's would have it launch anything.
+        // Only a file of torpord's own user counts: its content decides what torpord launches.
         guard let status = try? File.status(file, followLinks: false), status.kind == .regular,
             status.uid == Users.effectiveUID, let held = try? File.open(file, [.read, .noFollow]),
             let found = try? InForce.read(held.raw, environment: environment)
@@ -246,7 +247,7 @@ enum LastValid {
         path.hasPrefix("/") ? path : directory + "/" + path
     }
 
-    /// Writes it, which waits for the disk; a sentence where that is not possible.
+    /// Writes it, which blocks on the disk; returns a sentence if that fails.
     static func write(_ sources: ConfigurationSources, in state: String) -> String? {
         let file = path(in: state)
         do throws(Errno) {
@@ -262,7 +263,6 @@ enum LastValid {
 }
 
 extension LogLimits {
-    /// Those of an app.
     package init(_ app: AppSpecification) {
         self.init(maxSize: app.logMaxSize, maxFiles: app.logMaxFiles, maxAge: app.logMaxAge)
     }

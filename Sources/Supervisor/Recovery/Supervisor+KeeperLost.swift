@@ -11,14 +11,15 @@ import Recovery
 import Store
 import VarlinkServer
 
-/// The keeper is gone. torpord has all that it had: it becomes the keeper itself, and a new torpord goes on below it.
+/// The keeper is gone. torpord has everything that the keeper held: it becomes the keeper itself, and a new torpord
+/// starts below it.
 extension Supervisor {
     func keeperLost() {
         guard !isKeeperLost else { return }
         isKeeperLost = true
         if shutdown.isFinished { return loop.stop() }
         if keeper.isUnderManager {
-            // The service manager has lost its main process and starts the service again: apps are found then.
+            // The service manager has lost its main process and restarts the service, which then finds the apps.
             log.error("torpor-keeper is gone: torpord ends, to be started again by the service manager")
             return loop.stop()
         }
@@ -31,7 +32,7 @@ extension Supervisor {
         if takeover.leftOver.isEmpty { loop.stop() } else { takeover.endAllLeftOver(takeover.leftOver) }
     }
 
-    /// Everything that the keeper held, and the main processes: the new keeper is not their parent.
+    /// Everything that the keeper held, and the main processes, since the new keeper is not their parent.
     private func allHeld() -> [(name: String, descriptors: [Int32])] {
         var all: [(name: String, descriptors: [Int32])] = [
             (DescriptorName.lock, [runtime.lock.raw]),

@@ -6,26 +6,27 @@ import Linux
 import Processes
 import Recovery
 
-/// Write-ahead: what the core decided is in the recovery file before anything is done about it.
+/// Write-ahead: the core's decisions are in the recovery file before they are carried out.
 extension Supervisor {
-    /// Records the apps that the core touched, with what will be done for them.
+    /// Records the apps that the core touched, with the actions that will be carried out for them.
     func recordAhead(of outputs: [AppAction]) {
         for output in outputs { apps[output.app].undone.formUnion(ActionMask(output.action)) }
         for id in coordinator.takeUnrecorded() { record(apps[id]) }
     }
 
-    /// The actions are carried out.
+    /// The actions were carried out.
     func recordDone(_ outputs: [AppAction]) {
         for output in outputs {
             let app = apps[output.app]
-            // What waits for a look at the app's program is not done yet.
+            // An action that waits for a sample of the app's stacks is not done yet.
             let left = app.undone.subtracting(ActionMask(output.action))
                 .union(app.run.stackSampler?.owed ?? [])
                 .union(engine.decidedActions(of: output.app))
             guard left != app.undone else { continue }
             app.undone = left
             if case .ended = output.action {
-                // How it ended is known only now. A record only ever adds to what is undone.
+                // How it ended is known only now. Writing a record only adds to what is undone, so that is set
+                // separately.
                 record(app)
                 if let slot = app.slot { recovery.setUndone(slot, left.rawValue) }
                 forgetExits(app)
@@ -35,7 +36,7 @@ extension Supervisor {
         }
     }
 
-    /// Writes all that is known of an app, some hundred nanoseconds.
+    /// Writes all that is known about an app, in some hundred nanoseconds.
     package func record(_ app: AppRuntime) {
         guard let slot = slot(of: app) else { return }
         appSockets.keepLedger(of: app)
@@ -62,7 +63,7 @@ extension Supervisor {
         return app.slot
     }
 
-    /// The ending that they told of is recorded: the keeper need not keep them any more.
+    /// The ending is recorded: the keeper need not keep the exits any longer.
     private func forgetExits(_ app: AppRuntime) {
         for exit in app.keptExits { keeper.forget(exit) }
         app.keptExits = []

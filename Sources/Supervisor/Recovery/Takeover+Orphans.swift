@@ -6,12 +6,12 @@ import Lifecycle
 import Linux
 import Processes
 
-/// Processes of an app that nobody supervises any more, until they are gone.
+/// Processes of an app that no torpord supervises any longer, until they are gone.
 final class OrphanApp {
     private enum Place {
         /// An incarnation whose main process is pinned.
         case tree(ProcessTree)
-        /// A cgroup is all that is known.
+        /// Only a cgroup is known.
         case cgroup(String)
     }
 
@@ -20,13 +20,13 @@ final class OrphanApp {
     init(tree: ProcessTree) { place = .tree(tree) }
     init(cgroup: String) { place = .cgroup(cgroup) }
 
-    /// The main process, where it is known.
+    /// The pid of the main process, if it is known.
     var pid: Int32? {
         if case .tree(let tree) = place { return tree.main.pid }
         return nil
     }
 
-    /// Asks every process to end, and continues those that are stopped.
+    /// Sends SIGTERM to every process, and continues those that are stopped.
     func terminate() {
         switch place {
         case .tree(let tree):
@@ -43,7 +43,7 @@ final class OrphanApp {
         }
     }
 
-    /// Whether nothing is left; with `byForce` what is gets SIGKILL.
+    /// Whether no process is left; with `byForce`, kills those that are.
     func isGone(byForce: Bool) -> Bool {
         switch place {
         case .tree(let tree): return byForce ? tree.killPass() == .gone : tree.mainHasEnded && tree.isEmpty
@@ -55,8 +55,9 @@ final class OrphanApp {
 }
 
 extension Takeover {
-    /// Processes that nobody takes over are ended before anything is launched: never two incarnations. The keeper tells
-    /// of those that it launched, the environment in /proc of those of a lost keeper, and the cgroups of the rest.
+    /// Ends processes that are not taken over, before anything is launched: there must never be two incarnations. The
+    /// keeper reports those that it launched, the environment in /proc shows those of a lost keeper, and cgroups show
+    /// the others.
     func endLeftOver(_ entries: [OrphanedProcess], _ strays: [AppTag: [Identity]]) {
         var ended: [OrphanApp] = []
         var trees = entries.map { entry in
@@ -83,7 +84,7 @@ extension Takeover {
             )
         }
         if let cgroups = supervisor.place.cgroups {
-            // Also those whose process came in a launch that was under way: they get their tree later.
+            // Also of apps whose launch was under way: they get their tree later.
             let alive = apps.filter { $0.run.tree != nil || coordinator.machine($0.id).isAlive }
             let known = Set(alive.map { cgroups.path(of: $0.name) }).union(supervisor.transfers.cgroupsFound)
             ended += cgroups.populated(except: known).map { OrphanApp(cgroup: $0) }
@@ -94,7 +95,7 @@ extension Takeover {
         endAllLeftOver(ended)
     }
 
-    /// Calls back when what is left over is gone, at once when there is nothing.
+    /// Calls back when no orphan is left; at once if there is none.
     func whenLeftOverIsGone(_ completion: @escaping () -> Void) {
         if leftOver.isEmpty { completion() } else { leftOverGone = completion }
     }
@@ -118,6 +119,6 @@ extension Takeover {
         leftOverTimer?.arm(after: .milliseconds(1))
     }
 
-    /// Whether the process was one of those.
+    /// Whether the process was the main process of an orphan.
     func leftOverExited(pid: Int32) -> Bool { leftOver.contains { $0.pid == pid } }
 }

@@ -14,35 +14,35 @@ import Store
 import TorporAPI
 import VarlinkServer
 
-/// Going on where an earlier torpord stopped, wherever that was: records say what it knew, the keeper's table, pidfds
-/// and /proc say what is.
+/// Continues where an earlier torpord stopped, wherever that was. Records say what it knew; the keeper's table,
+/// pidfds and /proc show what exists now.
 ///
-/// In order: machines and the processes behind them; sockets and FIFOs with what waits in them; exits that nobody has
-/// heard of; what was decided and perhaps not done; what was under way. Deadlines are judged after that, by the loop.
+/// The order: machines and their processes; sockets and FIFOs with what waits in them; exits that no torpord has
+/// seen; actions that were decided and perhaps not done; what was under way. The loop checks deadlines after that.
 final class Takeover: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
-    /// From now on nothing waits for a directory of users.
+    /// Set after the takeover: from then on nothing may block on a user directory.
     var isOver = false
-    /// What a torpord before this one left running, until it is gone.
+    /// Orphans that an earlier torpord left running, until they are gone.
     var leftOver: [OrphanApp] = []
     var leftOverTimer: TimerSource?
     var leftOverGone: (() -> Void)?
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// What one app needs after everything is restored.
+    /// What must be finished for an app after everything is restored.
     private enum Unfinished {
-        /// Its launch was under way, and its process is there: of this keeper, or an earlier one.
+        /// Its launch was under way, and its process exists, launched by this keeper or an earlier one.
         case launched(Launched, isOurs: Bool)
-        /// Its launch was under way, and the keeper will tell of it.
+        /// Its launch was under way, and the keeper will report the result.
         case launching
         /// Its launch was under way, and there is no process.
         case nothing
-        /// Its main process ended, and nobody saw how.
+        /// Its main process ended, and no torpord saw how.
         case ended(Identity)
     }
 
-    /// Takes over what is there. Returns the apps of which nothing was known: they are launched as at every start.
+    /// Takes over what exists. Returns the apps of which nothing was known: they are launched as at every start.
     func recover() -> [AppRuntime] {
         let began = loop.now
         var left = Dictionary(
@@ -53,18 +53,19 @@ final class Takeover: ShellRoom {
         let known = waiting.union(left.keys)
         var strays: [AppTag: [Identity]] = [:]
         var hasSought = false
-        /// Whoever lives and is not in the keeper's table is another keeper's. To read all of /proc takes its time.
+        /// Finds processes that the keeper's table lacks: another keeper launched them. Reading all of /proc is slow.
         func seekStrays() {
             guard !hasSought else { return }
             hasSought = true
             let found = supervisor.processes.strays(manager: supervisor.runtime.socket)
             for (tag, members) in found.apps where !known.contains(tag) {
-                // A stranger's process can bear any tag. Whoever bears that of an app that is no more is only ended.
+                // A process of another user can carry any tag. Processes tagged with an app that no longer exists are
+                // only ended.
                 let isKnown = coordinator.id(of: tag.app) != nil
                 let ours = isKnown ? members.filter { supervisor.processes.mayBe($0.pid, of: tag.app) } : members
                 if !ours.isEmpty { strays[tag] = ours }
             }
-            // Commands do not outlive their torpord: those that are still wanted are run again.
+            // Helper commands do not outlive their torpord: those that are still needed are run again.
             for helper in found.helpers where !supervisor.transfers.hasFound(helper.pid) {
                 guard let pidfd = try? helper.open() else { continue }
                 try? Pidfd.sendSignal(pidfd.raw, Signal.kill)
@@ -102,7 +103,7 @@ final class Takeover: ShellRoom {
             if machine.goalGeneration == 0, !machine.isAlive { fresh.append(app) }
             if let rest { unfinished.append((app, coordinator.machine(app.id).incarnation, rest)) }
         }
-        // Without its record nobody knows of an app's processes whose main process is gone.
+        // If an app's record is lost and its main process is gone, only /proc shows its other processes.
         if !fresh.isEmpty, supervisor.keeper.instance > 1 { seekStrays() }
         fresh = adoptFound(fresh, &left, &strays)
         forgetSlots(of: entries.values.filter { coordinator.id(of: $0.name) == nil })
@@ -114,19 +115,19 @@ final class Takeover: ShellRoom {
         for id in unheard { hearAfterSilence(apps[id]) }
         for (app, incarnation, rest) in unfinished { finish(app, incarnation, rest) }
         for app in unheard.map({ apps[$0] }) {
-            // That it was launched at all may be news.
+            // Its launch may have become known only now.
             takeForReady(app)
-            // Only now: one that is held would tell the next torpord that nothing was lost.
+            // Not before: a socket that the keeper holds tells the next torpord that no message was lost.
             if let socket = app.notifySocket { supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw) }
         }
         for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
         engine.takeIn(coordinator.carryOn(shuttingDown: supervisor.recovery.isShuttingDown, now: loop.now))
-        // A torpord that dies just after it began has asked only some of them.
+        // If the earlier torpord died early in the shutdown, it has told only some of the apps.
         if supervisor.recovery.isShuttingDown { engine.takeIn(coordinator.shutDown(now: loop.now)) }
         supervisor.recovery.keeper = supervisor.keeper.pid
         for name in supervisor.inheritance.remaining {
             supervisor.keeper.release(name)
-            // Whose app left the configuration. What an app has stored may linger.
+            // Their apps left the configuration. Closing what an app has stored may block.
             for descriptor in supervisor.inheritance.take(name) { descriptor.closesPromptly = true }
         }
         if supervisor.keeper.instance > 1 || !recovered.isEmpty {
@@ -137,8 +138,8 @@ final class Takeover: ShellRoom {
         return fresh
     }
 
-    /// What works for an app beside it is no run of the app: the room that launched it goes on with it. That of an app which
-    /// the configuration does not have any more is ended with the rest.
+    /// A companion process works for an app but is no run of it: the room that launched it takes it over. If the
+    /// configuration no longer has its app, it is ended with the other orphans.
     private func takeCompanions(_ left: inout [AppTag: OrphanedProcess]) {
         let companions = supervisor.keeper.leftOver.filter { $0.incarnation == AppTag.companion }
         for (name, processes) in Dictionary(grouping: companions, by: \.app) {
@@ -150,7 +151,7 @@ final class Takeover: ShellRoom {
 
     // MARK: Machines and processes
 
-    /// A record says what the app was; here that is tied to what there is.
+    /// Connects what the record says about the app with the processes that exist.
     private func restore(
         _ app: AppRuntime,
         _ record: AppRecord,
@@ -180,7 +181,7 @@ final class Takeover: ShellRoom {
         var pidfd = entry?.pidfd
         let isUnknown = entry == nil && !waiting.contains(tag)
         if isUnknown {
-            // An earlier keeper's: pinned by its number and start time, or by the descriptor that was kept.
+            // Launched by an earlier keeper: pinned by pid and start time, or by the descriptor that was held.
             pidfd = supervisor.inheritance.take(DescriptorName.process(app.name)).first ?? (try? leader.open())
             if let pidfd { adopt(app, leader, pidfd) }
         }
@@ -200,7 +201,7 @@ final class Takeover: ShellRoom {
         return pidfd == nil && isUnknown && record.main == leader ? .ended(leader) : nil
     }
 
-    /// The processes of an incarnation. `isOurs`: our keeper launched them, and gets their orphans.
+    /// The processes of an incarnation. `isOurs`: this keeper launched them, and becomes the parent of their orphans.
     func tree(
         _ tag: AppTag,
         _ main: Identity,
@@ -232,7 +233,7 @@ final class Takeover: ShellRoom {
         }
     }
 
-    /// Apps that run and of which no usable record tells: taken as they are, or ended, as `orphans` says.
+    /// Apps that run without a usable record: adopted as they are, or ended, as `orphans` says.
     private func adoptFound(
         _ unknown: [AppRuntime],
         _ left: inout [AppTag: OrphanedProcess],
@@ -242,7 +243,7 @@ final class Takeover: ShellRoom {
             return unknown
         }
         return unknown.filter { app in
-            // A keeper that has had a torpord knows every main process: whoever else lives is what was left of one.
+            // A keeper that has had a torpord knows every main process: other processes are orphans of one.
             let others = supervisor.keeper.instance > 1 ? [] : strays.keys.filter { $0.app == app.name }
             let tags = left.keys.filter { $0.app == app.name } + others
             guard let tag = tags.max(by: { $0.incarnation < $1.incarnation }) else { return true }
@@ -270,7 +271,7 @@ final class Takeover: ShellRoom {
 
     private func forgetSlots(of entries: [RecoveryFile.Entry]) {
         for entry in entries {
-            // An apply has removed it, and it came to rest only now; else the configuration is another one.
+            // An apply has removed it, and it ended only now; otherwise the configuration is another one.
             if supervisor.keeper.instance > 1 { supervisor.store.remove(app: entry.name) }
             supervisor.recovery.remove(entry.slot)
         }
@@ -287,13 +288,13 @@ final class Takeover: ShellRoom {
         if isAlive || notify != nil || output != nil { supervisor.launcher.lookUpAccount(of: app) }
         do throws(LaunchError) {
             if isAlive || notify != nil {
-                // What is there has its owner, also while that cannot be looked up.
+                // An inherited socket has its owner already, even if that user cannot be looked up now.
                 let user =
                     notify == nil
                     ? try supervisor.launcher.identity(of: app) : try? supervisor.launcher.identity(of: app)
                 try supervisor.launcher.prepare(app, user, taking: notify, channel: channel, holdsNotify: !isAlive)
             }
-            // One that writes into it goes on doing so, whatever the configuration says by now.
+            // An app that writes to its FIFO continues to do so, whatever the configuration says by now.
             if output != nil || (isAlive && app.specification.log == .file) {
                 _ = try supervisor.launcher.capture(app, taking: output)
             }
@@ -306,7 +307,7 @@ final class Takeover: ShellRoom {
 
     private func finish(_ app: AppRuntime, _ incarnation: UInt32, _ rest: Unfinished) {
         let machine = coordinator.machine(app.id)
-        // Its exit, or the failure of its launch, may have been told meanwhile, and the next one may be on its way.
+        // Its exit or the failure of its launch may have been handled before this, and the next run may be starting.
         guard machine.isAlive, machine.incarnation == incarnation else { return }
         switch rest {
         case .launched(let process, let isOurs):
@@ -322,11 +323,13 @@ final class Takeover: ShellRoom {
         case .nothing:
             guard !machine.hasProcess else { break }
             if machine.transition == .launching {
-                // As in every launch: what it says before anybody hears of it waits with the keeper.
+                // As in every launch: messages that the app sends before torpord reads them wait in the socket that
+                // the keeper holds.
                 if let socket = app.notifySocket {
                     supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw)
                 }
-                // The keeper that was asked knows of none, so there was none; another one cannot know.
+                // If this is the keeper that was asked, it has no process, so none was launched. Another keeper
+                // cannot know.
                 if supervisor.recovery.keeper == supervisor.keeper.pid {
                     supervisor.perform(.launch(machine.launchOrder), of: app)
                 } else {
@@ -343,7 +346,7 @@ final class Takeover: ShellRoom {
         supervisor.place.cgroups.map { $0.path(of: app.name) }.flatMap { File.exists($0) ? $0 : nil }
     }
 
-    /// The keeper has heard of the exec of a launch that an earlier torpord asked for.
+    /// The keeper reports the exec of a launch that an earlier torpord requested.
     func launchedForPredecessor(_ name: String, _ incarnation: UInt32, _ process: Launched) {
         guard let id = coordinator.id(of: name) else { return }
         let machine = coordinator.machine(id)
@@ -351,8 +354,9 @@ final class Takeover: ShellRoom {
         supervisor.launcher.launched(apps[id], machine.launchOrder, .success(process), cgroupPath: cgroup(of: apps[id]))
     }
 
-    /// What the app said waited in a socket that is gone with torpord and the keeper, or was refused by the kernel since
-    /// then, and programs say most things once: what may have been said is taken for said, or asked again.
+    /// What the app sent may have been lost with its socket, which was gone with torpord and the keeper, or the
+    /// kernel has refused it since. Programs send most messages once, so what it may have sent is assumed, or asked
+    /// for again.
     private func hearAfterSilence(_ app: AppRuntime) {
         deliver(.heartbeat, to: app.id)
         if !takeForReady(app), let message = coordinator.machine(app.id).awaitedMessage {
@@ -429,13 +433,13 @@ extension RecoveryFile {
         set { flags = newValue ? flags | 1 : flags & ~1 }
     }
 
-    /// Whether the next torpord is to go by the configuration on disk: who restarts a service means that too.
+    /// Whether the next torpord must read the configuration on disk: a user who restarts a service expects that too.
     package var readsConfiguration: Bool {
         get { flags & 8 != 0 }
         set { flags = newValue ? flags | 8 : flags & ~8 }
     }
 
-    /// Whether the configuration on disk was not valid when it was read last.
+    /// Whether the configuration on disk was invalid when it was last read.
     package var isDiskInvalid: Bool {
         get { flags & 32 != 0 }
         set { flags = newValue ? flags | 32 : flags & ~32 }
@@ -447,26 +451,27 @@ extension RecoveryFile {
         set { flags = newValue ? flags | 16 : flags & ~16 }
     }
 
-    /// Whether processes of apps that are found running were being ended by a supervisor that is gone.
+    /// Whether a supervisor that is gone was ending the apps that are found running.
     var endsWhatIsFound: Bool {
         get { flags & 4 != 0 }
         set { flags = newValue ? flags | 4 : flags & ~4 }
     }
 
-    /// Whether the runtime directory is being made again: what has its name in it may be a torpord's that died over it.
+    /// Whether the runtime directory is being made again: files there may be left from a torpord that died during
+    /// that.
     var isBeingRepaired: Bool {
         get { flags & 64 != 0 }
         set { flags = newValue ? flags | 64 : flags & ~64 }
     }
 }
 
-/// What a new program must be able to read before it takes over.
+/// Checks that a new program can read the records before it takes over.
 enum RecoveryCheck {
     static func refusal(of file: RecoveryFile, _ configuration: TorporConfiguration) -> String? {
         let all = configuration.apps + configuration.templates
         let rules = Dictionary(all.map { ($0.name, $0.rules) }, uniquingKeysWith: { $1 })
         for entry in file.entries {
-            // The torpord that is to be replaced goes on writing meanwhile.
+            // The running torpord still writes to it.
             let template = AppName.sceneParts(entry.name)?.template
             guard let rules = rules[entry.name] ?? template.flatMap({ rules[$0] }),
                 let record = file.snapshot(entry.slot)

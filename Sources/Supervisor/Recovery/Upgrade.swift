@@ -10,22 +10,22 @@ import TorporAPI
 import VarlinkServer
 import WireText
 
-/// The programs on disk take charge in place of this torpord, and of the keeper if its program changed too.
+/// Replaces this torpord by the program on disk, and the keeper too if its program changed.
 ///
-/// The new torpord looks first, as a helper, whether it can go on from the state that it will find; only then this one
-/// makes way, and the keeper starts the new one as after a crash. Should that one not come up, the keeper starts the
+/// First the new torpord, run as a helper, checks whether it can continue from the present state. Only then does this
+/// one make way, and the keeper starts the new one as after a crash. If that fails to start, the keeper starts the
 /// program that worked.
 package final class Upgrade: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
-    /// The programs on disk are looked at.
+    /// The programs on disk are being checked.
     package private(set) var isUnderWay = false
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// How long the new programs may look.
+    /// How long a check may take.
     private static let patience = Duration.seconds(10)
 
-    /// `answer` gets the reason why not.
+    /// `answer` gets the reason if there is no upgrade.
     package func begin(_ answer: @escaping (String?) -> Void) {
         guard !isUnderWay else { return answer("an upgrade is under way already: wait until it is done") }
         guard !isEnding else { return answer("torpord is shutting down: the next start runs the one on disk") }
@@ -56,7 +56,7 @@ package final class Upgrade: ShellRoom {
         }
     }
 
-    /// Nothing is touched but torpord itself: what it has is in the recovery file and in the keeper.
+    /// Ends only torpord: its state is in the recovery file and in the keeper.
     private func makeWay(replacingKeeper: Bool) {
         note(.upgrading, text: "upgrade: the torpord on disk takes over\(replacingKeeper ? ", and its keeper" : "")")
         supervisor.shutdown.handsOver = replacingKeeper ? .withKeeper : .alone
@@ -65,7 +65,7 @@ package final class Upgrade: ShellRoom {
 
     // MARK: The check
 
-    /// What the new torpord looks at: 3 and 4 in its table of descriptors.
+    /// What the new torpord checks, as its descriptors 3 and 4.
     private var checkedFiles: [Int32] {
         [supervisor.recovery.descriptor.raw, supervisor.inForce.file?.raw].compactMap { $0 }
     }
@@ -87,7 +87,7 @@ package final class Upgrade: ShellRoom {
         return (running.device, running.inode) == (there.device, there.inode)
     }
 
-    /// Runs a program that says by its exit status whether it can go on; the completion gets its sentence if it cannot.
+    /// Runs a program whose exit status says whether it can take over; the completion gets its message if it cannot.
     private func check(
         _ program: String,
         _ arguments: [String],
@@ -134,14 +134,13 @@ package final class Upgrade: ShellRoom {
     }
 }
 
-/// How torpord makes way for the next one.
 enum HandOver {
     case alone, withKeeper
 }
 
-/// What `torpord --check-upgrade` does: looks whether this program could go on from the state of the one that runs.
+/// What `torpord --check-upgrade` does: checks whether this program could continue from the state of the running one.
 package enum UpgradeCheck {
-    /// The reason why not. Descriptors 3 and 4 are the recovery file and the configuration in force.
+    /// Why it could not; nil if it could. Descriptors 3 and 4 are the recovery file and the configuration in force.
     package static func refusal(environment: [String: String]) -> String? {
         guard let descriptor = try? Descriptor.duplicate(3) else { return "descriptor 3 is not the recovery file" }
         let file: RecoveryFile

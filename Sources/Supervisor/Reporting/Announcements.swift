@@ -6,7 +6,7 @@ import EventLoop
 import Lifecycle
 import TorporAPI
 
-/// Tells of the states that apps come into, and of the transitions that last.
+/// Reports the states that apps enter, and the transitions that last.
 final class Announcements: Room, LifecycleObserver {
     unowned(unsafe) let engine: Engine
     unowned(unsafe) let recorder: Recorder
@@ -17,7 +17,7 @@ final class Announcements: Room, LifecycleObserver {
     }
 
     func entered(_ app: AppRuntime, from: AppState, to: AppState) {
-        // States that it only passes through would be most of what the log has; of not running its ending tells.
+        // States that an app only passes through would fill the log. The end of a run is reported by its ending.
         let isThere = machine(app).goal.rawValue == to.rawValue && to != .notRunning
         note(
             app,
@@ -30,7 +30,7 @@ final class Announcements: Room, LifecycleObserver {
         if to != .notRunning { trace(app, .entered(to)) }
     }
 
-    /// Events tell of transitions that last; those that are over at once show as states only.
+    /// Only transitions that last have events; one that is over at once shows only as a state.
     func touched(_ apps: [AppRuntime]) { for app in apps { announceTransition(app) } }
 
     func forget(_ app: AppRuntime) {}

@@ -11,15 +11,16 @@ import Processes
 import Recovery
 import TorporAPI
 
-/// Termination reports: what is gathered while an app fails to do something, and what is made of it when it has ended.
+/// Termination reports: gathers data while an app fails to do something, and makes a report of it when the app has
+/// ended.
 final class Reports: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
-    /// How many apps' programs are being looked into (``StackSampler``).
+    /// How many apps' stacks are being sampled (``StackSampler``).
     var looks = 0
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// A deadline is missed. What the app was to do by then is known only now.
+    /// A deadline was missed. What the app had to do by then must be noted now.
     func missedDeadline(_ missed: Deadline, _ app: AppRuntime, awaiting message: Message?) {
         switch missed.kind {
         case .launch, .transition, .background, .watchdog, .task:
@@ -35,9 +36,9 @@ final class Reports: ShellRoom {
 
     // MARK: While it is being ended
 
-    /// Looks how an app is that is about to be ended and did not ask for that, once. With `looking`, and where that tells
-    /// anything, also where its program stands; that takes some ten milliseconds, and ``Incarnation/stackSampler`` is there
-    /// as long.
+    /// Takes a snapshot, once, of an app that is about to be ended and did not ask for that. With `looking`, and if
+    /// stacks may help, also samples its threads. That takes some ten milliseconds, during which
+    /// ``Incarnation/stackSampler`` is set.
     func takeCrashSnapshot(_ app: AppRuntime, looking: Bool = true) {
         guard app.run.crashSnapshot == nil, let tree = app.run.tree, !tree.mainHasEnded,
             let reason = coordinator.machine(app.id).endingReason
@@ -56,8 +57,8 @@ final class Reports: ShellRoom {
         app.run.stackSampler = StackSampler(app, tree.main.pid, supervisor)
     }
 
-    /// Whether a signal that ends the app has to wait for a look at its program, which is begun if need be: it comes
-    /// when that is over, half a second later at most. The grace runs meanwhile.
+    /// Whether a signal that ends the app must wait until its stacks were sampled; starts that if needed. The signal
+    /// follows when it is over, after half a second at most. The grace keeps running.
     func waitsForLook(_ app: AppRuntime, _ action: Action) -> Bool {
         takeCrashSnapshot(app)
         guard let look = app.run.stackSampler, !look.isOver else { return false }
@@ -65,7 +66,7 @@ final class Reports: ShellRoom {
         return true
     }
 
-    /// The look is over: what waited for it is done.
+    /// Sampling is over: performs the actions that waited for it.
     func lookIsOver(_ look: StackSampler, _ app: AppRuntime) {
         guard app.run.stackSampler === look else { return }
         app.run.crashSnapshot?.take(look.stacks)
@@ -80,7 +81,7 @@ final class Reports: ShellRoom {
 
     // MARK: When it has ended
 
-    /// What an app failed to do, in words that go on behind its name; nil when it just ended.
+    /// What an app failed to do, as words that follow its name; nil if it did not fail.
     func failing(of app: AppRuntime, _ ending: Ending) -> String? {
         let rules = app.specification.rules
         func within(_ key: String, _ rule: Duration?) -> String {
@@ -149,18 +150,18 @@ final class Reports: ShellRoom {
         report.threads = app.run.crashSnapshot?.threads ?? []
         report.launch = LaunchTimes(app.run.timeline)
         report.timeline = app.run.timeline.all.map(TimelineEntry.init)
-        // What is in the journal, whoever shows the report can read, and need not wait for it in here.
+        // Clients that show the report can read the journal themselves, so nothing here waits for it.
         if app.specification.log == .journal, ending.cause != nil {
             report.journal = JournalPlace(of: app, supervisor.place.cgroups)
         }
-        // Lines of the runs before it would only mislead.
+        // Lines of earlier runs would mislead.
         let began = (exit.at ?? 0) - Int64((report.wallSeconds ?? 0) * 1_000_000) - 2_000
         let lines = (app.capture?.lastLines(10) ?? []).filter { $0.time.map { $0 >= began } ?? true }
         report.log = lines.map { LogLine(at: $0.time, text: $0.text) }
         return report
     }
 
-    /// What was due, what was granted for it, and how late it was: only if that is why it was ended.
+    /// What was due, the time that was granted for it, and how late it was, if that is why the app was ended.
     private func addDeadline(_ app: AppRuntime, _ ending: Ending, to report: inout Report) {
         guard let missed = app.run.missed else { return }
         let rules = app.specification.rules
@@ -198,15 +199,15 @@ final class Reports: ShellRoom {
             report.maxMemoryBytes = Int64(clamping: record.maxResidentBytes)
         }
         report.memoryBytes = app.run.crashSnapshot?.memoryBytes
-        // The cgroup knows of all its processes, also of those that are gone; the kernel of the main one, and of whom it
-        // waited for.
+        // The cgroup counts all its processes, even those that are gone; the kernel's figure covers the main process
+        // and the children that it has waited for.
         if let time = app.run.tree?.processorTime(), app.run.exitRecord != nil {
             report.cpuSeconds = max(report.cpuSeconds ?? 0, time.inSeconds)
         }
         if let path = app.run.tree?.cgroupPath, let peak = Cgroup.number(path, "memory.peak") {
             report.maxMemoryBytes = Int64(clamping: peak)
         }
-        // Without a cgroup, what was seen of all its processes together may be more than the kernel says of one.
+        // Without a cgroup, what was seen of all processes together may exceed the kernel's figure for one of them.
         let seen = max(report.memoryBytes ?? 0, Int64(clamping: app.run.mostMemory))
         let most = max(report.maxMemoryBytes ?? 0, seen)
         report.maxMemoryBytes = most > 0 ? most : nil
@@ -214,6 +215,6 @@ final class Reports: ShellRoom {
 }
 
 extension AppRuntime {
-    /// The launch message that it was told and did not answer in time.
+    /// The launch message that it got and did not answer in time.
     fileprivate var dueAtLaunch: Message? { run.timeline.firstMessage == nil ? nil : self.run.missed?.message }
 }

@@ -7,11 +7,11 @@ import Linux
 import Processes
 import WireText
 
-/// Has `eu-stack` (elfutils) look where the threads of a program stand, where it is installed: in the same moment the
-/// app is to be ended, and the signal for that waits until the tool is through, some ten milliseconds. It runs as the
-/// app's user, since what it reads is the app's, is bounded in time and memory, and ends with the last reference.
+/// Has `eu-stack` (elfutils), if it is installed, sample the stacks of an app's threads just before the app is ended.
+/// The signal that ends it waits until the tool is done, some ten milliseconds. The tool runs as the app's user,
+/// since what it reads belongs to the app; its time and memory are limited; it is killed with the last reference.
 final class StackSampler {
-    /// How many look at a time, for all apps: where a hundred fail at once, two stacks tell enough.
+    /// How many apps are sampled at a time: if a hundred fail at once, the stacks of two are enough.
     static let most = 2
     /// How long it may take.
     private static let patience = Duration.milliseconds(500)
@@ -21,12 +21,12 @@ final class StackSampler {
     private weak var supervisor: Supervisor?
     private weak var app: AppRuntime?
     private let target: Int32
-    /// What waits until it is over.
+    /// The actions that wait until it is over.
     var waiting: [Action] = []
     private(set) var isOver = false
-    /// The process that looks.
+    /// The pid of the tool.
     private(set) var tool: Int32?
-    /// What it found: the functions of each thread, innermost first.
+    /// The functions of each thread, innermost first.
     private(set) var stacks: [Int32: [String]] = [:]
     private var pidfd: Descriptor?
     private var output: Descriptor?
@@ -34,10 +34,10 @@ final class StackSampler {
     private var timer: TimerSource?
     private var bytes: [UInt8] = []
 
-    /// What of ``waiting`` a later torpord would have to do.
+    /// The actions of ``waiting`` that a later torpord would have to do.
     var owed: ActionMask { waiting.reduce(into: []) { $0.formUnion(ActionMask($1)) } }
 
-    /// Begins to look; nil where there is no such tool.
+    /// Starts the tool; nil if it is not installed.
     init?(_ app: AppRuntime, _ pid: Int32, _ supervisor: Supervisor) {
         self.app = app
         self.supervisor = supervisor
@@ -57,7 +57,7 @@ final class StackSampler {
                 self?.finish()
                 return
             }
-            // Killed in the middle it may leave the app stopped.
+            // If the tool is killed halfway, it may leave the app stopped.
             supervisor?.launcher.helpers[launched.pid] = { [weak app] _ in
                 if let app { Self.release(app, pid) }
             }
@@ -113,7 +113,7 @@ final class StackSampler {
         if let pidfd { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
     }
 
-    /// Reads what it writes: `TID 12:`, then `#0  0x00007f… function - /path/of/file` for each frame.
+    /// Parses its output: `TID 12:`, then `#0  0x00007f… function - /path/of/file` for each frame.
     static func parse(_ text: String) -> [Int32: [String]] {
         var stacks: [Int32: [String]] = [:]
         var thread: Int32?
@@ -130,7 +130,7 @@ final class StackSampler {
     private static func frame(_ line: Substring) -> String {
         let halves = line.components(around: " - ")
         let words = halves.0.split(separator: " ", maxSplits: 2)
-        // A function of C++ has blanks in its name; one without a name goes by its address.
+        // A function of C++ has blanks in its name; one without a name is shown by its address.
         let name = words.count > 2 ? String(words[2]) : String(words.last ?? "")
         let file = halves.1.flatMap { $0.split(separator: "/").last }
         let trimmed = name.split(separator: " ").joined(separator: " ")
@@ -139,7 +139,7 @@ final class StackSampler {
 }
 
 extension Substring {
-    /// What is before and behind the last of a separator.
+    /// What precedes and follows the last occurrence of a separator.
     fileprivate func components(around separator: String) -> (Substring, Substring?) {
         let pattern = Array(separator.utf8)
         let bytes = utf8
@@ -155,7 +155,7 @@ extension Substring {
 }
 
 extension Supervisor {
-    /// How the tool is run, and the pipe that it writes into; nil where it is not installed.
+    /// The plan that runs the tool, and the pipe for its output; nil if it is not installed.
     fileprivate func lookPlan(
         _ app: AppRuntime,
         _ pid: Int32
@@ -169,7 +169,7 @@ extension Supervisor {
         }
         let variables = [
             AppTag.helperVariable: "1", "TORPOR_MANAGER_SOCKET": runtime.socket, "TORPOR_APP": app.name,
-            // It is not to ask the network.
+            // It must not ask the network.
             "DEBUGINFOD_URLS": "",
         ]
         var plan = LaunchPlan(
@@ -189,14 +189,14 @@ extension Supervisor {
         return (plan, ends)
     }
 
-    /// The tool, where it is installed.
+    /// The path of the tool, if it is installed.
     package static var stackTool: String? {
         try? Executable.find("eu-stack", path: LaunchEnvironment.inherited["PATH"], directory: nil)
     }
 }
 
 extension Incarnation {
-    /// Looks where its program stands before it is told to end.
+    /// Samples its stacks before it is told to end.
     var stackSampler: StackSampler? {
         get { slots[StackLookSlot.self] }
         set { slots[StackLookSlot.self] = newValue }

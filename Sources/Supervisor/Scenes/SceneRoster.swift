@@ -5,34 +5,35 @@ package import Lifecycle
 import Linux
 package import Varlink
 
-/// A session of a scene: that it was opened, and what it was opened with. It outlives the scene's processes, torpord and
-/// boots.
+/// A session of a scene: that it was opened, and with which options. It outlives the scene's processes, torpord and
+/// reboots.
 package struct SceneSession: Sendable, Hashable {
-    /// The scene's full name, `TEMPLATE@NAME`; it is that of an app, except where the scene is inside one.
+    /// The scene's full name, `TEMPLATE@NAME`. It is the name of an app, unless the scene is inside one.
     package let app: String
     /// The app that the scene is made of, or is inside.
     package let template: String
     package let name: String
-    /// What it was opened with first; null for nothing.
+    /// The options that it was opened with first; null for none.
     package var options: JSON = .null
-    /// When it was opened first, microseconds since 1970.
+    /// When it was opened first, in microseconds since 1970.
     package var openedAt: Int64
-    /// When its template was first found missing, microseconds since 1970; nil while there is one.
+    /// When its template was first found missing, in microseconds since 1970; nil while there is one.
     package var templateGoneAt: Int64?
-    /// It is being removed, and comes back no more.
+    /// It is being removed for good.
     package var isDiscarded = false
     /// It was opened as a scene inside an app.
     package var isInside = false
-    /// Where it is wanted inside its app; nil for unattached, and for a scene that is an app.
+    /// Its goal inside its app; nil for unattached, and for a scene that is an app.
     package var goal: SceneGoal?
-    /// It was in the foreground inside its app when that left it last, or ended, and comes back with it.
+    /// It was in the foreground when its app last left it or ended, and comes back with the app.
     package var returns = false
-    /// It was connected inside its app at some time.
+    /// It has been connected inside its app.
     package var wasConnected = false
-    /// When it had a process last, or was opened, microseconds since 1970. It is the time of the file.
+    /// When it last had a process, or was opened, in microseconds since 1970. Stored as the modification time of the
+    /// file.
     package var usedAt: Int64
 
-    /// Bytes of `options`, serialised.
+    /// The limit of `options`, serialised, in bytes.
     package static let longestOptions = 4096
 
     init(app: String, template: String, name: String, openedAt: Int64) {
@@ -49,7 +50,7 @@ package struct SceneSession: Sendable, Hashable {
     }
 }
 
-/// The sessions on the disk: `STATE/scenes`, a file each.
+/// The sessions on disk: `STATE/scenes`, with a file for each.
 struct SceneFolder: Sendable {
     let path: String
 
@@ -57,10 +58,11 @@ struct SceneFolder: Sendable {
 
     private func file(_ app: String) -> String { path + "/" + app }
 
-    /// What files are called that are being written begins with it: no app's name does.
+    /// The prefix of files that are being written: no app's name begins with it.
     private static let draft = "."
 
-    /// All sessions; what is said of those whose files cannot be read. What has no name of a scene is none.
+    /// Reads all sessions, and reports those whose files cannot be read. Skips files whose names are not those of
+    /// scenes.
     func read() -> (sessions: [SceneSession], troubles: [String]) {
         var sessions: [SceneSession] = []
         var troubles: [String] = []
@@ -74,7 +76,7 @@ struct SceneFolder: Sendable {
             return ([], troubles)
         }
         for name in names.sorted() {
-            // What was being written when a torpord died: nobody was told that it is there.
+            // Left by a torpord that died while it wrote it, before any client was told of the scene.
             if name.hasPrefix(Self.draft) {
                 try? File.remove(file(name))
                 continue
@@ -104,7 +106,7 @@ struct SceneFolder: Sendable {
         return (sessions, troubles)
     }
 
-    /// Writes one; durable when it returns. One that could not be written is as it was, or is not there.
+    /// Writes a session; durable when it returns. If that fails, the file is unchanged, or does not exist.
     func write(_ session: SceneSession) throws(Errno) {
         try File.makeDirectories(path, mode: 0o700)
         let draft = file(Self.draft + session.app)
@@ -112,10 +114,10 @@ struct SceneFolder: Sendable {
         try Folder(path).synchronise()
     }
 
-    /// Notes that it was in use now.
+    /// Notes that the scene is in use now.
     func touch(_ app: String) throws(Errno) { try File.markChanged(file(app)) }
 
-    /// Removes one; durable when it returns.
+    /// Removes a session; durable when it returns.
     func remove(_ app: String) throws(Errno) {
         do throws(Errno) {
             try File.remove(file(app))
@@ -126,17 +128,17 @@ struct SceneFolder: Sendable {
     }
 }
 
-/// Which scenes there are: with the configuration it says which apps there are.
+/// The scenes that exist. Together with the configuration they define which apps there are.
 package final class SceneRoster {
     let folder: SceneFolder
     /// By the names of their apps.
     private(set) var sessions: [String: SceneSession] = [:]
-    /// How many of each template there are that are not being discarded.
+    /// The number of scenes of each template, without those that are being discarded.
     private(set) var counts: [String: Int] = [:]
-    /// What could not be read of them, in sentences.
+    /// The sessions that could not be read, in sentences.
     let troubles: [String]
 
-    /// Reads them from the disk.
+    /// Reads the sessions from disk.
     init(state: String) {
         folder = SceneFolder(state: state)
         let (found, troubles) = folder.read()
@@ -153,8 +155,8 @@ package final class SceneRoster {
         }
     }
 
-    /// A configuration with the scenes of its templates among its apps; those inside apps are none. Those whose template it does not have are among them
-    /// too, as apps that nothing launches: their mail and their state wait for the template.
+    /// A configuration with the scenes of its templates among its apps, but not scenes inside apps. A scene whose
+    /// template is missing becomes an app that is never launched: its mail and state wait for the template.
     package func complete(_ configuration: TorporConfiguration) -> TorporConfiguration {
         guard !sessions.isEmpty else { return configuration }
         let templates = Dictionary(configuration.templates.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
@@ -163,7 +165,7 @@ package final class SceneRoster {
         var result = configuration
         for session in sessions.values.sorted(by: { $0.app < $1.app })
         where !session.isDiscarded && !taken.contains(session.app) && !owners.contains(session.template) {
-            // One that was inside an app is none itself, unless that has become a template.
+            // A scene that was inside an app is no app, unless that app has become a template.
             if session.isInside, templates[session.template] == nil { continue }
             result.apps.append(
                 templates[session.template]?.scene(named: session.name)
@@ -185,6 +187,6 @@ extension AppSpecification {
         self.rules.restart = .never
     }
 
-    /// Whether it is a scene without its template: nothing launches it.
+    /// Whether it is a scene without its template, which is never launched.
     package var lacksTemplate: Bool { scene != nil && self.scenes == nil }
 }

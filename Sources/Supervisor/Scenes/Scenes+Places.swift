@@ -8,17 +8,17 @@ package import Lifecycle
 import MemoryPressure
 import TorporAPI
 
-/// How many scenes of a template run: a launch beyond `max_live` waits until another scene is disconnected.
+/// Limits how many scenes of a template run: a launch beyond `max_live` waits until another scene is disconnected.
 extension Scenes {
     /// Whether a scene has a process, or is about to.
     package func isLive(_ app: AppRuntime) -> Bool {
         machine(app).isAlive || admitted.contains(app.id) || isReserved(app.id)
     }
 
-    /// Whether it is launched again, into the place that it had.
+    /// Whether it is being restarted and keeps its place.
     private func isReserved(_ app: AppID) -> Bool { reserved.contains(app) && machine(apps[app]).isWaitingToLaunch }
 
-    /// Keeps in mind whether it has a process.
+    /// Notes whether it has a process.
     func note(_ app: AppRuntime) {
         let template = app.specification.template
         if machine(app).isAlive {
@@ -30,7 +30,7 @@ extension Scenes {
         }
     }
 
-    /// Those of a template that have a process, or are about to.
+    /// The scenes of a template that have a process or are about to.
     private func live(of template: String, and others: [AppRuntime] = []) -> [AppRuntime] {
         let coming = admitted.union(reserved.filter(isReserved)).filter { apps[$0].specification.template == template }
         return (alive[template] ?? []).union(coming).union(others.map(\.id)).map { apps[$0] }
@@ -43,7 +43,7 @@ extension Scenes {
         lookForPlaces()
     }
 
-    /// Something has launched or woken it, and nobody has brought it to the foreground.
+    /// A scene was launched or woken, and is not in the foreground yet.
     package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
         guard to == .background, from == .notRunning || from == .suspended, app.specification.scene != nil else {
             return
@@ -51,7 +51,7 @@ extension Scenes {
         stays[app.id] = Stay(began: now, since: now)
     }
 
-    /// Why a scene would have to wait for a place that nobody can be made to leave; nil where there is one.
+    /// Why a scene cannot be launched, even by disconnecting another one; nil if it can.
     package func refusalToLaunch(_ app: AppRuntime) -> String? {
         if app.specification.lacksTemplate {
             return "cannot be launched: its template \(app.specification.template) is not in the configuration any more"
@@ -60,13 +60,13 @@ extension Scenes {
         return fullRefusal(template, for: app.id).map { "cannot be launched: \($0)" }
     }
 
-    /// Why no other scene of the template can be launched; nil where one can, or may after a while.
+    /// Why no other scene of the template can be launched; nil if one can, or may be able to after a while.
     func fullRefusal(_ template: AppSpecification, for app: AppID?) -> String? {
         guard let most = template.scenes?.maxLive else { return nil }
-        // Those that are asked for in one call with it have no place yet.
+        // Scenes that are requested in the same call have no place yet.
         let coming = scenes(of: template.name).filter { machine($0).isWaitingToLaunch && machine($0).goal == .active }
         let others = live(of: template.name, and: coming).filter { $0.id != app }
-        // Those that are launched, or end, may make place; whoever is to be in the foreground will not.
+        // A scene that is being launched, or ends, may free its place; one whose goal is the foreground will not.
         func stays(_ app: AppRuntime) -> Bool {
             let machine = machine(app)
             if machine.transition == .terminating { return false }
@@ -85,32 +85,32 @@ extension Scenes {
 
     private func isLeaving(_ app: AppRuntime) -> Bool { machine(app).transition == .terminating }
 
-    /// Whether a scene can be disconnected for another, but that it stays for now.
+    /// Whether a scene can be disconnected for another one, apart from its time to stay.
     private func mayLeave(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         guard machine.isAlive, machine.state == .background || machine.state == .suspended else { return false }
         return coordinator.memoryProtection(app.id, lastResort: false) == nil
     }
 
-    /// How long a scene has its place that something has launched or woken just now: long enough to do what that was for,
-    /// and longer while a connection waits to be accepted. Without it scenes that many want at once would end each other
-    /// before any has answered.
+    /// How long a scene that was launched or woken keeps its place: long enough to do what it was launched for, and
+    /// longer while a connection waits to be accepted. Otherwise scenes that many clients want at once would end each
+    /// other before any has answered.
     struct Stay {
         let began: Duration
-        /// When one was last seen to wait.
+        /// When a connection was last seen to wait.
         var since: Duration
 
         static let shortest = Duration.seconds(1)
         static let longest = Duration.seconds(30)
-        /// A browser that was told to come again does so after two seconds.
+        /// A browser that was told to try again does so after two seconds.
         static let untilItComesAgain = Duration.seconds(5)
-        /// So long it may come again in vain.
+        /// The longest that a place is kept while clients are told to try again.
         static let longestInVain = Duration.seconds(150)
-        /// Those that wait are looked at again.
+        /// How often waiting connections are checked.
         static let again = Duration.milliseconds(100)
     }
 
-    /// How long it keeps its place for now.
+    /// How long it still keeps its place.
     private func timeToStay(_ app: AppRuntime) -> Duration {
         if let told = comesAgain[app.id] {
             let end = min(told.first + Stay.longestInVain, told.last + Stay.untilItComesAgain)
@@ -125,13 +125,13 @@ extension Scenes {
         return max(.zero, min(bound, stay.since + Stay.shortest) - now)
     }
 
-    /// torpor-holding has told a client to come again: the app keeps its place until then.
+    /// torpor-holding has told a client to try again: the app keeps its place until then.
     func clientComesAgain(_ app: AppRuntime) {
         guard app.specification.scene != nil else { return }
         comesAgain[app.id] = (comesAgain[app.id]?.first ?? now, now)
     }
 
-    /// Fewer may run than do: those that were used longest ago go, of those that may.
+    /// If more scenes run than may, disconnects the least recently used of those that may be disconnected.
     func disconnectSurplus(of template: AppSpecification) {
         guard let most = template.scenes?.maxLive else { return }
         let all = live(of: template.name)
@@ -146,7 +146,7 @@ extension Scenes {
     func lookForPlaces() {
         guard !isLookingForPlaces, !waiting.isEmpty || !admitted.isEmpty else { return }
         isLookingForPlaces = true
-        // Not within the step of the core that asks.
+        // Later: the core is in the middle of the step in which it asks.
         loop.later { [weak self] in
             guard let self else { return }
             isLookingForPlaces = false
@@ -154,10 +154,10 @@ extension Scenes {
         }
     }
 
-    /// Lets those launch for whom there is a place, first come, first served; whoever a person wants in the foreground
-    /// before others. For the rest others are disconnected, who were used longest ago.
+    /// Admits launches for which there is a place, in order of arrival, those into the foreground first. For the
+    /// others, disconnects the least recently used scenes.
     private func givePlaces() {
-        // One that has its place may wait for another launch to be over.
+        // A launch that has a place may still wait for other permissions.
         admitted = admitted.filter { !machine(apps[$0]).isAlive && machine(apps[$0]).isWaitingForPermission }
         reserved = reserved.filter { !machine(apps[$0]).isAlive && machine(apps[$0]).isWaitingToLaunch }
         waiting.removeAll { !coordinator.waitsForMemory($0) }
@@ -174,14 +174,14 @@ extension Scenes {
         stayTimer?.arm(after: next)
     }
 
-    /// Returns when to look again, where somebody still waits.
+    /// Returns when to check again; nil if no launch waits.
     private func givePlaces(of template: String, _ queue: [AppID]) -> Duration? {
         let all = live(of: template)
         var live = all.count
         var held: [AppRuntime] = []
         for id in queue {
             let app = apps[id]
-            // One that waits for its restart has its place.
+            // A scene that waits for its restart has a place.
             if let most = app.specification.scenes?.maxLive, live >= most, !machine(app).isAlive, !reserved.contains(id)
             {
                 held.append(app)

@@ -6,13 +6,13 @@ import EventLoop
 import Lifecycle
 import Linux
 
-/// Sessions that nobody uses: of templates that are gone, and where `discard_after` is said.
+/// Discards sessions whose template is gone, and those that were unused for longer than `discard_after`.
 extension Scenes {
-    /// How long a session is kept whose template is gone.
+    /// How long a session is kept after its template is gone.
     package static let keptWithoutTemplate = Duration.seconds(30 * 86_400)
     private static let longestWait = Duration.seconds(86_400)
 
-    /// When a session is discarded by itself, microseconds since 1970.
+    /// When a session is discarded by itself, in microseconds since 1970; nil for never.
     func end(of session: SceneSession, _ app: AppRuntime) -> Int64? {
         if let gone = session.templateGoneAt { return gone + Self.keptWithoutTemplate.microseconds }
         guard let time = app.specification.scenes?.discardAfter, !isLive(app), !machine(app).isWaitingToLaunch else {
@@ -48,16 +48,16 @@ extension Scenes {
         }
     }
 
-    /// Looks at that time, microseconds since 1970, if not before.
+    /// Arms the timer for that time, in microseconds since 1970, unless it fires earlier.
     func armTimer(for end: Int64) {
-        // Not longer than a day: the clock may be set.
+        // A day at most: the clock may be set.
         let wait = min(Self.longestWait, max(.milliseconds(1), .microseconds(end - Clock.realtimeMicroseconds())))
         if let armed = timer?.deadline, armed <= now + wait { return }
         if timer == nil { timer = try? loop.timer { [weak self] in self?.discardUnused() } }
         timer?.arm(after: wait)
     }
 
-    /// A clock that is set makes no session old: all that nobody uses begin anew.
+    /// If the clock was set, restarts the time of all unused sessions, so that none is discarded for that.
     private func followClock() {
         let (boot, wallClock) = (Clock.boot(), Clock.realtimeMicroseconds())
         defer { lastLook = (boot, wallClock) }

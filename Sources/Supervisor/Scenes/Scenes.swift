@@ -12,41 +12,42 @@ import Store
 package import TorporAPI
 package import Varlink
 
-/// Scenes: apps that are made of a template when somebody opens them, whose sessions stay when their processes are gone.
+/// Scenes: apps that are made of a template when a client opens them. Their sessions stay when their processes are
+/// gone.
 ///
-/// A session is a small file in the state directory; the roster of all of them, with the configuration, says which apps
-/// there are. A scene is an app like any other from then on. What is this room's is that it comes into being and goes, and
-/// that of a template only so many run at a time: a launch beyond that waits until another scene is disconnected.
+/// A session is a small file in the state directory. The roster of sessions and the configuration define which apps
+/// there are; from then on a scene is an app like any other. This room creates and discards scenes, and limits how
+/// many of a template run at a time: a launch beyond that waits until another scene is disconnected.
 package final class Scenes: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     /// Writes sessions, one after the other.
     private let disk: BackgroundWorker
-    /// Those that apps show in their own process.
+    /// Scenes that apps show in their own process.
     package private(set) lazy var inner = InnerScenes(supervisor)
-    /// Who waits until a session is on the disk, by the names of the apps.
+    /// Callers that wait until a session is on disk, by the name of its app.
     private var opening: [String: [(Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) -> Void]] = [:]
-    /// Launches that wait for a place, in the order in which they came.
+    /// Launches that wait for a place, in order of arrival.
     var waiting: [AppID] = []
-    /// Scenes that have a process, of each template.
+    /// The scenes of each template that have a process.
     var alive: [String: Set<AppID>] = [:]
-    /// Launches that have one and have not begun.
+    /// Launches that have a place and have not begun.
     var admitted: Set<AppID> = []
-    /// Scenes that are launched again, and keep the place that they had.
+    /// Scenes that are being restarted, and keep their place.
     var reserved: Set<AppID> = []
-    /// Scenes that something has launched or woken, and that nobody has brought to the foreground.
+    /// Scenes that were launched or woken, and are not in the foreground yet.
     var stays: [AppID: Stay] = [:]
-    /// When a client was last told to come again (`holding`), and when one was first.
+    /// When torpor-holding last told a client to try again (`holding`), and when first.
     var comesAgain: [AppID: (first: Duration, last: Duration)] = [:]
-    /// Looks again when one has stayed long enough.
+    /// Checks again when a scene has stayed long enough.
     var stayTimer: TimerSource?
     var isLookingForPlaces = false
-    /// Who waits until nothing is left of scenes that were discarded.
+    /// Callers that wait until nothing is left of discarded scenes.
     private var awaitingErasure: [(names: Set<String>, then: () -> Void)] = []
-    /// Discards sessions that nobody has used for long.
+    /// Discards sessions that were not used for long.
     var timer: TimerSource?
-    /// `discard_after` of each template.
+    /// The `discard_after` of each template when it was last applied.
     var discardTimes: [String: Duration?]?
-    /// What the clocks said when it was set last.
+    /// Both clocks at the last check.
     var lastLook: (boot: Duration, wallClock: Int64)?
 
     var roster: SceneRoster { supervisor.inForce.roster }
@@ -61,12 +62,11 @@ package final class Scenes: ShellRoom, LifecycleObserver {
 
     // MARK: What sessions there are
 
-    /// The session of an app; nil for one that is no scene.
+    /// The session of an app; nil if the app is no scene.
     package func session(of app: AppRuntime) -> SceneSession? {
         app.specification.scene != nil ? roster[app.name] : nil
     }
 
-    /// The template of that name.
     package func template(_ name: String) -> AppSpecification? { supervisor.configuration.template(named: name) }
 
     package var templates: [AppSpecification] { supervisor.configuration.templates }
@@ -76,14 +76,14 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         apps.filter { $0.specification.scene != nil && (template == nil || $0.specification.template == template) }
     }
 
-    /// What is wrong, and what goes on from an earlier torpord.
+    /// Reports unreadable sessions, and continues what an earlier torpord had begun.
     func begin() {
         for trouble in roster.troubles { log.warning(trouble) }
         for app in scenes(of: nil) { note(app) }
-        // When what an earlier torpord left of them has ended.
+        // Not before the orphans of an earlier torpord have ended.
         engine.whenStarted { [weak self] in
             guard let self else { return }
-            // An app that shows one is told first.
+            // If an app shows the scene, the app must be told first.
             for session in roster.sessions.values
             where session.isDiscarded && inner.owner(named: session.template) == nil {
                 finishDiscarding(session.app)
@@ -93,7 +93,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         configure()
     }
 
-    /// Removes what an earlier torpord left of a scene; nothing but its session where an app has its name by now.
+    /// Removes what an earlier torpord left of a scene. If an app has that name by now, removes only the session.
     private func finishDiscarding(_ app: String) {
         guard coordinator.id(of: app) != nil else { return erase(app) }
         let folder = roster.folder
@@ -102,7 +102,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Other templates are in force.
+    /// Applies the templates of the configuration in force.
     package func configure() {
         let inside = inner.owners.map { ($0.name, $0.specification.innerScenes?.discardAfter) }
         let times = Dictionary(
@@ -110,7 +110,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             uniquingKeysWith: { $1 }
         )
         if let before = discardTimes {
-            // A new time begins now: an edit of the configuration discards nothing at once.
+            // The new time starts now, so that an edit of the configuration does not discard sessions at once.
             let changed = Set(times.filter { name, time in before[name].map { $0 != time } ?? false }.keys)
             for app in scenes(of: nil) where changed.contains(app.specification.template) && !machine(app).isAlive {
                 used(app, isWritten: true)
@@ -138,7 +138,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         armTimer()
     }
 
-    /// Changes a session, also on the disk.
+    /// Changes a session, in memory and on disk.
     func change(_ app: String, _ body: (inout SceneSession) -> Void) {
         guard var session = roster[app] else { return }
         body(&session)
@@ -151,10 +151,10 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Calls back when all that was to be written by now is on the disk.
+    /// Calls back when everything that is to be written by now is on disk.
     func whenWritten(_ then: @escaping () -> Void) { disk.ask({ true }) { _ in then() } }
 
-    /// What clients are shown of a scene.
+    /// A scene, as clients see it.
     package func info(of app: AppRuntime) -> SceneInfo? {
         guard let session = session(of: app) else { return nil }
         let machine = machine(app)
@@ -173,7 +173,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
 
     // MARK: Opening
 
-    /// Makes the scene where there is none yet, and gives it when its session is on the disk.
+    /// Makes the scene if there is none yet, and returns it when its session is on disk.
     package func open(
         _ template: String,
         _ name: String,
@@ -181,7 +181,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         by person: String,
         _ completion: @escaping (Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) -> Void
     ) {
-        // One that says nothing is none.
+        // Empty options count as none.
         let options = options.objectValue?.members.isEmpty == true ? .null : options
         guard let found = self.template(template) else { return completion(.failure(.noTemplate(template))) }
         if let problem = AppName.problem(scene: name, of: template) {
@@ -189,7 +189,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         }
         let app = found.scene(named: name)
         if let refusal = refusal(of: app.name, options) { return completion(.failure(.refused(refusal))) }
-        // Whoever comes while it is written waits with the first.
+        // A request for a scene that is being written waits with the first one.
         if opening[app.name] != nil {
             opening[app.name]?.append(completion)
             return
@@ -204,7 +204,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Makes a session, and calls back when it is on the disk, or could not be written.
+    /// Makes a session. Calls back when it is on disk, or could not be written.
     func make(
         _ full: String,
         of template: String,
@@ -220,7 +220,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         let (folder, made) = (roster.folder, session)
         disk.ask {
             let trouble = folder.trouble { () throws(Errno) in try folder.write(made) }
-            // It may be there, and not for good.
+            // The file may exist without being durable.
             if trouble != nil { try? folder.remove(made.app) }
             return trouble
         } _: { trouble in
@@ -228,7 +228,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Why a scene cannot be opened with these options; nil where it can, or is not there yet.
+    /// Why an existing scene cannot be opened with these options; nil if it can, or does not exist.
     func refusal(of full: String, _ options: JSON) -> String? {
         guard let session = roster[full] else { return nil }
         if session.isDiscarded { return "\(full) is being discarded: open it again when that is done" }
@@ -238,7 +238,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             + "scene discard \(full))"
     }
 
-    /// Why there can be no more scenes of a template; nil where there can.
+    /// Why there can be no more scenes of a template; nil if there can.
     func refusalOfMore(of template: String, than most: Int) -> String? {
         let count = roster.counts[template] ?? 0
         guard count >= most else { return nil }
@@ -247,7 +247,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             + "needed (torpor scene list \(template) shows when each was used)"
     }
 
-    /// Why there can be no scene of that name.
+    /// Why a new scene of that name cannot be made; nil if it can.
     private func refusal(of app: AppSpecification, _ template: AppSpecification) -> String? {
         if let refusal = refusalOfMore(of: template.name, than: template.scenes?.maxSessions ?? 0) { return refusal }
         if coordinator.id(of: app.name) != nil { return "there is an app \(app.name) already" }
@@ -259,7 +259,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         func tell(_ result: Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) {
             for waiter in waiters { waiter(result) }
         }
-        // An apply may have come meanwhile, which has made the app already.
+        // An apply in the meantime may have made the app already.
         let made = coordinator.id(of: session.app).map { apps[$0] }
         if let trouble {
             if let made { end(made) }
@@ -291,7 +291,6 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// One app more.
     private func add(_ specification: AppSpecification) throws(DependencyError) -> AppRuntime {
         let actions = try coordinator.add(AppChange(AppDefinition(specification)), now: now)
         guard let id = coordinator.id(of: specification.name) else {
@@ -307,7 +306,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
 
     // MARK: Going
 
-    /// Why a scene may not be disconnected; nil where it may.
+    /// Why a scene may not be disconnected; nil if it may.
     package func refusalToDisconnect(_ app: AppRuntime) -> String? {
         guard app.specification.scene != nil else { return "is not a scene" }
         let machine = machine(app)
@@ -315,13 +314,13 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         return "is in the foreground: send it to the background first (torpor background \(app.name))"
     }
 
-    /// Has scenes leave for good. Calls back when it is on the disk that they do; nothing has ended by then.
+    /// Marks scenes as discarded. Calls back when that is on disk; ``end(_:)`` then ends each of them.
     package func discard(_ discarded: [AppRuntime], _ completion: @escaping () -> Void) {
         for app in discarded { change(app.name) { $0.isDiscarded = true } }
         disk.ask({ true }) { _ in completion() }
     }
 
-    /// Ends a scene that is discarded, as a person would.
+    /// Ends a scene that is discarded, and removes it from the core.
     package func end(_ app: AppRuntime) { engine.takeIn(coordinator.remove(app.id, now: now)) }
 
     package func forget(_ app: AppRuntime) {
@@ -332,19 +331,18 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         comesAgain[app.id] = nil
         alive[app.specification.template]?.remove(app.id)
         guard let session = session(of: app) else { return }
-        // One that is no longer there for another reason than that somebody discarded it comes back.
+        // A scene that was not discarded comes back with its template.
         guard session.isDiscarded else { return }
-        // What other rooms have of it goes first.
+        // Later: the other rooms must forget it first.
         loop.later { [weak self] in self?.erase(session.app) }
     }
 
-    /// Removes everything of a scene that is discarded; its session last, so that a torpord that dies over it is followed by
-    /// one that goes on.
+    /// Removes everything of a discarded scene, its session last: if torpord dies before that, the next one continues.
     func erase(_ app: String) {
         let state = supervisor.runtime.state
         let places = ["apps", "archives", "snapshots"].map { DataPlace(root: state + "/" + $0, app: app) }
         let (folder, logs) = (roster.folder, supervisor.runtime.logs)
-        // Of one that an earlier torpord discarded nobody else does.
+        // If an earlier torpord discarded the scene, only this removes it from the store.
         supervisor.store.remove(app: app)
         supervisor.dataFolders.erase(app) { [weak self] trouble in
             guard let self else { return }
@@ -368,7 +366,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         lookForErased()
     }
 
-    /// Calls back when nothing is left of scenes that are discarded.
+    /// Calls back when nothing is left of the discarded scenes.
     package func whenErased(_ names: Set<String>, _ then: @escaping () -> Void) {
         awaitingErasure.append((names, then))
         lookForErased()
@@ -388,7 +386,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         guard session(of: app) != nil else { return }
         used(app, isWritten: true)
-        // It is disconnected, also after the next boot, until somebody opens it or something wakes it.
+        // The scene stays disconnected, even after a reboot, until a client opens it or an event wakes it.
         if ending.reason == .evicted, case .rest = ending.next { app.kept.goalOfPerson = nil }
         if app.specification.scenes?.maxLive != nil {
             switch ending.next {
@@ -408,12 +406,12 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         if isAny { lookForPlaces() }
     }
 
-    /// It is in use now. On the disk it is once a minute, unless it has to be.
+    /// The scene is in use now. That is written to disk at most once a minute, unless `isWritten`.
     package func used(_ app: AppRuntime, isWritten: Bool = false) {
         if session(of: app) != nil { used(app.name, isWritten: isWritten) }
     }
 
-    /// As ``used(_:isWritten:)``, of any scene.
+    /// As ``used(_:isWritten:)``, for any scene, including those inside apps.
     func used(_ name: String, isWritten: Bool) {
         guard let session = roster[name] else { return }
         let time = Clock.realtimeMicroseconds()
@@ -430,12 +428,12 @@ package final class Scenes: ShellRoom, LifecycleObserver {
 package enum SceneRefusal: Error, Sendable {
     /// There is no template of that name.
     case noTemplate(String)
-    /// A sentence.
+    /// The reason, as a sentence.
     case refused(String)
 }
 
 extension SceneFolder {
-    /// Does something; says what went wrong.
+    /// Calls `work`; returns a sentence if it fails.
     func trouble(_ work: () throws(Errno) -> Void) -> String? {
         do throws(Errno) {
             try work()

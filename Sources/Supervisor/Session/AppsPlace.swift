@@ -7,15 +7,15 @@ import Linux
 package import Processes
 import ServiceManager
 
-/// Being a service of systemd: where apps live, and what a stop means.
+/// Where the processes of apps are placed, and, as a service of systemd, what a stop means.
 package final class AppsPlace: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
     package private(set) var cgroups: CgroupTree?
-    /// Why there are none.
+    /// Why there are no cgroups.
     package private(set) var trouble: String?
-    /// systemd, where this is a service of it.
+    /// systemd; nil if torpord is not one of its services.
     private(set) var manager: ServiceManager?
-    /// Where apps live under systemd; nil where there is no such place.
+    /// The scope of the apps under systemd; nil if there is none.
     private(set) var scope: AppsScope?
 
     package init(_ supervisor: Supervisor) {
@@ -23,7 +23,8 @@ package final class AppsPlace: ShellRoom {
         findCgroups()
     }
 
-    /// Under systemd apps live in a scope beside the service, else below the service or wherever there is a place.
+    /// Under systemd apps get a scope beside the service; else a place below the service, or wherever one can be
+    /// made.
     private func findCgroups() {
         scope = nil
         if supervisor.keeper.isUnderManager {
@@ -41,18 +42,18 @@ package final class AppsPlace: ShellRoom {
         }
     }
 
-    /// Somebody may have stopped the scope, with all apps in it.
+    /// Makes the scope again after it was stopped, which ended all apps in it.
     func repairScope() {
         guard let manager, let scope, !File.exists(scope.path) else { return }
         log.warning("\(manager.scopeName) is gone: making another one")
         findCgroups()
     }
 
-    /// Why the apps are not terminated when the supervisor stops, in a few words; nil when they are.
+    /// Why the apps are not terminated when the supervisor stops, in a few words; nil if they are.
     ///
-    /// A stop and a restart are both a SIGTERM: systemd is asked which of them it is.
+    /// systemd sends SIGTERM for a stop and for a restart: it must be asked which of them it is.
     var reasonToLeaveApps: String? {
-        // A container's processes end with its first one.
+        // A container's processes end with its first process.
         if supervisor.keeper.pid == 1 { return nil }
         if supervisor.configuration.supervisor.onExit == .leave { return "on_exit = \"leave\"" }
         guard let manager else { return nil }

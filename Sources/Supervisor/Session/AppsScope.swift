@@ -5,23 +5,23 @@ import Linux
 import Processes
 import ServiceManager
 
-/// The scope in which apps live under systemd, so that the service can be restarted and upgraded under them: apps below the
-/// service's own cgroup would keep it from starting (`219/CGROUP`).
+/// The scope of the apps under systemd. With it the service can be restarted and upgraded while they run: apps below
+/// the service's own cgroup would keep it from starting (`219/CGROUP`).
 ///
-/// A scope is there as long as it has processes. One that does nothing keeps it, in a cgroup of its own, since a cgroup
-/// that hands controllers down may have no processes itself. It is a child of the torpord that made it, then of the keeper,
-/// then of systemd; at the supervisor's end it goes, and the scope with it.
+/// A scope exists while it has processes. A placeholder process that does nothing keeps it, in its own cgroup, since
+/// a cgroup that delegates controllers may not have processes itself. The placeholder is a child of the torpord that
+/// made it, then of the keeper, then of systemd. When the supervisor ends, it is killed, and the scope goes with it.
 struct AppsScope {
-    /// Its cgroup, an absolute path.
+    /// Its cgroup, as an absolute path.
     let path: String
     private var placeholder: String { path + "/placeholder" }
 
-    /// The scope of this service, made unless it is there.
+    /// Finds the scope of this service, or makes it.
     init(of service: ServiceManager) throws(ServiceManagerError) {
         if let path = try service.scope() {
             self.path = path
             guard !((try? Cgroup.events(path + "/placeholder").populated) ?? false) else { return }
-            // Apps keep it for now.
+            // It has no placeholder, so that apps alone keep it.
             try settle(try Self.startPlaceholder(), of: service)
         } else {
             let process = try Self.startPlaceholder()
@@ -30,7 +30,7 @@ struct AppsScope {
         }
     }
 
-    /// Gives the placeholder its cgroup.
+    /// Moves the placeholder into its cgroup.
     private func settle(_ process: ChildProcess, of service: ServiceManager) throws(ServiceManagerError) {
         do throws(Errno) {
             try Cgroup.create(placeholder)
@@ -41,7 +41,7 @@ struct AppsScope {
         process.abandon()
     }
 
-    /// Ends what keeps it, and so the scope as soon as no app is in it.
+    /// Kills the placeholder, so that the scope ends as soon as no app is in it.
     func release() {
         if (try? Cgroup.kill(placeholder)) != nil { return }
         for pid in (try? Cgroup.procs(placeholder)) ?? [] {

@@ -9,26 +9,27 @@ import Linux
 import LoginManager
 package import TorporAPI
 
-/// Takes apps out of the foreground while nobody sees them: before the machine sleeps, and while the session is locked.
+/// Moves apps out of the foreground while no user can see them: before the machine sleeps, and while the session is
+/// locked.
 ///
-/// What is the case is asked of logind, at the start and whenever it was away; apps that an earlier torpord covered and
-/// that need it no more are uncovered as soon as that is known, or after five seconds of nobody who says it.
+/// logind is asked for the state at the start, and whenever it was away. Apps that an earlier torpord has covered
+/// without need are uncovered as soon as the state is known, or after five seconds without an answer.
 package final class Interruptions: LifecycleObserver {
     private unowned(unsafe) let supervisor: Supervisor
     private var login: LoginManager?
-    /// What was told last.
+    /// The state that was reported last.
     private var told = LoginManager.State()
-    /// Whether it is known if apps are to be covered.
+    /// Whether it is known if apps must be covered.
     private var isKnown = false
     private var isCovered = false
-    /// Apps that the machine waits for before it sleeps; nil when it does not wait for us.
+    /// Apps that the machine waits for before it sleeps; nil if it does not wait for torpord.
     private var awaited: Set<AppID>?
     private var beganAt = Duration.zero
     private var timer: TimerSource?
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// Follows what the configuration says.
+    /// Applies the configuration.
     package func follow(_ specification: SupervisorSpecification) {
         let subject = LoginManager.Subject(sleep: specification.sleep, session: Self.choice(specification.session))
         if let login, login.subject == subject { return }
@@ -80,10 +81,10 @@ package final class Interruptions: LifecycleObserver {
         if isSleeping { waitForApps() } else if !now.isAsleep { awaited = nil }
     }
 
-    /// Whether the session that is followed was not unlocked since the machine was booted.
+    /// Whether the session that is followed has not been unlocked since the machine was booted.
     private(set) var isBeforeFirstUnlock = false
 
-    /// Where no session is followed, or nobody says how it is, nothing is protected by its lock.
+    /// If no session is followed, or its state is unknown, its lock protects nothing.
     private func lookForFirstUnlock(_ login: LoginManager?) {
         let wasBefore = isBeforeFirstUnlock
         if let login, login.subject.session != nil, !login.state.isKnown || login.isThere {
@@ -123,11 +124,11 @@ package final class Interruptions: LifecycleObserver {
         coverAll()
     }
 
-    /// Has each app covered, or not, as it should be now: also one that is new.
+    /// Covers or uncovers each app as needed now, including new ones.
     package func coverAll() {
         guard isKnown else { return }
         let covers = isCovered
-        // Each is a fact of its own: what is decided for one is done before the next is asked.
+        // Each is an event of its own: what is decided for one app is done before the next is handled.
         supervisor.uninterrupted { [supervisor] in
             for app in supervisor.apps where supervisor.coordinator.machine(app.id).isCovered != covers {
                 let id = app.id
@@ -157,7 +158,7 @@ package final class Interruptions: LifecycleObserver {
     private func isLeaving(_ id: AppID) -> Bool {
         let machine = supervisor.coordinator.machine(id)
         guard machine.state == .active || machine.state == .inactive else { return false }
-        // One that has no business in the background rests as inactive.
+        // An app that has no reason to be in the background stays inactive.
         return machine.state == .active || machine.transition != nil
     }
 
@@ -196,7 +197,6 @@ package final class Interruptions: LifecycleObserver {
 
     // MARK: For persons
 
-    /// What `doctor` says.
     package var check: DoctorCheck {
         guard let login else {
             return DoctorCheck(name: "logind", ok: true, value: "not followed (sleep = false and no session)")

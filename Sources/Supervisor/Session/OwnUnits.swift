@@ -5,9 +5,9 @@ import Linux
 package import Processes
 package import TorporAPI
 
-/// The units of the service manager in which this supervisor and its apps are.
+/// The units of the service manager that this supervisor and its apps are in.
 struct OwnUnits {
-    /// Those of the apps first; empty where no service manager has anything to do with it.
+    /// Those of the apps come first; empty if no service manager is involved.
     let names: [String]
     /// The user whose service manager it is; nil for the system's.
     let user: UInt32?
@@ -25,15 +25,15 @@ struct OwnUnits {
         self.user = user
     }
 
-    /// Those of this process, with the cgroups that it has for apps.
+    /// The units of this process and of the cgroups that it has for apps.
     init(apps cgroups: CgroupTree?) {
         let mount = Cgroup.mount ?? ""
         let own = (try? ProcFS.cgroup(ThisProcess.pid)).flatMap { $0 }
         self.init(paths: [cgroups.map { String($0.base.dropFirst(mount.count)) }, own].compactMap { $0 })
     }
 
-    /// As journald sees it: the first part of the path that is no slice, in the service manager of a user if the path
-    /// goes through one.
+    /// The unit as journald sees it: the first part of the path that is no slice, in a user's service manager if the
+    /// path leads through one.
     private static func unit(of path: String) -> (name: String, user: UInt32?)? {
         var parts = path.split(separator: "/")[...]
         var user: UInt32?
@@ -51,7 +51,7 @@ struct OwnUnits {
 }
 
 extension JournalPlace {
-    /// Where the output of an app is.
+    /// Where the journal has the output of an app.
     package init(of app: AppRuntime, _ cgroups: CgroupTree?) {
         let units = OwnUnits(apps: cgroups)
         self.init(identifier: app.name, units: units.names, user: units.user)

@@ -6,25 +6,25 @@ package import Lifecycle
 import Linux
 import Processes
 
-/// What the service manager is told of the supervisor (sd_notify(3)), through the keeper: that the apps to be launched at
-/// start were launched, how the apps are, that another configuration is being read, and that a start or a stop takes as
-/// long as the deadlines of apps allow.
+/// Reports to the service manager (sd_notify(3)), through the keeper: that the apps of the start were launched, how
+/// the apps are, that a configuration is being read, and that a start or a stop takes as long as the deadlines of
+/// apps allow.
 ///
-/// Without a service manager nothing is told, and only ``isReady`` is kept.
+/// Without a service manager nothing is sent, and only ``isReady`` is maintained.
 package final class ServiceReport: LifecycleObserver {
     private unowned(unsafe) let supervisor: Supervisor
     private let isHeard: Bool
     private var timer: TimerSource?
-    /// Apps whose launch at start is not over; nil until launching has begun.
+    /// Apps whose launch at the start is not over; nil until launching has begun.
     private var starting: Set<AppID>?
-    /// Whether every app to be launched at start was: it is up, or has failed its first launch, or has one that nothing
-    /// bounds. What waits for a requirement that has failed waits without anybody waiting for it.
+    /// Whether the launches of the start are over: each app is up, or has failed its first launch, or its launch has
+    /// no deadline. An app that waits for a dependency that has failed does not delay this.
     package private(set) var isReady = false
     private var isStopping = false
     private var status = ""
     private var statusAt = Duration.zero
     private var extendedAt = Duration.zero
-    /// Why the configuration on disk is not the one in force.
+    /// Why the configuration on disk is not in force.
     private var trouble: String?
 
     package init(_ supervisor: Supervisor) {
@@ -32,23 +32,23 @@ package final class ServiceReport: LifecycleObserver {
         isHeard = supervisor.keeper.isUnderManager
     }
 
-    /// How much more time is asked for, and how often.
+    /// By how much the timeout is extended, and how often.
     private static let extensionTime = Duration.seconds(30)
     private static let extensionInterval = Duration.seconds(5)
     private static let statusInterval = Duration.seconds(1)
-    /// Launches come in flocks: looked at together.
+    /// Launches come in bursts, which are checked together.
     private static let launchInterval = Duration.milliseconds(10)
 
     // MARK: What happens
 
-    /// The supervisor begins its work; the start may take as long as what an earlier one left takes to end.
+    /// The supervisor starts. The start may take as long as orphans of an earlier one take to end.
     package func begin() {
         guard isHeard else { return }
         extend()
         tick(within: Self.extensionInterval)
     }
 
-    /// These apps are launched at start.
+    /// These apps are launched at the start.
     package func launch(_ apps: [AppID]) {
         starting = Set(apps)
         look()
@@ -61,13 +61,13 @@ package final class ServiceReport: LifecycleObserver {
 
     package func forget(_ app: AppRuntime) {}
 
-    /// Another configuration is read.
+    /// A configuration is being read.
     package func reload() {
         guard isReady else { return }
         tell("RELOADING=1\nMONOTONIC_USEC=\(Clock.monotonic().microseconds)")
     }
 
-    /// It was read; `trouble` is why it is not in force, in half a sentence.
+    /// It was read; `trouble` says why it is not in force, as a clause.
     package func reloaded(trouble: String? = nil) {
         self.trouble = trouble
         guard isReady else { return }
@@ -75,7 +75,7 @@ package final class ServiceReport: LifecycleObserver {
         tell("READY=1\nSTATUS=\(status)")
     }
 
-    /// The supervisor ends, and terminates the apps before that, or leaves them to the next one.
+    /// The supervisor ends; it terminates the apps first, or leaves them to the next one.
     package func stop(leavingApps: Bool) {
         isStopping = true
         status = leavingApps ? "stopping; the apps keep running" : text()
@@ -89,7 +89,7 @@ package final class ServiceReport: LifecycleObserver {
 
     private func tell(_ state: String) { supervisor.keeper.tellManager(state) }
 
-    /// Looks again in that time, or sooner.
+    /// Checks again in that time, or sooner.
     private func tick(within delay: Duration) {
         if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.look() } }
         let at = supervisor.loop.now + delay
@@ -123,7 +123,7 @@ package final class ServiceReport: LifecycleObserver {
         tell("STATUS=\(now)")
     }
 
-    /// Asks for more time, unless all that could be done was done and there is nothing to wait for.
+    /// Extends the timeout, unless a stop has no deadline left to wait for.
     private func extend() {
         let now = supervisor.loop.now
         let isBounded = supervisor.apps.contains { app in
@@ -135,7 +135,7 @@ package final class ServiceReport: LifecycleObserver {
         tell("EXTEND_TIMEOUT_USEC=\(Self.extensionTime.microseconds)")
     }
 
-    /// Whether an app's launch at start is still under way.
+    /// Whether an app's launch at the start is still under way.
     private func isStarting(_ id: AppID) -> Bool {
         let machine = supervisor.coordinator.machine(id)
         if machine.transition == .launching { return !machine.hasProcess || machine.nextDeadline != nil }
@@ -146,7 +146,7 @@ package final class ServiceReport: LifecycleObserver {
         }
     }
 
-    /// All of it in a line: `12 apps: 9 active, 2 suspended, 1 not running; failed: db`.
+    /// The state of all apps in one line: `12 apps: 9 active, 2 suspended, 1 not running; failed: db`.
     private func text() -> String {
         var counts: [String: Int] = [:]
         var failed: [String] = []

@@ -3,30 +3,29 @@
 package import Configuration
 package import Store
 
-/// What the settings of one app were set to, and which of that it has not been told: a value without I/O.
+/// The values of one app's settings, and which of them the app was not told. Does no I/O.
 package struct SettingValues {
-    /// By name; also of settings that the configuration no longer has.
+    /// By name; includes settings that the configuration no longer has.
     package private(set) var rows: [String: StoredSetting] = [:]
 
-    /// None is set.
     package init() {}
 
     mutating func load(_ row: StoredSetting) { rows[row.key.name] = row }
 
-    /// What counts of a value that was set: nil where the declaration does not take it, as if it were not set.
+    /// The normal form of a value; nil if the declaration rejects it, as if it were not set.
     private static func usable(_ value: String?, _ setting: SettingDeclaration) -> String? {
         value.flatMap { value in try? setting.normal(value) }
     }
 
-    /// The value in its normal form: the one that was set, or the default; nil where there is neither.
+    /// The value in its normal form: the one that was set, or else the default; nil if there is neither.
     package func effective(_ setting: SettingDeclaration) -> String? {
         Self.usable(rows[setting.name]?.value, setting) ?? setting.defaultValue
     }
 
-    /// Whether a value is set that counts.
+    /// Whether a valid value is set.
     package func isSet(_ setting: SettingDeclaration) -> Bool { Self.usable(rows[setting.name]?.value, setting) != nil }
 
-    /// Why the value that is set does not count; nil where it does, or where none is set.
+    /// Why the value that is set is rejected; nil if it is valid or none is set.
     package func problem(_ setting: SettingDeclaration) -> SettingProblem? {
         guard let value = rows[setting.name]?.value else { return nil }
         do throws(SettingProblem) {
@@ -38,7 +37,7 @@ package struct SettingValues {
         }
     }
 
-    /// Sets and unsets some; gives the rows that changed. `at` in microseconds since 1970.
+    /// Sets and unsets some; returns the rows that changed. `at` is in microseconds since 1970.
     mutating func set(_ changes: [(name: String, value: String?)], of app: String, at: Int64) -> [StoredSetting] {
         var changed: [StoredSetting] = []
         for (name, value) in changes {
@@ -57,8 +56,8 @@ package struct SettingValues {
         return changed
     }
 
-    /// Other declarations are in force: of a setting that has its default before and after, the app knows the old one. Gives the
-    /// rows that changed. `at` in microseconds since 1970.
+    /// Other declarations are in force. If a setting has its default before and after, the app still knows the old
+    /// default. Returns the rows that changed. `at` is in microseconds since 1970.
     mutating func redeclare(
         from old: [SettingDeclaration],
         to new: [SettingDeclaration],
@@ -71,7 +70,7 @@ package struct SettingValues {
                 !isSet(was), !isSet(setting), !Self.isSame(was.defaultValue, setting.defaultValue)
             else { continue }
             var row = rows[setting.name] ?? StoredSetting(app: app, name: setting.name, value: nil, at: at)
-            // What it was told last counts; where there is no such thing, it has the old default.
+            // If an earlier change was not told yet, `known` already has the value that the app knows.
             guard row.isTold, row.value == nil else { continue }
             row.known = was.defaultValue
             row.isTold = false
@@ -82,7 +81,7 @@ package struct SettingValues {
         return changed
     }
 
-    /// Goes back to what there was; gives the rows to be kept. Whoever asks has looked that nothing was set since.
+    /// Restores earlier values of these rows, except those that were set again since; returns the rows to store.
     mutating func restore(_ before: SettingValues, _ changed: [StoredSetting], at: Int64) -> [StoredSetting] {
         changed.compactMap { row in
             guard rows[row.key.name] == (row.isNothing ? nil : row) else { return nil }
@@ -107,7 +106,7 @@ package struct SettingValues {
         }
     }
 
-    /// The settings whose value is another than the app knows, in the order of their declarations.
+    /// The settings whose value differs from the one that the app knows, in the order of their declarations.
     package func untold(_ declared: [SettingDeclaration]) -> [SettingDeclaration] {
         guard !rows.isEmpty else { return [] }
         return declared.filter { setting in
@@ -116,7 +115,7 @@ package struct SettingValues {
         }
     }
 
-    /// The app has been told of these, as they were at that time; gives the rows that changed.
+    /// The app was told of these settings, as they were at that time; returns the rows that changed.
     mutating func told(_ names: some Sequence<String>, until: Int64 = .max) -> [StoredSetting] {
         var changed: [StoredSetting] = []
         for name in names {
@@ -130,6 +129,6 @@ package struct SettingValues {
 }
 
 extension SettingDeclaration {
-    /// Whether a message tells of it. Of others the next launch does.
+    /// Whether a message announces a change. Other settings reach the app at its next launch.
     var isTold: Bool { !restart || identity }
 }

@@ -9,7 +9,7 @@ import Store
 package import TorporAPI
 package import Varlink
 
-/// Why settings are not changed, in a sentence.
+/// Why settings are not changed, as a sentence.
 package struct SettingsRefusal: Error, CustomStringConvertible {
     /// The sentence.
     package let description: String
@@ -17,17 +17,17 @@ package struct SettingsRefusal: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// Changing settings, and showing them.
+/// Changes settings, and lists them.
 extension Settings {
-    /// So many changes of one app may wait for the disk.
+    /// The most changes of one app that may wait for the disk.
     private static let mostUnderWay = 64
-    /// An app's own changes make an event at most so often.
+    /// The shortest time between events about an app's own changes.
     private static let ownChangesAfter = Duration.seconds(60)
 
-    /// Changes settings, all or none; `completion` is called when that is on the disk and in the file, or with the reason why
-    /// nothing was changed.
+    /// Changes all the settings or none. `completion` is called when the change is on disk and in the file, or with
+    /// the reason why nothing was changed.
     ///
-    /// - Parameter isApp: the app itself asks, which may change what is `writable`, and knows of it.
+    /// - Parameter isApp: the app itself asks; it may change settings that are `writable`, and knows of the change.
     package func set(
         _ request: SetSettingsRequest,
         of app: AppRuntime,
@@ -56,7 +56,7 @@ extension Settings {
         let names = rows.map(\.key.name)
         let reverted = Set(rows.filter(\.isTold).map(\.key.name))
         if isApp {
-            // Each row once, as it is in the end.
+            // Each row once, in its final form.
             let known = changing.told(names)
             rows = rows.map { row in known.first { $0.key == row.key } ?? row }
         }
@@ -88,9 +88,10 @@ extension Settings {
         }
     }
 
-    /// Tells who changed what: never to what, since events are read by many.
+    /// Reports which settings changed and who changed them, but never the values, since many clients read events.
     ///
-    /// An app that changes its own all the time is told of once in a while: events are kept for all apps together.
+    /// If an app changes its own settings all the time, that is reported only now and then: the history of events is
+    /// limited for all apps together.
     private func noteChange(of names: [String], _ app: AppRuntime, by person: String, isApp: Bool) {
         var text = "\(Self.list(names)) changed"
         if isApp {
@@ -122,7 +123,7 @@ extension Settings {
         return names.count > 10 ? "\(shown) and \(names.count - 10) more settings" : shown
     }
 
-    /// The changes in the normal form of their values.
+    /// The changes, with their values in normal form.
     private func checked(
         _ request: SetSettingsRequest,
         _ app: AppRuntime,
@@ -151,7 +152,7 @@ extension Settings {
             }
         }
         for name in request.unset {
-            // Of one that is no longer declared something may be kept.
+            // A setting that is no longer declared may still have a stored value.
             let isKept = !isApp && values(of: app).rows[name] != nil
             if !isKept { _ = try setting(name, app, isApp: isApp) }
             try once(name)
@@ -183,7 +184,7 @@ extension Settings {
         return String(String.UnicodeScalarView(safe))
     }
 
-    /// What cannot be the address of a socket, or of the check whether the app is ready, is not set.
+    /// Rejects values that would leave a socket, or the readiness probe, without an address.
     private func allFit(
         _ values: SettingValues,
         _ app: AppRuntime,
@@ -209,7 +210,7 @@ extension Settings {
         return true
     }
 
-    /// What follows from a change, in a sentence; nil where nothing does.
+    /// What the change leads to, as a sentence; nil if to nothing.
     private func effect(of names: [String], _ app: AppRuntime) -> String? {
         guard !names.isEmpty else { return nil }
         let machine = coordinator.machine(app.id)
@@ -228,7 +229,7 @@ extension Settings {
 
     // MARK: Views
 
-    /// What operators see.
+    /// The settings as operators see them.
     package func infos(of app: AppRuntime) -> [SettingInfo] {
         let values = values(of: app)
         return app.specification.declaredSettings.map { setting in
@@ -251,14 +252,14 @@ extension Settings {
         }
     }
 
-    /// The settings of an app whose values do not fit their declaration, in its order.
+    /// The settings of an app whose values are invalid, in the order of their declarations.
     package func unfit(of app: AppRuntime) -> [String] {
         guard !app.specification.declaredSettings.isEmpty else { return [] }
         let values = values(of: app)
         return app.specification.declaredSettings.filter { values.problem($0) != nil }.map(\.name)
     }
 
-    /// What the app sees: every setting by its name.
+    /// The settings as the app sees them: every one by name.
     package func document(of app: AppRuntime) -> JSON {
         .object(SettingsFiles.document(app.specification.declaredSettings, values(of: app)))
     }

@@ -11,27 +11,27 @@ import Mailbox
 package import Store
 import Varlink
 
-/// The settings of apps: what they were set to, the files that have them, and that apps are told.
+/// The settings of apps: their values, the files that contain them, and how apps are told of changes.
 ///
-/// A change is in the store's journal before anything follows from it, together with what the app knew before. Then, in
-/// this order: it is on the disk, the file is in place, sockets and runs follow, the app is told. Whatever of this a torpord
-/// that was killed has not done the next one does, since the store says what an app does not know yet.
+/// A change is in the store's journal before anything follows from it, together with the value that the app knows.
+/// Then, in this order: it is on disk, the file is written, sockets and runs are updated, the app is told. If torpord
+/// is killed in between, the next one does the rest, since the store says which changes an app does not know yet.
 package final class Settings: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     var values: [AppID: SettingValues] = [:]
-    /// It is known what they were set to.
+    /// The stored values are loaded.
     private(set) var isLoaded = false
     private var afterLoad: [() -> Void] = []
     /// Writes files, one after the other.
     let files: BackgroundWorker
-    /// What stands in addresses of sockets, for the next torpord: it has to know which sockets are whose before it has
-    /// read anything.
+    /// The values in addresses of sockets, for the next torpord: it must know whose each socket is before it has read
+    /// the store.
     private lazy var kept = PersistedBytes(supervisor, log, named: DescriptorName.settings, most: 1 << 20)
-    /// Changes that are not answered yet.
+    /// How many changes of each app were not answered yet.
     var underWay: [AppID: Int] = [:]
-    /// When an event told of changes that an app made of its own, and how many came since.
+    /// When an event last reported changes that an app made itself, and how many came since.
     var ownChanges: [AppID: (toldAt: Duration, untold: Int)] = [:]
-    /// What was said of values that do not count.
+    /// The settings whose invalid values were reported.
     private var toldMisfits: [AppID: Set<String>] = [:]
 
     package init(_ supervisor: Supervisor) {
@@ -39,10 +39,10 @@ package final class Settings: ShellRoom, LifecycleObserver {
         files = BackgroundWorker(supervisor.loop, named: "settings")
     }
 
-    /// What was set of an app.
+    /// The values that were set for an app.
     package func values(of app: AppRuntime) -> SettingValues { values[app.id] ?? SettingValues() }
 
-    /// The value of a setting as a word; nil where it has none.
+    /// The value of a setting as text; nil if it has none.
     private func word(_ name: String, _ specification: AppSpecification, _ values: SettingValues) -> String? {
         guard let setting = specification.setting(name) else { return nil }
         return values.effective(setting).map { setting.value($0).text }
@@ -50,7 +50,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
 
     // MARK: The beginning
 
-    /// Before apps are taken over: which addresses their sockets have.
+    /// Runs before apps are taken over: fills in the addresses of their sockets.
     func takeOver() {
         let known = kept.bytes.flatMap { try? JSON.parse($0) }?.objectValue
         for app in apps where app.specification.hasSocketTemplates {
@@ -62,7 +62,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// What the store has, after the mail that it has.
+    /// Loads what the store has, after its mail.
     package func load(_ contents: StoreContents) {
         guard !isLoaded else { return }
         isLoaded = true
@@ -72,7 +72,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
         }
         for app in apps {
             if app.awaitsSettings {
-                // The keeper was lost as well: what the store has is what a run of the app was given, as far as anybody knows.
+                // The keeper was lost too: assume that the last run was given the values that the store has.
                 app.awaitsSettings = false
                 let values = values(of: app)
                 app.specification.fillSockets { word($0, app.specification, values) }
@@ -81,7 +81,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
             for (names, until) in supervisor.mailboxes.settingsBeingTold(to: app) { markTold(names, until: until, app) }
             fillSockets(app)
             reportMisfits(app)
-            // The torpord before this one may have been killed before it had told, or written, anything.
+            // An earlier torpord may have been killed before it had written the file or told the app.
             if !values(of: app).untold(app.specification.declaredSettings).isEmpty { writeAndFollow(app) }
         }
         keep()
@@ -89,19 +89,20 @@ package final class Settings: ShellRoom, LifecycleObserver {
         afterLoad = []
     }
 
-    /// Does something when it is known what was set; at once, but in the first moments of a supervisor.
+    /// Calls `body` when the stored values are loaded: at once, except in the first moments of a supervisor.
     package func whenLoaded(_ body: @escaping () -> Void) {
         if isLoaded { body() } else { afterLoad.append(body) }
     }
 
-    /// Has everything saved again: the file that had it was lost.
+    /// Saves everything again, because the file that had it was lost.
     func keepAll() {
         for app in apps { supervisor.store.save(Array(values(of: app).rows.values), of: app.name) }
     }
 
     // MARK: What follows from a change
 
-    /// Puts the files in place, then has all follow that has not yet. `completion`: why the files are not in place.
+    /// Writes the files, then updates everything that depends on them. `completion` gets the reason if they could not
+    /// be written.
     func writeAndFollow(
         _ app: AppRuntime,
         reverted: Set<String> = [],
@@ -128,7 +129,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// It works for somebody else now: what it and the scenes inside it showed before is nobody's business.
+    /// The app works for another user now, who must not see what it and the scenes inside it showed before.
     private func discardSnapshots(of app: AppRuntime) {
         supervisor.snapshots.discardForIdentity(of: app)
         guard app.specification.innerScenes != nil else { return }
@@ -145,13 +146,13 @@ package final class Settings: ShellRoom, LifecycleObserver {
             if hears(app, message) {
                 supervisor.mailboxes.tellSettings(names, reverted: reverted, as: message, app)
             } else {
-                // Nobody is to be told: it is as if it knew.
+                // The app cannot be told: treat it as told.
                 markTold(names, app)
             }
         }
     }
 
-    /// The app is being told, or nobody is told any more.
+    /// Mail about settings is being delivered, or was removed.
     func told(_ mail: Mail, _ app: AppRuntime) { markTold(Mailboxes.settings(in: mail), until: mail.lastAt, app) }
 
     private func markTold(_ names: [String], until: Int64 = .max, _ app: AppRuntime) {
@@ -159,7 +160,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
         supervisor.store.save(rows, of: app.name)
     }
 
-    /// A run begins with what is set now: what only a launch tells of is told.
+    /// A run starts with the present values: settings that only a launch can pass on count as told.
     func launches(_ app: AppRuntime) {
         guard values[app.id] != nil else { return }
         markTold(app.specification.declaredSettings.filter { !$0.isTold }.map(\.name), app)
@@ -184,7 +185,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
 
     // MARK: Sockets
 
-    /// The specification with the addresses that follow from what is set.
+    /// The specification with the addresses that result from the settings.
     package func filled(_ specification: AppSpecification, of app: AppRuntime?) -> AppSpecification {
         guard specification.hasSocketTemplates else { return specification }
         var result = specification
@@ -193,13 +194,13 @@ package final class Settings: ShellRoom, LifecycleObserver {
         return result
     }
 
-    /// A check whether the app is ready, at the address that follows from what is set.
+    /// A readiness probe with the address that results from the settings.
     func filled(_ probe: Probe, of app: AppRuntime) -> Probe {
         let values = values(of: app)
         return probe.filled { self.word($0, app.specification, values) } ?? probe
     }
 
-    /// Binds the sockets where they are to be: those of an app that runs for its next launch.
+    /// Binds the sockets to their addresses; if the app runs, its own sockets change at its next launch.
     private func fillSockets(_ app: AppRuntime) {
         let next = app.next ?? app.specification
         let filled = filled(next, of: app)
@@ -215,7 +216,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
         if next.hasSocketTemplates { supervisor.wakes.sockets.settingsChanged(app) }
     }
 
-    /// What the next torpord has to know at once.
+    /// Stores what the next torpord must know at once.
     private func keep() {
         var members: [JSONObject.Member] = []
         for app in apps where (app.next ?? app.specification).hasSocketTemplates {
@@ -231,12 +232,12 @@ package final class Settings: ShellRoom, LifecycleObserver {
         kept.keep(JSON.object(JSONObject(members: members)).serialised())
     }
 
-    /// For the keeper.
+    /// The descriptors that the keeper holds for it.
     var held: [(name: String, descriptors: [Int32])] { kept.held }
 
     // MARK: Launches
 
-    /// The files of the app, for a thread; nil where it has no settings.
+    /// The files of the app, to be written on a background thread; nil if it has no settings.
     func filesAtLaunch(_ app: AppRuntime) -> SettingsFiles? {
         app.specification.declaredSettings.isEmpty ? nil : files(of: app)
     }
@@ -254,7 +255,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
         )
     }
 
-    /// The specification with the values in `exec` and `environment`. A variable whose setting has no value is left out.
+    /// The specification with values filled into `exec` and `environment`. A variable whose setting has no value is
+    /// left out.
     func launched(_ app: AppRuntime) throws(LaunchError) -> AppSpecification {
         let specification = app.specification
         guard !specification.declaredSettings.isEmpty, !specification.settingsAtLaunch.isEmpty else {
@@ -269,7 +271,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
         return result
     }
 
-    /// A command of the configuration with the values in it.
+    /// A command of the configuration with values filled in. Throws if a setting has no value.
     func filled(_ command: [String], of app: AppRuntime) throws(LaunchError) -> [String] {
         let values = values(of: app)
         do throws(MissingSetting) {
@@ -286,7 +288,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
 
     // MARK: The configuration
 
-    /// Other declarations are in force.
+    /// Applies declarations that a new configuration has changed.
     func declarationsChanged(_ app: AppRuntime, from old: [SettingDeclaration]) {
         guard isLoaded else { return }
         let declared = app.specification.declaredSettings
@@ -335,7 +337,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
 }
 
 extension AppSpecification {
-    /// Gives its sockets the addresses that follow from the values; those that have none stay.
+    /// Sets the addresses of its sockets that result from the values. A socket whose address lacks a value stays as
+    /// it is.
     fileprivate mutating func fillSockets(_ value: (String) -> String?) {
         for index in sockets.indices { if let filled = sockets[index].filled(value) { sockets[index] = filled } }
     }

@@ -7,25 +7,25 @@ import SystemPackage
 package import Varlink
 import WireText
 
-/// The files with the settings of an app in its state directory, where whoever wants can read them.
+/// The files with the settings of an app, in its state directory, where programs can read them.
 ///
-/// The directory is the app's: nothing there is trusted, and nothing is followed. This waits for the disk: it is for a
-/// thread beside the loop.
+/// The directory belongs to the app, so nothing in it is trusted and no link is followed. This blocks on the disk:
+/// use it on a background thread.
 struct SettingsFiles: Sendable {
     static let json = "settings.json"
     static let env = "settings.env"
     private static let draft = ".settings.new"
 
-    /// TORPOR_STATE_DIRECTORY; its parents are the supervisor's.
+    /// TORPOR_STATE_DIRECTORY; its parents belong to the supervisor.
     let directory: String
-    /// Whose it is; nil for the supervisor's own user.
+    /// The account that owns it; nil for the supervisor's own user.
     let names: Account.Names?
-    /// What goes into `settings.json`; nil where the app has no settings: then both go.
+    /// The content of `settings.json`; nil if the app has no settings: then both files are removed.
     let content: [UInt8]?
-    /// What goes into `settings.env`; nil where it goes.
+    /// The content of `settings.env`; nil to remove it.
     let variables: [UInt8]?
 
-    /// Puts the files in place; gives in half a sentence why it could not.
+    /// Writes the files; returns a clause that says why it could not.
     func write() -> String? {
         do throws(LaunchError) {
             let user = try names.map { names throws(LaunchError) in try Account.find(names) }?.user
@@ -93,7 +93,7 @@ struct SettingsFiles: Sendable {
 }
 
 extension SettingsFiles {
-    /// Every setting by its name, as programs get it; null where it has no value.
+    /// Every setting by name, with its value as programs get it; null if it has none.
     static func document(_ declared: [SettingDeclaration], _ values: SettingValues) -> JSONObject {
         JSONObject(
             members: declared.map { setting in
@@ -103,7 +103,7 @@ extension SettingsFiles {
         )
     }
 
-    /// `NAME='VALUE'` lines that a shell reads, of the settings that have a value.
+    /// Lines `NAME='VALUE'` for a shell, for the settings that have a value.
     static func assignments(_ declared: [SettingDeclaration], _ values: SettingValues) -> [UInt8] {
         var lines: [UInt8] = []
         for setting in declared {
@@ -119,7 +119,6 @@ extension SettingsFiles {
 }
 
 extension SettingValue {
-    /// As JSON has it.
     package var json: JSON {
         switch self {
         case .text(let text): .string(text)

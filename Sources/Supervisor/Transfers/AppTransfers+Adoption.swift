@@ -9,29 +9,29 @@ import Processes
 import TransferProtocol
 import Transfers
 
-/// The process that transfers for an app, as an earlier torpord left it.
+/// The helper of an app, as an earlier torpord left it.
 struct FoundHelper {
     let process: Launched
-    /// By which it speaks; nil where that is lost.
+    /// The socket to it; nil if that is lost.
     let socket: Descriptor?
-    /// In which it is; nil for none of its own.
+    /// Its cgroup; nil if it has none of its own.
     let cgroup: String?
-    /// It has ended meanwhile.
+    /// It has ended since it was found.
     var hasEnded = false
-    /// Nobody needs it.
+    /// Kills it, because it is not needed.
     func end() { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
 }
 
-/// Going on with what runs: an upload cannot go on in another process, and a download need not.
+/// Takes over running helpers: an upload cannot be continued by another process, and a download need not.
 extension AppTransfers {
-    /// So many transfers a process can have: per_app allows no more.
+    /// The most transfers that a helper can have: per_app allows no more.
     private static let mostAtOnce = 1000
 
-    /// Whether a process is one of those.
+    /// Whether a process is one of the helpers that were found.
     func hasFound(_ pid: Int32) -> Bool { found.values.contains { $0.process.pid == pid } }
 
-    /// The keeper has one. It does what it was told, and says what comes of it once it is asked. Where there are two, the earlier
-    /// one was told to go.
+    /// The keeper has helpers of an app. A helper continues what it was told to do, and reports when it is asked. If
+    /// there are two, the earlier one had been told to end.
     func found(_ processes: [OrphanedProcess], of app: AppRuntime) {
         let name = app.name
         let inOrder = processes.sorted { $0.startTime < $1.startTime }
@@ -44,17 +44,17 @@ extension AppTransfers {
         processCount += 1
         let cgroup = supervisor.place.cgroups?.transfers(of: name, around: process.pid)
         found[name] = FoundHelper(process: process.launched, socket: socket, cgroup: cgroup)
-        // Whoever goes on with it says so in place of this.
+        // Replaced when the helper is adopted.
         supervisor.launcher.helpers[process.pid] = { [weak self] _ in self?.foundEnded(process.pid, of: name, cgroup) }
     }
 
     private func foundEnded(_ pid: Int32, of name: String, _ cgroup: String?) {
-        // Nothing begins for its app before it is known what it is: see `adopt`.
+        // Nothing starts for its app until it was checked: see `adopt`.
         if found[name]?.process.pid == pid { found[name]?.hasEnded = true }
         gone(name, cgroup)
     }
 
-    /// The transfers are known: each process goes on if it is what would be launched now, and is ended otherwise.
+    /// The stored transfers are loaded: keeps each helper that is as it would be launched now, and ends the others.
     func adoptHelpers() {
         for name in found.keys.sorted() {
             guard let id = coordinator.id(of: name) else {
@@ -73,7 +73,7 @@ extension AppTransfers {
         starting.insert(name)
         findFacts(for: app) { [weak self, weak app] facts in
             guard let self else { return }
-            // What is there has its owner, also while that cannot be looked up.
+            // The folders have their owner already, even if that user cannot be looked up now.
             let facts = try? facts.get()
             let pid = process.pid
             self.disk.ask {
@@ -118,7 +118,7 @@ extension AppTransfers {
         restIfIdle(name)
     }
 
-    /// Beside the loop: whether a process runs with these arguments, as that user where it is known.
+    /// Whether a process has these arguments, and runs as that user if it is known. Call it on a background thread.
     private static func isRunning(_ arguments: [String], as account: Account??, _ pid: Int32) -> Bool {
         guard let words = try? File.read("/proc/\(pid)/cmdline", limit: 1 << 16),
             let user = try? ProcFS.realUser(pid)
@@ -129,7 +129,8 @@ extension AppTransfers {
         return user == account?.user?.uid ?? Users.effectiveUID
     }
 
-    /// A process of an earlier torpord says what it does: that runs. What is over meanwhile, it is to forget.
+    /// A helper of an earlier torpord reports what it does: those transfers are running. It must forget those that
+    /// have ended.
     func goOn(with ids: [Int64], _ version: Int64, of name: String) {
         guard let helper = helpers[name] else { return }
         guard version == TransferProtocol.version, ids.count <= Self.mostAtOnce else { return helper.replace() }
@@ -151,7 +152,7 @@ extension AppTransfers {
         schedule()
     }
 
-    /// torpord ends, and nobody comes after it.
+    /// torpord ends, and no other torpord follows.
     func endHelpers() {
         for name in Set(helpers.keys).union(found.keys) { endHelper(of: name) }
     }

@@ -10,14 +10,14 @@ import Store
 import TransferProtocol
 import Transfers
 
-/// What torpor-transfer says, and what becomes of a transfer.
+/// Handles the reports of torpor-transfer, and the ends of transfers.
 extension AppTransfers {
-    /// Bytes that no file has more of.
+    /// No file has more bytes.
     private static let mostBytes: Int64 = 1 << 60
-    /// Characters that are kept of what a server or the process says.
+    /// How many characters of a text from a server or the helper are stored.
     private static let longestText = 512
 
-    /// Takes what the process of an app says: of others' transfers it can say nothing.
+    /// Handles a report of an app's helper. Reports about other apps' transfers are ignored.
     func take(_ report: TransferReport, of name: String) {
         switch report {
         case .here(let ids, let version): goOn(with: ids, version, of: name)
@@ -37,7 +37,7 @@ extension AppTransfers {
             goOn(id, of: name)
         case .source(let id, let source):
             guard isRunning(id, of: name) else { return }
-            // It is sent from now on.
+            // The file is being sent from now on.
             queue.update(id) { ($0.order.source, $0.mayBeSent) = (source, true) }
             heard[id] = (now, 0)
             goOn(id, of: name)
@@ -55,7 +55,7 @@ extension AppTransfers {
                 transfer.rate = max(0, Int64(Double(bytes - before.bytes) / seconds))
             }
         case .ended(let id, let end):
-            // One that was told to stop may have been done in the same moment.
+            // A transfer that was told to stop may have finished at the same time.
             let isWanted = isRunning(id, of: name) || end.outcome == .done && isQueued(id, of: name)
             if isWanted { take(end, of: id) }
             settle(id, end.outcome, of: name)
@@ -79,14 +79,14 @@ extension AppTransfers {
 
     private func bound(_ text: String?) -> String? { text.map { String($0.prefix(Self.longestText)) } }
 
-    /// What was learned is durable: bytes may come.
+    /// When the report is durable, tells the helper to continue.
     private func goOn(_ id: Int64, of name: String) {
         works(name)
         foundWay(id)
         save(id)
         supervisor.store.sync { [weak self] problem in
-            // A disk that cannot be written keeps nothing from going on: what is not known begins anew. But what must not be
-            // sent twice is sent when it is known that it was.
+            // If the disk cannot be written, the transfer continues anyway: what is not stored is repeated. But a
+            // request that must not be sent twice waits until it is stored that it was sent.
             guard let self, self.isRunning(id, of: name), let transfer = self.queue[id] else { return }
             if problem != nil, transfer.mayBeSent, transfer.order.method == "POST", !transfer.retriesPost {
                 self.helpers[name]?.send(.stop(id: id))
@@ -98,18 +98,18 @@ extension AppTransfers {
         }
     }
 
-    /// Has the process forget a transfer that ended there.
+    /// Has the helper forget a transfer that has ended there.
     private func settle(_ id: Int64, _ outcome: TransferEnd.Outcome, of name: String) {
-        // It is tried again, and may be before a disk that is slow or full says anything. The process takes no order for one
-        // whose end was not acknowledged, and nothing of this end has to be durable.
+        // The transfer is retried, perhaps before a slow or full disk answers. The helper accepts no order for a
+        // transfer whose end was not acknowledged, and nothing of this end must be durable.
         if let transfer = queue[id] {
-            // Each time a subscription is looked at, it begins from the start.
+            // Each check of a subscription starts from the beginning.
             helpers[name]?.send(transfer.feed == nil ? .acknowledge(id: id) : .discard(id: id))
             return
         }
         supervisor.store.sync { [weak self] problem in
             guard problem == nil else { return }
-            // What it has of a file that did not become one goes.
+            // Parts that did not become a file are removed.
             self?.helpers[name]?.send(outcome == .done ? .acknowledge(id: id) : .discard(id: id))
         }
     }
@@ -142,7 +142,7 @@ extension AppTransfers {
             queue.set(id, .waiting(cause(of: end), until: wall + delay(after: end, transfer.failures)))
             save(id)
         case .space:
-            // Somebody has to make room: that takes a while.
+            // Room must be made first, which takes a while.
             queue.set(id, .waiting(.space, until: wall + 60_000_000))
             save(id)
         case .login:
@@ -154,10 +154,10 @@ extension AppTransfers {
         }
     }
 
-    /// What another try waits for: its time, or, where there was no way to the server, that there is one, if that is sooner.
+    /// What a retry waits for: its time, or, if there was no route to the server, a route, if that comes sooner.
     func cause(of end: TransferEnd) -> Transfer.Cause { end.isWithoutWay ? .network : .retry }
 
-    /// Microseconds until the next try of one that failed so often.
+    /// Microseconds until the next try after that many failures.
     func delay(after end: TransferEnd, _ failures: Int64) -> Int64 {
         RetryDelay.microseconds(failures: failures, asked: end.retryAfter, chance: .random(in: 0...1))
     }
@@ -199,14 +199,14 @@ extension AppTransfers {
         return TransferMail.sessionOver(as: message.rawValue, session: transfer.session)
     }
 
-    /// Whether only a wake has it hear of something.
+    /// Whether the app must be woken to learn of something.
     private func sleeps(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         let ends = machine.transition == .terminating && !machine.isWaitingToLaunch
         return machine.state == .suspended || machine.state == .notRunning || machine.transition == .suspending || ends
     }
 
-    /// It is over: its app is told, and is woken where its session is over with it.
+    /// A transfer has ended: tells its app, and wakes it if that ends the session.
     func finish(_ id: Int64, _ result: TransferResult) {
         guard let transfer = queue[id] else { return }
         guard let app = coordinator.id(of: transfer.app).map({ apps[$0] }) else { return drop(id) }
@@ -214,7 +214,7 @@ extension AppTransfers {
             result.error == nil ? .done : result.reason == TransferResult.cancelled ? .cancelled : .failed
         )
         let mail = supervisor.mailboxes
-        // That it waits for a login may be told still; the first try that ends well cannot have asked for one.
+        // Mail about a login may still wait, unless this was the first try.
         if transfer.attempts > 1 || transfer.state != .running { mail.forgetTransfer(id, app) }
         let isLast = queue.count(of: transfer.session, transfer.app) == 1
         let wakes = isLast && queue.wantsEvents(of: transfer.session, transfer.app) && sleeps(app)
@@ -234,7 +234,7 @@ extension AppTransfers {
             attempts: transfer.attempts,
             token: transfer.token
         )
-        // In this order: what there is of it when torpord is killed in between is told again, and not lost.
+        // In this order: if torpord is killed in between, the app is told again rather than not at all.
         if wakes { mail.tellTransfer(sessionOver(transfer), wakes: false, app) }
         mail.tellTransfer(ended, wakes: wakes, app)
         if let error = result.error {
@@ -256,7 +256,7 @@ extension AppTransfers {
         supervisor.store.removeTransfer(transfer.id, of: transfer.app)
     }
 
-    /// It goes without a word.
+    /// Removes a transfer without telling its app.
     func drop(_ id: Int64, keepsPart: Bool = false) {
         guard let transfer = queue[id] else { return }
         remove(transfer)

@@ -12,21 +12,21 @@ import TransferProtocol
 import Transfers
 import Varlink
 
-/// Subscriptions: what is looked at on the network for apps while they sleep. Each is a transfer that never ends: it waits for
-/// its interval, is asked for on condition that there is something new, and tells its app only of that.
+/// Subscriptions: URLs that are checked for apps while they sleep. Each is a transfer that never ends. It waits for
+/// its interval, is requested on condition that the content is new, and tells its app only of new content.
 extension AppTransfers {
-    /// Bytes that there may be of one.
+    /// The most bytes of one.
     private static let mostBytes: Int64 = 4 << 20
-    /// Seconds that a look may take: it holds a place that others need.
+    /// The most seconds that a check may take: it occupies a place that other transfers need.
     private static let mostSeconds: Int64 = 600
 
-    /// What a subscription is about: the topic of its messages, and its session where transfers are listed.
+    /// The topic of its messages, which also serves as its session where transfers are listed.
     static func topic(ofFeed name: String) -> String { "torpor.feed:\(name)" }
 
-    /// Where what was found is, of an app.
+    /// The folder with the content that was found for an app.
     func feedsPlace(of app: String) -> DataPlace { DataPlace(root: supervisor.runtime.state + "/feeds", app: app) }
 
-    /// Has what the configuration says, and nothing else.
+    /// Matches the subscriptions to the configuration.
     func matchFeeds() {
         guard isLoaded else { return }
         for app in apps { matchFeeds(of: app) }
@@ -40,7 +40,7 @@ extension AppTransfers {
                 subscription.name.utf8.elementsEqual(feed.name.utf8)
                     && subscription.url.utf8.elementsEqual(transfer.order.url.utf8)
             }
-            // One that is elsewhere now is another one: nothing that is said of the old place still counts.
+            // A subscription with another URL is a new one: nothing that is known of the old URL applies to it.
             guard let index else {
                 drop(id)
                 continue
@@ -81,7 +81,7 @@ extension AppTransfers {
         feed.due(now: supervisor.clocks).map { .waiting(.interval, until: $0) } ?? .queued
     }
 
-    /// What torpor-transfer is told of one: only what is new is to come, and not much.
+    /// The order for torpor-transfer: only new content, with limits.
     func order(_ feed: TransferFeed, _ order: inout TransferOrder, of app: AppRuntime) {
         order.root = folders(of: app).count
         order.validator = nil
@@ -90,7 +90,7 @@ extension AppTransfers {
         order.timeLimit = Self.mostSeconds
     }
 
-    /// It was looked at, or could not be.
+    /// A subscription was checked, or the check failed.
     func looked(_ end: TransferEnd, at id: Int64) {
         guard let transfer = queue[id], var feed = transfer.feed,
             let app = coordinator.id(of: transfer.app).map({ apps[$0] })
@@ -99,7 +99,7 @@ extension AppTransfers {
         switch end.outcome {
         case .done where end.status == 304: result = .noData
         case .done:
-            // The process may say anything: what is compared and kept is a sum, or nothing.
+            // The process may report anything: only a valid SHA-256 is compared and stored.
             let sum = end.sha256.flatMap { Self.isSHA256($0) ? $0 : nil }
             result = sum == feed.sha256 ? .noData : .newData
             feed.version = transfer.order.validator?.version
@@ -117,14 +117,14 @@ extension AppTransfers {
             $0.failures = 0
             if result != .failed { ($0.reason, $0.error) = (nil, nil) }
         }
-        // Before it is durable that this is known: a torpord that is killed in between is followed by one that tells it.
+        // Before this result is durable: if torpord is killed in between, the next one tells the app again.
         if result == .newData { tell(app, of: feed, transfer.order.url) }
         queue.set(id, end.outcome == .retry ? waiting(feed, after: end) : waiting(feed))
         save(id)
     }
 
-    /// A server that cannot be reached may be there in a moment, as when the machine has just been booted: it is tried again as
-    /// for a transfer, and at the latest when it is time.
+    /// A server that cannot be reached may be up in a moment, as after a reboot: the check is retried like a
+    /// transfer, and at the latest when its interval is over.
     private func waiting(_ feed: TransferFeed, after end: TransferEnd) -> Transfer.State {
         let soon = Clock.realtimeMicroseconds() + delay(after: end, Int64(feed.failures))
         return .waiting(cause(of: end), until: min(soon, feed.due(now: supervisor.clocks) ?? soon))

@@ -10,8 +10,7 @@ import Processes
 import TransferProtocol
 import Transfers
 
-/// The processes that transfer, one for each app that has something under way: started, watched, and ended when they have
-/// nothing to do.
+/// The helpers, one for each app with a running transfer: started, watched, and ended when they have nothing to do.
 extension AppTransfers {
     private static let idleTime = Duration.seconds(2)
     /// A process that is killed may wait for a disk.
@@ -36,13 +35,13 @@ extension AppTransfers {
         }
     }
 
-    /// Something else was found out for a start than what is needed now: the app was removed meanwhile, and is back.
+    /// The facts belong to an app that was removed since; another app with that name may exist now.
     func startAgain(_ name: String) {
         guard let id = coordinator.id(of: name), !isEnding, helpers[name] == nil else { return }
         if !queue.running(of: name).isEmpty { startHelper(of: apps[id]) }
     }
 
-    /// Finds beside the loop what a process of an app needs, and makes its folder.
+    /// Finds out, on a background thread, what a helper needs, and makes its folders.
     func findFacts(
         for app: AppRuntime,
         _ completion: @escaping (Result<TransferHelper.Facts, LaunchError>) -> Void
@@ -95,7 +94,7 @@ extension AppTransfers {
             ])
         )
         plan.directory = "/"
-        // Counts where neither cgroups nor sessions have weights.
+        // Takes effect where neither cgroups nor sessions have weights.
         plan.nice = 5
         let profile = app.specification.profile(in: .background)
         plan.oomScoreAdjust = min(max(profile.oomScoreAdjust, ProcessTree.inheritedOOMScore), 1000)
@@ -138,15 +137,15 @@ extension AppTransfers {
         )
     }
 
-    /// A process of an app is gone. So is its cgroup, unless the next one is there.
+    /// A helper is gone. Removes its cgroup, unless the next helper exists.
     func gone(_ name: String, _ cgroup: String?) {
         processCount -= 1
         if helpers[name] == nil, let cgroup { try? supervisor.place.cgroups?.remove(cgroup) }
         if endTimer != nil, processCount == 0 { supervisor.shutdown.finishWhenGone() }
     }
 
-    /// torpord ends, and nobody comes after it: whether all processes are gone, or none will go. Otherwise the end goes on when
-    /// they are.
+    /// torpord ends, and no other torpord follows. Returns whether all helpers are gone or were waited for long
+    /// enough; otherwise the shutdown continues when they are gone.
     func endAll() -> Bool {
         endHelpers()
         guard processCount > 0, !isPastWaiting else { return true }
@@ -160,17 +159,17 @@ extension AppTransfers {
         return endTimer == nil
     }
 
-    /// As whom, and with what to read and write, the process of an app is to run.
+    /// The account of an app's helper, and the files that it may use.
     func manner(of app: AppRuntime) -> TransferHelper.Manner {
         var arguments: [String] = []
         for folder in folders(of: app) { arguments += ["--root", folder] }
-        // The last, so that it moves no other; always, so that a subscription more replaces no process.
+        // Last, so that it shifts no index; always, so that a new subscription replaces no helper.
         arguments += ["--root", feedsPlace(of: app.name).path]
         for path in Set(app.specification.transfers.authorities.values).sorted() { arguments += ["--read", path] }
         return TransferHelper.Manner(arguments: arguments, account: Account.Names(app.specification))
     }
 
-    /// The folders that files of the app's transfers are below; the first is that of relative names.
+    /// The folders for files of the app's transfers; relative names are in the first.
     func folders(of app: AppRuntime) -> [String] {
         let state = supervisor.savedStates.stateDirectory(of: app)
         guard app.specification.data.isWanted else { return [state] }
@@ -178,7 +177,7 @@ extension AppTransfers {
         return [state] + [DataPlace.Part.documents, .library, .caches].map(place.path)
     }
 
-    /// The process of an app is gone, or none could be started: what it had is tried again.
+    /// A helper is gone, or could not be started: its transfers are retried.
     func lost(_ name: String, _ why: String?) {
         helpers[name] = nil
         idle[name]?.cancel()
@@ -188,7 +187,7 @@ extension AppTransfers {
         shareRate()
         guard !ids.isEmpty else { return schedule() }
         guard let why else {
-            // Another one is to have its place.
+            // It is being replaced.
             for id in ids {
                 heard[id] = nil
                 queue.set(id, .queued)
@@ -224,10 +223,10 @@ extension AppTransfers {
         shareRate()
     }
 
-    /// It was heard of: it works.
+    /// The helper has reported something, so it works.
     func works(_ name: String) { failedStarts[name] = nil }
 
-    /// Has the process of an app go when it has nothing to do for a while.
+    /// Ends the helper of an app when it has had nothing to do for a while.
     func restIfIdle(_ name: String) {
         guard hasNothingToDo(name) else { return }
         if idle[name] == nil { idle[name] = try? loop.timer { [weak self] in self?.goIfIdle(name) } }
@@ -236,18 +235,18 @@ extension AppTransfers {
 
     private func hasNothingToDo(_ name: String) -> Bool {
         guard let helper = helpers[name] else { return false }
-        // What one does that was not heard of yet is among what there is.
+        // Before it has reported, it may be doing any of the app's transfers.
         return helper.isUnheard ? queue.count(of: name) == 0 : queue.running(of: name).isEmpty
     }
 
     private func goIfIdle(_ name: String) {
         guard hasNothingToDo(name) else { return }
         endHelper(of: name)
-        // It may have been stopped before it heard of what is over.
+        // It may have been killed before it was told which transfers have ended.
         sweepParts(of: name)
     }
 
-    /// Gives each process its part of what all may have together.
+    /// Divides the configured rate among the helpers.
     func shareRate() {
         guard let rate = supervisor.configuration.supervisor.transfers.rate, !helpers.isEmpty else { return }
         let part = max(1, Int64(clamping: rate) / Int64(helpers.count))

@@ -6,15 +6,15 @@ import Linux
 import TransferProtocol
 import Transfers
 
-/// What is on the disk of transfers that are not over: `STATE/transfers/APP`, which belongs to the app's user.
+/// Files of transfers that have not ended: `STATE/transfers/APP`, which belongs to the app's user.
 extension AppTransfers {
-    /// Where those of all apps are.
+    /// The folder for all apps.
     var root: String { supervisor.runtime.state + "/transfers" }
 
-    /// Where those of an app are.
+    /// The folder of one app.
     func parts(of app: String) -> DataPlace { DataPlace(root: root, app: app) }
 
-    /// Removes what is there of its file.
+    /// Removes the parts of its file.
     func discardPart(of transfer: Transfer) {
         if let helper = helpers[transfer.app] { return helper.send(.discard(id: transfer.id)) }
         let place = parts(of: transfer.app)
@@ -25,16 +25,16 @@ extension AppTransfers {
         )
     }
 
-    /// Removes what belongs to no transfer: a process or a torpord was killed before it could.
+    /// Removes files that belong to no transfer, left by a helper or a torpord that was killed.
     ///
-    /// Not while a process of the app has transfers that this one does not know of yet.
+    /// Does nothing while the app has a helper: it may have transfers that torpord does not know of yet.
     func sweepParts(of app: String) {
         guard helpers[app] == nil, !starting.contains(app) else { return }
         let (place, known) = (parts(of: app), queue.ids(of: app))
         disk.ask({ place.removeParts { !known.contains($0) } }, { _ in })
     }
 
-    /// The same for all apps, before any process is there. What is of apps that the configuration does not have stays, as
+    /// The same for all apps, before any helper is started. Files of apps that are not in the configuration stay, as
     /// their other files do.
     func sweepAllParts() {
         let known = Dictionary(apps.map { ($0.name, queue.ids(of: $0.name)) }, uniquingKeysWith: { $1 })
@@ -50,10 +50,10 @@ extension AppTransfers {
 }
 
 extension DataPlace {
-    /// Names that are looked at: an app may have made others in its folder.
+    /// How many names to read: an app may have made others in its folder.
     private static let mostNames = 1 << 16
 
-    /// Removes the files of some transfers, by their numbers.
+    /// Removes the files of transfers, by their numbers.
     func removeParts(where isOver: (Int64) -> Bool) {
         guard File.exists(path) else { return }
         _ = try? acting { folder throws(Errno) in
@@ -63,7 +63,7 @@ extension DataPlace {
         }
     }
 
-    /// The transfer that a file is of: `ID.part`, or `ID.done`, which says how it ended; nil for other files.
+    /// The transfer that a file belongs to: `ID.part`, or `ID.done`, which records how it ended; nil for other files.
     static func transfer(ofFile name: String) -> Int64? {
         guard name.hasSuffix(".part") || name.hasSuffix(".done") else { return nil }
         let digits = name.utf8.dropLast(5)

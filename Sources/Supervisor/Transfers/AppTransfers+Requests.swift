@@ -14,17 +14,17 @@ import TransferRules
 import Transfers
 package import Varlink
 
-/// Why a transfer is not begun, or not changed.
+/// Why a transfer is not started, or not changed.
 package enum TransferProblem: Error {
-    /// A parameter is not what it must be.
+    /// A parameter is invalid.
     case invalid(FieldError)
-    /// A sentence.
+    /// The reason, as a sentence.
     case failed(String)
 }
 
-/// What apps and operators ask of transfers.
+/// Requests of apps and operators about transfers.
 extension AppTransfers {
-    /// Has a file downloaded or uploaded; `completion` gets the number when it is on the disk.
+    /// Starts a download or an upload; `completion` gets its number when it is on disk.
     package func start(
         _ request: StartTransferRequest,
         of app: AppRuntime,
@@ -98,7 +98,7 @@ extension AppTransfers {
         )
         order.headers = request.headers.map { TransferHeader(name: $0.name, value: $0.value) }
         order.sha256 = request.sha256?.lowercased()
-        // As on iOS: what is begun in the background waits for a good moment.
+        // As on iOS: a transfer that is started in the background is discretionary.
         order.isDiscretionary = request.isDiscretionary || machine(app).state == .background
         let address: WebAddress
         do throws(TransferRefusal) { address = try TransferRefusal.check(order) } catch {
@@ -132,7 +132,7 @@ extension AppTransfers {
         }
     }
 
-    /// Which of the app's folders a file is below, and its name there. Nothing is looked up here.
+    /// The folder of the app that a file is in, and its name there. Does not touch the disk.
     private func place(of file: String, _ app: AppRuntime) throws(TransferProblem) -> (root: Int, name: String) {
         func refusal(_ problem: String) -> TransferProblem { .invalid(FieldError(field: "file", problem: problem)) }
         guard (1...4096).contains(file.utf8.count), !file.utf8.contains(0) else {
@@ -152,11 +152,11 @@ extension AppTransfers {
 
     // MARK: What there is
 
-    /// How many of an app are not over.
+    /// How many transfers of an app have not ended.
     package func count(of app: AppRuntime) -> Int { queue.countAsked(of: app.name) }
 
-    /// The transfers of some apps, those included that are over and that their apps have not answered for, and their
-    /// subscriptions where these are wanted; in the order in which they were asked for.
+    /// The transfers of some apps, including those that have ended and that their apps have not answered for, and
+    /// optionally their subscriptions; in the order in which they were requested.
     package func infos(of chosen: [AppRuntime], session: String?, withFeeds: Bool = true) -> [TransferInfo] {
         var infos: [TransferInfo] = []
         let weakness = supervisor.wakes.timers.weakness()
@@ -171,7 +171,7 @@ extension AppTransfers {
         return infos.sorted { $0.id < $1.id }
     }
 
-    /// The file that a transfer is to become, or is sent from.
+    /// The file that a transfer writes or reads.
     func path(_ transfer: Transfer, _ app: AppRuntime) -> String {
         if transfer.feed != nil { return feedsPlace(of: app.name).path + "/" + transfer.order.file }
         let folders = folders(of: app)
@@ -211,7 +211,7 @@ extension AppTransfers {
 
     // MARK: Cancelling and logins
 
-    /// Ends a transfer for its app, which is told no more of it; forgets one that is over.
+    /// Cancels a transfer for its app, which is told nothing more about it; forgets one that has ended.
     package func cancel(_ id: Int64, of app: AppRuntime, _ completion: @escaping (TransferProblem?) -> Void) {
         let isOurs = queue[id].map { $0.app == app.name && $0.feed == nil } ?? false
         let isTold = supervisor.mailboxes.transferMail(of: app).contains { TransferMail.transfer(in: $0) == id }
@@ -229,7 +229,7 @@ extension AppTransfers {
         schedule()
     }
 
-    /// Cancels transfers for a person; their apps are told as of those that failed. Returns which.
+    /// Cancels transfers for a user; their apps are told that they failed. Returns their numbers.
     package func cancel(
         _ chosen: [AppRuntime],
         _ ids: [Int64],
@@ -240,7 +240,7 @@ extension AppTransfers {
             let problem = "\(feed.name) is a subscription: remove it from subscriptions in the configuration"
             return completion(.failure(.failed(problem)))
         }
-        // Of those that are over, and that their apps have not answered for, nothing is kept any more.
+        // Transfers that have ended, and that their apps have not answered for, are forgotten.
         var over: [Int64: AppRuntime] = [:]
         if ids.contains(where: { queue[$0] == nil }) {
             for app in apps {
@@ -277,7 +277,7 @@ extension AppTransfers {
         schedule()
     }
 
-    /// Takes what an app says to a server that asks for a login.
+    /// Handles an app's answer to a server that asks for a login.
     package func answer(_ request: AnswerLoginRequest, of app: AppRuntime) -> TransferProblem? {
         guard let transfer = queue[request.id], transfer.app == app.name else {
             return .invalid(FieldError(field: "id", problem: "\(request.id) is not a transfer of \(app.name)"))
@@ -314,7 +314,7 @@ extension AppTransfers {
 }
 
 extension TransferInfo {
-    /// One that is over, of which its app is told; nil for other mail.
+    /// A transfer that has ended, from mail about it; nil for other mail.
     fileprivate init?(_ mail: Mail, _ app: String) {
         guard mail.draft.message == Message.transferDidFinish.rawValue, let id = TransferMail.transfer(in: mail) else {
             return nil

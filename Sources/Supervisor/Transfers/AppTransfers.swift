@@ -14,48 +14,49 @@ import Transfers
 import Varlink
 import WireText
 
-/// What is downloaded and uploaded for apps, also while they sleep or do not run.
+/// Downloads and uploads for apps, also while they sleep or do not run.
 ///
-/// A transfer is in the store until it is over. Its end is mail: that is there before the transfer goes from the store, so
-/// that a torpord that is killed in between is followed by one that finds both, and knows by the mail that it is over.
+/// A transfer is in the store until it has ended. Its end is mail, which is stored before the transfer is removed
+/// from the store. If torpord is killed in between, the next one finds both, and knows by the mail that the transfer
+/// has ended.
 package final class AppTransfers: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     var queue = TransferQueue()
-    /// What an earlier torpord had is known.
+    /// The stored transfers are loaded.
     private(set) var isLoaded = false
     private var afterLoad: [() -> Void] = []
     var helpers: [String: TransferHelper] = [:]
-    /// What is found for a start; commands wait.
+    /// Apps whose helper is being prepared: its account and folders are looked up, while commands wait.
     var starting: Set<String> = []
-    /// Processes of an earlier torpord, until the transfers are known.
+    /// Helpers that an earlier torpord left, until the stored transfers are loaded.
     var found: [String: FoundHelper] = [:]
-    /// In which they are.
+    /// The cgroups of those helpers.
     var cgroupsFound: Set<String> = []
-    /// Processes that are not gone.
+    /// Helper processes that have not ended.
     var processCount = 0
-    /// Waits for them at the end, so long.
+    /// Limits the wait for them when torpord ends.
     var endTimer: TimerSource?
     var isPastWaiting = false
-    /// When a helper has had nothing to do for so long, it goes.
+    /// Ends a helper that has had nothing to do for some time.
     var idle: [String: TimerSource] = [:]
     private var timer: TimerSource?
     private var lastID: Int64 = 0
-    /// Whom servers were told of that asked; in no file.
+    /// Logins that apps gave for servers that asked; never stored in a file.
     var logins: [Int64: TransferCredentials] = [:]
-    /// Which transfer a request became, so that it becomes one.
+    /// Which transfer each request started, so that a repeated request starts no second one.
     var tokens = TransferTokens()
-    /// Those that had no way to their server in their last try that is over.
+    /// Transfers whose last try had no route to the server.
     var withoutWay: Set<Int64> = []
-    /// Of each that runs, what it had when it was heard of last.
+    /// The bytes of each running transfer at its last report, and when that was.
     var heard: [Int64: (at: Duration, bytes: Int64)] = [:]
-    /// Apps whose subscriptions are not looked at: no event would launch them.
+    /// Apps whose subscriptions are not checked, since no event may launch them.
     private var heldBack: Set<String> = []
-    /// By which the wall's clock is heard being set.
+    /// Reports when the wall clock is set.
     private var clockWatch: ClockWatch?
     private var clockSource: IOSource?
-    /// Starts that failed in a row, by app.
+    /// Consecutive failed starts of the helper, by app.
     var failedStarts: [String: Int64] = [:]
-    /// Makes folders, removes parts.
+    /// Makes folders, and removes parts of files.
     let disk: BackgroundWorker
     private(set) lazy var network = TransferNetwork(loop) { [weak self] in
         self?.timeHasCome()
@@ -63,7 +64,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         self?.tryAgain()
     }
 
-    /// So often it is looked whether what waits for a good moment may begin.
+    /// How often to check whether discretionary transfers may begin.
     private static let look = Duration.seconds(60)
 
     package init(_ supervisor: Supervisor) {
@@ -73,7 +74,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
 
     // MARK: The beginning and the end
 
-    /// What the store has, after the mail that it has.
+    /// Loads what the store has, after its mail.
     package func load(_ contents: StoreContents) {
         guard !isLoaded else { return }
         isLoaded = true
@@ -82,7 +83,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             for mail in supervisor.mailboxes.transferMail(of: app) {
                 guard let id = TransferMail.transfer(in: mail) else { continue }
                 lastID = max(lastID, id)
-                // What asks again for one that is over meanwhile gets that one.
+                // A repeated request for a transfer that has ended gets that one.
                 tokens.note(TransferMail.token(in: mail), of: app.name, is: id)
                 if mail.draft.message == Message.transferDidFinish.rawValue { over.insert(id) }
             }
@@ -102,9 +103,9 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
         matchFeeds()
         judgeWaits()
-        // Nobody has heard whether there is a way meanwhile.
+        // Nothing has reported since whether there is a route.
         for transfer in queue.waiting(for: .network) { queue.set(transfer.id, .queued) }
-        // Of those that were force-quit in the last moment of an earlier torpord.
+        // For apps that were force-quit just before an earlier torpord ended.
         touched(Array(apps))
         adoptHelpers()
         sweepAllParts()
@@ -113,12 +114,12 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         schedule()
     }
 
-    /// Does something when it is known what there is; at once, but in the first moments of a supervisor.
+    /// Calls `body` when the stored transfers are loaded: at once, except in the first moments of a supervisor.
     package func whenLoaded(_ body: @escaping () -> Void) {
         if isLoaded { body() } else { afterLoad.append(body) }
     }
 
-    /// Has everything saved again: the file that had it was lost.
+    /// Saves everything again, because the file that had it was lost.
     func keepAll() {
         for app in queue.apps { for transfer in queue.transfers(of: app) { save(transfer.id) } }
     }
@@ -135,8 +136,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         )
     }
 
-    /// Those of an app that a person force-quits are over, also where it does not run. Who hurries the supervisor's own end
-    /// means no app.
+    /// Drops the transfers of an app that a user has force-quit, even if it does not run. A force quit that comes
+    /// from a second stop signal to the supervisor does not count.
     package func touched(_ apps: [AppRuntime]) {
         guard isLoaded, queue.count > 0, !supervisor.recovery.isShuttingDown else { return }
         if apps.contains(where: { heldBack.contains($0.name) && machine($0).blocksWaking == nil }) { schedule() }
@@ -150,7 +151,6 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// All of it goes.
     package func added(_ app: AppRuntime) {
         guard isLoaded, !app.specification.subscriptions.isEmpty else { return }
         matchFeeds(of: app)
@@ -176,9 +176,9 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         return TransferQueue.Limits(connections: rules.connections, perApp: rules.perApp, perServer: rules.perHost)
     }
 
-    /// Why discretionary transfers of an app wait now; nil where they need not.
+    /// Why discretionary transfers of an app must wait now; nil if they need not.
     ///
-    /// - Parameter isMetered: whether the network costs money.
+    /// - Parameter isMetered: whether the network is metered.
     func obstacle(_ app: AppRuntime, weakness: MachineWeakness?, isMetered: Bool) -> Transfer.Cause? {
         switch weakness {
         case .memory: return .memory
@@ -194,18 +194,18 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         return isMetered && !rules.usesMeteredLinks ? .metered : nil
     }
 
-    /// When it is to be looked again whether what stands in the way of something is over.
+    /// When to check again whether the cause is over.
     private func look(for cause: Transfer.Cause, _ kind: Transfer.Kind, _ app: AppRuntime) -> Duration {
         if cause == .window, let window = app.specification.transfers.window {
             let time = LocalTime(Clock.realtimeMicroseconds(), in: supervisor.wakes.timers.zone)
-            // Not to the second; in time zones that put the clock forward, an hour late at most.
+            // To the minute; when the clock is put forward for summer time, an hour late at most.
             let minutes = (window.start - time.hour * 60 - time.minute + 1440) % 1440
             return .seconds(max(1, minutes) * 60)
         }
         return kind == .feed ? Self.look * 5 : Self.look
     }
 
-    /// Begins with what may run now, and looks again when that may be otherwise.
+    /// Starts the transfers that may run now, and arms the timer for the next check.
     func schedule() {
         guard isLoaded, !isEnding, !supervisor.isKeeperLost else { return }
         guard queue.count > 0 else {
@@ -225,7 +225,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                 coordinator.id(of: name).map { machine(apps[$0]).state }.map { $0 == .active || $0 == .inactive }
                     ?? false
             } mayRun: { name, kind in
-                // What it does already is not known yet.
+                // It is not known yet what its helper is doing.
                 if found[name] != nil || helpers[name]?.isUnheard ?? false { return false }
                 guard kind != .prompt else { return true }
                 if kind == .feed, coordinator.id(of: name).map({ machine(apps[$0]).blocksWaking != nil }) ?? true {
@@ -238,11 +238,11 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                     asksForLink = true
                     network.followLink(true)
                 }
-                // As long as it is not known, nothing begins that may cost money.
+                // While that is unknown, no transfer starts that might cost money.
                 let isMetered = network.isMetered ?? true
                 let cause = obstacles[name] ?? obstacle(app, weakness: weakness ?? nil, isMetered: isMetered)
                 obstacles[name] = .some(cause)
-                // Of the link one is told.
+                // A change of the link is reported, so it needs no check.
                 if let cause, cause != .metered || network.isMetered == nil {
                     looks.append(look(for: cause, kind, app))
                 }
@@ -252,7 +252,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             begin(next)
         }
         var wait = queue.nextAlarm.map { Duration.microseconds(max(0, $0 - Clock.realtimeMicroseconds())) }
-        // Whether one can be paused is known when its server has answered.
+        // Whether it can be paused is known once its server has answered.
         if queue.running.contains(where: { $0.kind == .discretionary && $0.order.direction == .download }) {
             looks.append(Self.look)
             asksForLink = true
@@ -269,7 +269,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         followClock()
     }
 
-    /// What is waited for is of the wall's clock, which may be set, and goes on while the machine sleeps and the loop's does not.
+    /// Transfers wait for times of the wall clock, which may be set, and which advances while the machine sleeps; the
+    /// loop's clock does not.
     private func followClock() {
         guard clockSource == nil, let made = try? ClockWatch() else { return }
         clockSource = try? loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.clockWasSet() }
@@ -287,8 +288,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         timeHasCome()
     }
 
-    /// Nothing waits longer than it would if what the wall's clock shows now had always been true: it may have been wrong when
-    /// something began to wait.
+    /// Limits each wait to what it would be if it began now: the wall clock may have been wrong when it began.
     private func judgeWaits() {
         let longest = Clock.realtimeMicroseconds() + RetryDelay.longestAsked * 1_000_000
         for cause in Transfer.Cause.allCases {
@@ -303,15 +303,15 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// What had no way to its server may have one now: its series of tries begins anew. So does that of what is being tried in
-    /// this moment, which began before.
+    /// There may be a route now: restarts the retries of transfers that had none. That includes those that are being
+    /// tried now, whose try began before.
     private func tryAgain() {
         for id in withoutWay { queue.update(id) { $0.failures = min($0.failures, Self.failuresOfNewWay) } }
         for transfer in queue.waiting(for: .network) { queue.set(transfer.id, .queued) }
         schedule()
     }
 
-    /// Names cannot be resolved yet, or a server is not up, in the first moments: then it is tried in seconds.
+    /// At first, names may not resolve yet, or the server may not be up: retry within seconds.
     private static let failuresOfNewWay: Int64 = 2
 
     private func timeHasCome() {
@@ -331,8 +331,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         schedule()
     }
 
-    /// Has discretionary downloads wait again whose good moment is over, where what came of them is not lost by that. The
-    /// load, which they have a part in, stops none.
+    /// Pauses discretionary downloads that should wait again, unless that would lose their bytes. Load pauses none,
+    /// since they cause part of it.
     private func pause() {
         guard queue.running.contains(where: \.order.isDiscretionary) else { return }
         let weakness = supervisor.wakes.timers.weakness()
@@ -357,7 +357,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         save(transfer.id)
         idle[transfer.app]?.disarm()
         guard let helper = helpers[transfer.app] else { return startHelper(of: app) }
-        // What it is sent then is lost with it, and sent to the next one.
+        // A command that is sent now is lost with the old helper, and repeated to the new one.
         if helper.manner != manner(of: app) { helper.replace() }
         helper.send(.start(order(queue[transfer.id] ?? transfer, app, helper)))
     }
@@ -378,7 +378,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
         let proxies = TransferProxies(of: app.specification)
         (order.proxy, order.secureProxy, order.noProxy) = (proxy(proxies.plain), proxy(proxies.secure), proxies.none)
-        // What a subscription is at, a person has written.
+        // The URL of a subscription comes from the configuration, so transfers.allow does not apply.
         if transfer.feed == nil { order.allow = rules.allow.map(\.text) }
         order.isDoubtful = transfer.mayBeSent && order.method == "POST" && !transfer.retriesPost
         if let feed = transfer.feed { self.order(feed, &order, of: app) }
@@ -392,7 +392,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         return TransferCredentials(user: login.user, password: password)
     }
 
-    /// Other rules are in force.
+    /// Applies the transfer rules of the configuration in force.
     package func configure() {
         if supervisor.configuration.supervisor.transfers.rate == nil {
             for helper in helpers.values { helper.send(.rate(nil)) }

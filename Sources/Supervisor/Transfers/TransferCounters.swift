@@ -7,17 +7,17 @@ import Transfers
 
 /// What was transferred for an app since this torpord started.
 package struct TransferCounters: Hashable, Sendable {
-    /// How a transfer ended, as metrics call it.
+    /// The result of a transfer, as metrics name it.
     package enum Result: String, Hashable, Sendable, CaseIterable { case done, failed, cancelled }
 
-    /// How many ended so.
+    /// How many transfers had each result.
     package private(set) var ended: [Result: Int] = [:]
-    /// Bytes that moved, by direction.
+    /// Bytes that were transferred, by direction.
     package private(set) var bytes: [String: Int64] = [:]
 
     mutating func count(_ result: Result) { ended[result, default: 0] += 1 }
 
-    /// So many bytes more; a try that begins anew takes none back.
+    /// Adds bytes. A retry that starts from the beginning subtracts none.
     mutating func count(_ more: Int64, _ direction: TransferDirection) {
         guard more > 0 else { return }
         let (sum, isTooMuch) = bytes[direction.rawValue, default: 0].addingReportingOverflow(more)
@@ -26,7 +26,6 @@ package struct TransferCounters: Hashable, Sendable {
 }
 
 extension AppRuntime {
-    /// What was transferred for it.
     package var transferCounters: TransferCounters {
         get { slots[TransferCountersSlot.self, default: TransferCounters()] }
         _modify { yield &slots[TransferCountersSlot.self, default: TransferCounters()] }
@@ -43,7 +42,7 @@ extension AppTransfers {
         return counts.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 
-    /// Counts what moved since it was heard of last.
+    /// Counts the bytes that were transferred since the last report.
     func count(_ bytes: Int64, of transfer: Transfer) {
         guard let app = coordinator.id(of: transfer.app).map({ apps[$0] }) else { return }
         app.transferCounters.count(bytes - transfer.bytes, transfer.order.direction)

@@ -8,39 +8,38 @@ import Processes
 import TransferProtocol
 import Varlink
 
-/// The process that transfers for one app (torpor-transfer): it runs as the app's user, beside the app. It is there while the
-/// app has a transfer that runs, and a little longer; it outlives torpord, for which the keeper holds the socket to it.
+/// The process that transfers for one app (torpor-transfer). It runs as the app's user, beside the app, while the app
+/// has a running transfer, and a little longer. It outlives torpord: the keeper holds the socket to it.
 ///
-/// What it says may be the app's own invention: it is bounded, and nonsense ends it.
+/// Its messages may be forged by the app, so they are limited, and an invalid one ends it.
 final class TransferHelper {
-    /// What comes of it.
     struct Callbacks {
         let report: (TransferReport) -> Void
-        /// It does nothing any more; a sentence, where nobody asked for that.
+        /// It has ended or was given up; with a sentence if that was unexpected.
         let ended: (String?) -> Void
-        /// Its process is gone, or there never was one; with its cgroup.
+        /// Its process is gone, or was never launched; with its cgroup.
         let gone: (String?) -> Void
     }
 
-    /// What is found for its start beside the loop.
+    /// What a background thread finds out for its start.
     struct Facts: Sendable {
         let account: Account?
-        /// What downloads leave free of the filesystem, bytes.
+        /// How much downloads must leave free on the filesystem, in bytes.
         let minimumFree: Int64
     }
 
-    /// What another configuration can change of it: it is replaced then.
+    /// What the configuration decides about it: if that changes, it is replaced.
     struct Manner: Hashable {
         /// The folders and files that it may use.
         let arguments: [String]
         let account: Account.Names?
     }
 
-    /// Bytes of one message; a URL and its header fields have far fewer.
+    /// In bytes; a URL with its header fields takes far less.
     private static let longestMessage = 64 << 10
-    /// Bytes that are read in a turn of the loop.
+    /// Bytes to read in one turn of the loop.
     private static let turn = 64 << 10
-    /// Bytes that may wait to be written: it reads all the time, unless it was stopped.
+    /// Bytes that may wait to be sent: it reads all the time, unless it was stopped.
     private static let mostWaiting = 16 << 20
 
     let app: String
@@ -53,28 +52,28 @@ final class TransferHelper {
     private var sent = 0
     private var pidfd: Descriptor?
     private var isOver = false
-    /// It is ended, and reported when it is gone.
+    /// It was killed, and is reported when it is gone.
     private var isLeaving = false
-    /// Why it is, where it did something wrong.
+    /// What it did wrong, if that is why it was killed.
     private var failure: String?
     let manner: Manner
-    /// Bytes that its downloads leave free.
+    /// How much its downloads must leave free, in bytes.
     let minimumFree: Int64
-    /// It is an earlier torpord's, and has not said yet what it does.
+    /// An earlier torpord launched it, and it has not reported yet what it does.
     private(set) var isUnheard = false
     private var patience: TimerSource?
     private let heldName: String
 
-    /// Longer than that no process that works takes to say what it does.
+    /// No working process takes longer to report what it does.
     private static let longestSilence = Duration.seconds(20)
 
-    /// The number of the process; nil until it is launched.
+    /// The pid; nil until it is launched.
     private(set) var pid: Int32?
-    /// The process with those that it may have made, and what share of the machine they have.
+    /// The process, its children, and their resource profile.
     private var tree: ProcessTree?
-    /// In which they are; nil for none of their own.
+    /// Its cgroup; nil for none of its own.
     private let cgroup: String?
-    /// What share they are to have.
+    /// The resource profile that it is to have.
     var profile: StateProfile {
         didSet { if profile != oldValue { tree?.apply(profile) } }
     }
@@ -98,7 +97,7 @@ final class TransferHelper {
         heldName = DescriptorName.transfers(app)
     }
 
-    /// Starts it; it takes commands from now on.
+    /// Starts it; it accepts commands from now on.
     convenience init(
         _ plan: LaunchPlan,
         of app: String,
@@ -122,7 +121,7 @@ final class TransferHelper {
             }
             return
         }
-        // Before the launch: a torpord that finds the process finds it too.
+        // Before the launch, so that a torpord that finds the process finds the socket too.
         if let socket { supervisor.hold(heldName, [socket.raw], replacing: true) }
         var plan = plan
         plan.passed = [theirs.raw]
@@ -148,7 +147,8 @@ final class TransferHelper {
         send(.hello)
     }
 
-    /// Goes on with one that an earlier torpord launched. What it does it says first (`here`): nothing else is heard before.
+    /// Takes over a helper that an earlier torpord launched. It first reports what it does (`here`); reports before
+    /// that are ignored.
     convenience init(
         adopting process: Launched,
         _ socket: Descriptor?,
@@ -179,14 +179,14 @@ final class TransferHelper {
             supervisor.loop.later { [weak self] in self?.fail("cannot be reached: \(error)") }
             return
         }
-        // The earlier torpord may have died within a message.
+        // The earlier torpord may have died halfway through a message.
         outgoing = [0]
         send(.hello)
     }
 
     deinit { source?.cancel() }
 
-    /// It runs: it has its share of the machine from now on.
+    /// It runs: applies its resource profile from now on.
     private func take(_ process: Launched) {
         pid = process.pid
         pidfd = process.pidfd
@@ -213,7 +213,6 @@ final class TransferHelper {
         }
     }
 
-    /// Tells it something.
     func send(_ command: TransferCommand) {
         guard socket != nil else { return }
         outgoing += command.json.serialised() + [0]
@@ -221,14 +220,14 @@ final class TransferHelper {
         flush()
     }
 
-    /// It is not needed any more.
+    /// It is no longer needed.
     func dismiss() {
         guard !isOver else { return }
         isOver = true
         stop()
     }
 
-    /// Another one is to have its place, once it is gone: two that write the same files must not be.
+    /// Ends it, so that another one can replace it once it is gone: two must not write the same files.
     func replace() {
         guard !isOver, !isLeaving else { return }
         isLeaving = true
@@ -248,7 +247,7 @@ final class TransferHelper {
                 guard let count = try Sockets.send(socket.raw, part) else { break }
                 sent += count
             } catch {
-                // Its end is told by the keeper.
+                // The keeper reports its end.
                 break
             }
         }
@@ -260,13 +259,13 @@ final class TransferHelper {
         guard let socket else { return }
         let bytes: [UInt8]?
         do throws(Errno) {
-            // What it may send along is let go of here.
+            // Closes any descriptors that it may send along.
             bytes = try Promptly.run { () throws(Errno) in try Descriptor.read(socket.raw, maximum: Self.turn) }
         } catch {
             return fail("cannot be reached: \(error)")
         }
         guard let bytes else { return }
-        // That it ended is told by the keeper, with how.
+        // The keeper reports its end, with the status.
         guard !bytes.isEmpty else { return hangUp() }
         framer.append(bytes)
         while !isOver, !isLeaving {
@@ -279,30 +278,30 @@ final class TransferHelper {
             do {
                 report = try TransferReport(json: JSON.parse(message))
             } catch {
-                // The first may be the rest of one that an earlier torpord has begun to read.
+                // The first message may be the rest of one that an earlier torpord had begun to read.
                 if isUnheard { continue }
                 return fail("sent an invalid report: \(error)")
             }
             if case .here = report {
-                // What one does that this torpord launched is known.
+                // The transfers of a helper that this torpord launched are known.
                 guard isUnheard else { continue }
                 isUnheard = false
                 patience = nil
             }
-            // All but progress is said again after that.
+            // Everything but progress is reported again after that.
             if isUnheard { continue }
             callbacks.report(report)
         }
     }
 
-    /// Nothing more comes: what is left of it is ended.
+    /// It sends nothing more: kills what is left of it.
     private func hangUp() {
         source?.cancel()
         source = nil
         if let pidfd { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
     }
 
-    /// It is of no use any more. Another one may be started when it is gone.
+    /// It is unusable. Another one may be started when it is gone.
     private func fail(_ why: String) {
         guard !isOver, !isLeaving else { return }
         guard pid != nil else { return end(why) }

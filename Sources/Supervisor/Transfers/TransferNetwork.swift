@@ -4,24 +4,26 @@ import EventLoop
 import Linux
 import LoginManager
 
-/// What transfers want to know of the machine's network. It is followed only while one of them waits for that.
+/// The state of the machine's network, as far as transfers need it. It is followed only while a transfer waits for
+/// it.
 final class TransferNetwork {
     private let loop: EventLoop
-    /// Whether the link is metered is otherwise than before.
+    /// Called when the link becomes metered or unmetered.
     private let onLink: () -> Void
-    /// There is a way to other machines that was not there.
+    /// Called when there is a new route to other machines.
     private let onWay: () -> Void
     private var link: MeteredLink?
     private var routes: RouteWatch?
     private var source: IOSource?
     private var timer: TimerSource?
-    /// The link is let go of when it was not wanted for so long: it takes a moment until it is known again.
+    /// Stops following the link when it was not needed for some time: it takes a moment until its state is known
+    /// again.
     private var linkTimer: TimerSource?
     private static let linger = Duration.seconds(30)
-    /// When it was told last that there is a way.
+    /// When a new route was last reported.
     private var told = Duration.zero
-    /// So long it is not told again: longer and longer where routes come and go all the time, as with containers, and none of
-    /// them is the one that is waited for.
+    /// The shortest time between two reports. It grows where routes come and go all the time, as with containers, and
+    /// none of them is the one that a transfer waits for.
     private var pause = TransferNetwork.shortestPause
 
     private static let shortestPause = Duration.seconds(5)
@@ -33,10 +35,10 @@ final class TransferNetwork {
         self.onWay = onWay
     }
 
-    /// Whether the link is metered; nil as long as that is not known, or not followed.
+    /// Whether the link is metered; nil while that is unknown, or the link is not followed.
     var isMetered: Bool? { link?.isMetered }
 
-    /// Begins, or ends, to follow whether the link is metered.
+    /// Starts or stops following whether the link is metered.
     func followLink(_ isWanted: Bool) {
         if isWanted {
             linkTimer?.cancel()
@@ -56,7 +58,8 @@ final class TransferNetwork {
         link = nil
     }
 
-    /// Begins, or ends, to follow the ways to other machines. Where they cannot be followed nothing is lost but time.
+    /// Starts or stops following the routes to other machines. If that is impossible, transfers are only retried
+    /// later.
     func followWays(_ isWanted: Bool) {
         guard isWanted != (source != nil) else { return }
         guard isWanted, let made = try? RouteWatch() else { return endWays() }
@@ -64,7 +67,7 @@ final class TransferNetwork {
         routes = consume made
     }
 
-    /// A server was reached: what is news from now on is news.
+    /// A server was reached: the next new route is reported soon again.
     func wayWasFound() { pause = Self.shortestPause }
 
     private func endWays() {
@@ -81,8 +84,8 @@ final class TransferNetwork {
         } catch {
             return endWays()
         }
-        // More of them say nothing more until this one is told. Names can be resolved, and addresses are in use, a moment after
-        // the route is there.
+        // Further changes add nothing until this one is reported. Name resolution and addresses are ready a moment
+        // after the route is.
         source?.setEvents([])
         timer = try? loop.timer { [weak self] in self?.tell() }
         timer?.arm(after: max(.milliseconds(200), told + pause - loop.now))

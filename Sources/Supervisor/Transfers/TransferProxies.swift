@@ -3,8 +3,8 @@
 import Configuration
 import TransferProtocol
 
-/// The proxies that the transfers of an app go by: what the variables say by which other programs find theirs (curl(1)). Where
-/// the app's own variables say anything of servers of one scheme, those of the supervisor do not count for it.
+/// The proxies for the transfers of an app, from the environment variables that other programs use too (curl(1)). If
+/// the app's own variables set a proxy for a scheme, the supervisor's variables do not count for it.
 struct TransferProxies {
     let plain: String?
     let secure: String?
@@ -16,7 +16,7 @@ struct TransferProxies {
             let value = own ?? names.lazy.compactMap { LaunchEnvironment.inherited[$0] }.first
             return value.flatMap { $0.isEmpty ? nil : $0 }
         }
-        // HTTP_PROXY is none of them: in a CGI program it is a header field of whoever asks.
+        // HTTP_PROXY is ignored: in a CGI program the client sets it by a header field.
         plain = find(["http_proxy", "all_proxy", "ALL_PROXY"])
         secure = find(["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"])
         none = find(["no_proxy", "NO_PROXY"])
