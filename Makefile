@@ -21,7 +21,8 @@ PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3
 	dbus python3-dbusmock umockdev gir1.2-umockdev-1.0 gcc mypy python3-prometheus-client python3-jsonschema libmicrohttpd-dev libmosquitto-dev libnats-dev libyaml-dev libncurses-dev libcurl4-openssl-dev libssl-dev tmux
 
 # Servers that tests start by themselves.
-SERVERS := nats-server mosquitto mosquitto-clients gpsd python3-flask nginx-light lighttpd caddy openssl iproute2
+SERVERS := nats-server mosquitto mosquitto-clients gpsd python3-flask nginx-light lighttpd caddy openssl iproute2 \
+	podman crun netavark iptables
 
 # The browser in which the dashboard is tested, and which takes its pictures.
 BROWSER := chromium chromium-driver fonts-inter

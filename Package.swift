@@ -24,6 +24,7 @@ let package = Package(
         .executable(name: "torpor-gateway", targets: ["torpor-gateway"]),
         .executable(name: "torpor-keeper", targets: ["torpor-keeper"]),
         .executable(name: "torpor-policy-host", targets: ["torpor-policy-host"]),
+        .executable(name: "torpor-container", targets: ["torpor-container"]),
         .executable(name: "torpor-holding", targets: ["torpor-holding"]),
         .executable(name: "torpor-transfer", targets: ["torpor-transfer"]),
         .executable(name: "torpor-web", targets: ["torpor-web"]),
@@ -113,7 +114,8 @@ let package = Package(
         .target(
             name: "DaemonHarness",
             dependencies: [
-                "Linux", "PolicyLibraries", "TorporAPI", "Varlink", "torpor", "torpor-holding", "torpor-keeper",
+                "Linux", "PolicyLibraries", "TorporAPI", "Varlink", "torpor", "torpor-container", "torpor-holding",
+                "torpor-keeper",
                 "torpor-policy-host",
                 "torpor-transfer", "torpord",
             ],
@@ -346,6 +348,20 @@ let package = Package(
                 )
             ]
         ),
+        // Plain C too: it starts podman, and is gone.
+        .executableTarget(
+            name: "torpor-container",
+            linkerSettings: [
+                // No Swift start files, and, as archives of which nothing is taken, no runtimes.
+                .unsafeFlags(
+                    [
+                        "-static-stdlib", "-nostartfiles", "-L\(Context.packageDirectory)/packaging/link",
+                        "-Xclang-linker", "-static-libgcc",
+                    ],
+                    .when(configuration: .release)
+                )
+            ]
+        ),
         // For tests only: an app that starts in a millisecond and does what apps do. No target may depend on it, since
         // its linker settings would reach the test bundle.
         .executableTarget(
@@ -563,7 +579,7 @@ let withoutSwift: Set = [
     "CCurl", "CFuzzTargets", "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CNCurses",
     "CPolicyWire",
     "CSQLite", "CSimulatedKernel", "CSystemd", "CTOML", "CWebAssets", "CYAML", "TorporPolicyABI", "torpor-keeper",
-    "torpor-holding", "torpor-policy-host",
+    "torpor-container", "torpor-holding", "torpor-policy-host",
     "torpor-test-app",
 ]
 /// The modules of the shell, and its core: one program, of which a fact and what comes of it go through all. In release the

@@ -102,6 +102,7 @@ package struct StatusPage {
         add("required by", status.requiredBy.joined(separator: ", "))
         add("after", status.after.joined(separator: ", "))
         add("tags", status.tags.joined(separator: ", "))
+        add("image", status.image)
         add("exec", status.exec.joined(separator: " "))
         add("configured", status.file.map { $0 + (status.line.map { ":\($0)" } ?? "") })
         add("state saved", status.archive.map(Self.archive))

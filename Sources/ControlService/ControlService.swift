@@ -352,6 +352,7 @@ package final class ControlService: ShellRoom, ClientService {
         forecast(app, in: &status)
         status.memoryLimit = specification.memoryLimit.map(Int64.init(clamping:))
         status.exec = specification.exec
+        status.image = specification.container?.image
         status.ready = specification.ready.text
         status.requires = specification.requires
         status.after = specification.after
@@ -401,7 +402,11 @@ package final class ControlService: ShellRoom, ClientService {
 
     private static func processInfo(_ pid: Int32) -> ProcessInfo? {
         guard let stat = try? ProcFS.stat(pid) else { return nil }
-        let words = (try? ProcFS.cmdline(pid)) ?? []
+        var words = (try? ProcFS.cmdline(pid)) ?? []
+        // Its dozens of arguments are podman's; the name of the container is one of them.
+        if stat.comm == "conmon", let name = words.firstIndex(of: "-n"), name + 1 < words.count {
+            words = ["conmon", words[name + 1]]
+        }
         return ProcessInfo(
             pid: pid,
             parent: stat.parent,

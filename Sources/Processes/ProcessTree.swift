@@ -265,13 +265,15 @@ public final class ProcessTree {
         }
     }
 
-    /// Sends a signal to the main process or to all, parents first; returns how many got it. Throws ESRCH if none
-    /// did; another error if one could not be reached (the rest are still tried).
+    /// Sends a signal to the main process or to all, parents first; returns how many got it. In a container, only the
+    /// first process inside gets it. Throws ESRCH if none did; another error if one could not be reached (the rest are
+    /// still tried).
     @discardableResult
     public func signal(_ number: Int32, toAll: Bool) throws(Errno) -> Int {
         var reached = 0
         var failure: Errno?
-        for identity in toAll ? list().map(Identity.init) : [main] {
+        let inside = insideContainer
+        for identity in inside.isEmpty ? (toAll ? list().map(Identity.init) : [main]) : inside {
             do throws(Errno) {
                 if try send(number, to: identity) { reached += 1 }
             } catch {

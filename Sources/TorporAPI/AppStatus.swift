@@ -228,6 +228,8 @@ public struct AppStatus: Hashable, Sendable {
     public var snapshot: SnapshotInfo?
     /// The sockets that are held for it.
     public var sockets: [SocketInfo] = []
+    /// The image of its container.
+    public var image: String?
     /// The path of its cgroup.
     public var cgroup: String?
     /// The state whose resource profile applies to it.
@@ -281,6 +283,7 @@ public struct AppStatus: Hashable, Sendable {
         archiveAside = try ArchiveInfo.optional(fields, "state_set_aside")
         snapshot = try SnapshotInfo.optional(fields, "snapshot")
         sockets = try fields.list("sockets") { json throws(FieldError) in try SocketInfo(json: json) }
+        image = try fields.optionalString("image")
         cgroup = try fields.optionalString("cgroup")
         profile = try fields.optionalString("profile")
         profileDone = try fields.strings("profile_done")
@@ -322,6 +325,7 @@ public struct AppStatus: Hashable, Sendable {
         object["state_set_aside"] = archiveAside?.json ?? .null
         object["snapshot"] = snapshot?.json ?? .null
         object["sockets"] = .array(sockets.map(\.json))
+        object["image"] = .optional(image)
         object["cgroup"] = .optional(cgroup)
         object["profile"] = .optional(profile)
         object["profile_done"] = .strings(profileDone)

@@ -216,6 +216,7 @@ public enum ManagerInterface {
           state_set_aside: ?Archive,
           snapshot: ?Snapshot,
           sockets: []Socket,
+          image: ?string,
           cgroup: ?string,
           profile: ?string,
           profile_done: []string,

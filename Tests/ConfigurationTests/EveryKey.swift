@@ -29,6 +29,14 @@ extension LoaderTests {
         [{ device = "aa:bb:cc:dd:ee:ff", on = ["disconnect"] }, { name = "heart", service = "180d", \
         characteristic = "00002A37-0000-1000-8000-00805f9b34fb", wake = "foreground" }]
         """,
+        "container": """
+        { image = "docker.io/library/nginx:1.27", name = "n-%i", pull = "newer", pull_timeout = "none", \
+        entrypoint = ["/bin/e"], directory = "/d", user = "1:2", ports = ["127.0.0.1:80:80", "[::1]:1-2:1-2/udp", "5"], \
+        volumes = ["v:/v", "/a:/b:ro", "/c"], networks = ["one", "two:ip=10.0.0.2"], env_file = ["e"], read_only = true, \
+        tmpfs = ["/tmp:size=1m"], devices = ["/dev/null"], cap_add = ["NET_RAW"], cap_drop = ["all"], \
+        security = ["no-new-privileges"], shm_size = "1MiB", hostname = "h", labels = { a = "b" }, secrets = ["s"], \
+        args = ["--init"] }
+        """,
         "data_folders": "true", "first_launch": "\"initial\"", "version": "\"1:2.0~rc1\"",
         "directory": "\"data/../x\"",
         "devices": """
@@ -103,10 +111,29 @@ extension LoaderTests {
         "watchdog": "\"10s\"", "watchdog_signal": "\"SIGQUIT\"",
     ]
 
+    private static let container: ContainerSpecification = {
+        var container = ContainerSpecification()
+        container.image = "docker.io/library/nginx:1.27"
+        container.name = "n-%i"
+        (container.pull, container.pullTimeout) = (.newer, nil)
+        (container.entrypoint, container.directory, container.user) = (["/bin/e"], "/d", "1:2")
+        container.ports = ["127.0.0.1:80:80", "[::1]:1-2:1-2/udp", "5"]
+        container.volumes = ["v:/v", "/a:/b:ro", "/c"]
+        container.networks = ["one", "two:ip=10.0.0.2"]
+        container.environmentFiles = ["/etc/torpor/e"]
+        (container.isReadOnly, container.temporary, container.devices) = (true, ["/tmp:size=1m"], ["/dev/null"])
+        (container.addedCapabilities, container.droppedCapabilities) = (["NET_RAW"], ["all"])
+        (container.security, container.sharedMemory, container.hostname) = (["no-new-privileges"], 1 << 20, "h")
+        (container.labels, container.secrets, container.arguments) = (["a": "b"], ["s"], ["--init"])
+        container.hasImagesStopSignal = false
+        return container
+    }()
+
     /// What stands in `everything`, in terms of the types.
     static func expected() -> AppSpecification {
         var app = AppSpecification(name: "a")
         var rules = AppRules()
+        app.container = container
         app.acceptsFrom = ["b", "tag:t"]
         var port = SettingDeclaration("port", .integer(min: .min, max: 90))
         (port.defaultValue, port.title, port.restart) = ("80", "Port", true)

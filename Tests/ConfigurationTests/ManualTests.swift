@@ -62,6 +62,7 @@ struct ManualTests {
             + TopicRule.keys.map { "topics.TOPIC." + $0.name }
             + TransferReader.app.map { "transfers." + $0.name }
             + SceneReader.keys.map { "scenes." + $0.name }
+            + ContainerReader.keys.map { "container." + $0.name }
             + SubscriptionReader.keys.map { "subscriptions." + $0.name }
             + WakeStormReader.keys.map { "wake_storm." + $0.name }
             + TableReader.profile.map { "resources.STATE." + $0.name }
@@ -106,6 +107,7 @@ struct ManualTests {
         try check(["$defs", "app"], app)
         try check(["$defs", "app", "properties", "restart_backoff"], app, "restart_backoff.")
         try check(["$defs", "app", "properties", "scenes"], app, "scenes.")
+        try check(["$defs", "app", "properties", "container"], app, "container.")
         try check(["$defs", "probe"], app, "ready.")
         try check(["$defs", "socket"], app, "sockets.")
     }

@@ -147,6 +147,7 @@ import VarlinkServer
         status.reports = [report]
         status.processes = [ProcessInfo(pid: 7, parent: 1, state: "S", command: "c", threads: 2)]
         status.deadlines = [DeadlineInfo(name: "launch", limitMilliseconds: 1, remainingMilliseconds: nil)]
+        status.image = "i"
         status.log = [LogLine(at: 1, text: "t")]
         status.sockets = [SocketInfo(name: "http", kind: "stream", address: "80")]
         (status.sockets[0].waiting, status.sockets[0].most, status.sockets[0].trouble) = (3, 4096, "t")

@@ -35,6 +35,16 @@ enum AppKeyEffects {
             },
             copy: { $0.limits = $1.limits }
         ),
+        AppKey(
+            name: "container",
+            effect: { _, _ in .restart },
+            isSame: { $0.container == $1.container },
+            written: { ContainerReader.written($0.container) },
+            copy: { specification, new in
+                specification.container = new.container
+                specification.rules.readiness = new.rules.readiness
+            }
+        ),
         .value("tags", \.tags, .live),
         .value("data_folders", \.data.isWanted, .restart),
         .value("first_launch", \.data.firstLaunch, .launch),

@@ -54,7 +54,7 @@ enum MachineHints {
 
     /// An argument that names a file beside the configuration although the app's working directory is /.
     static func checkDirectory(_ draft: AppDraft, _ system: ConfigurationSystem) {
-        guard draft.specification.directory == nil else { return }
+        guard draft.specification.directory == nil, draft.specification.container == nil else { return }
         let folder = Path.folder(Path.join(system.workingDirectory, draft.origin.context.file))
         guard folder != "/" else { return }
         for word in draft.specification.exec where !word.hasPrefix("/") && !word.hasPrefix("-") && word.contains(".") {

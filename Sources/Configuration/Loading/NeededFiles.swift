@@ -28,7 +28,7 @@ struct NeededFiles {
                 "there is no file \(quoted(file.path)) now, which the app needs: \"-\(file.path)\" makes it optional"
             )
         }
-        check("exec", app.exec)
+        if app.container == nil { check("exec", app.exec) }
         for hook in app.beforeStart { check("before_start", hook.command) }
         for hook in app.afterStop { check("after_stop", hook.command) }
         if case .probe(let probe) = app.ready, case .command(let words) = probe.kind { check("ready", words) }

@@ -64,7 +64,7 @@ struct AppDraft {
     /// Checks that need all keys.
     func check() {
         let rules = specification.rules
-        if specification.exec.isEmpty, origins["exec"] == nil {
+        if specification.exec.isEmpty, origins["exec"] == nil, specification.container == nil {
             origin.error("exec is missing: write exec = [\"/path/to/program\"]")
         }
         if let problem = OpeningReader.problem(specification.exec, isOpenCommand: false) { error("exec", problem) }
@@ -91,6 +91,7 @@ struct AppDraft {
         {
             error("expiry_warning", "must be shorter than task_time")
         }
+        ContainerReader.check(self)
         SceneReader.check(self)
         CoverReader.check(self)
         SettingReader.check(self)
@@ -159,6 +160,7 @@ struct AppDraft {
     }
 
     private func finish(_ app: inout AppSpecification) {
+        if origins["stop_signal"] != nil { app.container?.hasImagesStopSignal = false }
         if answers { app.rules.answeredMessages = Set(app.signals.keys) }
         // The launch of a oneshot is its work, which may take any time.
         if app.rules.isOneshot, origins["launch_deadline"] == nil { app.rules.launchDeadline = nil }
@@ -171,6 +173,8 @@ struct AppDraft {
             app.snapshot = SnapshotReader.snapshot(snapshot.context, node)
             app.rules.snapshotDeadline = app.snapshot?.deadline
         }
+        // Ready when podman has started it, which is found out as a probe finds it out.
+        defer { if app.container != nil, app.ready == .exec { app.rules.readiness = .probe } }
         guard let ready else { return }
         let node = app.instance.map { ready.node.putting(.instance($0)) } ?? ready.node
         guard let value = ReadyReader.ready(ready.context, node, app.declaredSettings) else { return }

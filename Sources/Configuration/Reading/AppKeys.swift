@@ -44,6 +44,11 @@ enum AppKeys {
         .value("data_folders", \.specification.data.isWanted, Read.boolean),
         .optional("first_launch", \.specification.data.firstLaunch, Read.path),
         .optional("version", \.specification.data.version, DataFolderSpecification.version),
+        AppKey("container") { context, node, draft in
+            var container = draft.specification.container ?? ContainerSpecification()
+            Read.table(context, node, ContainerReader.keys, into: &container)
+            draft.specification.container = container
+        },
         AppKey("scenes") { context, node, draft in
             var scenes = draft.specification.scenes ?? draft.specification.innerScenes ?? SceneSpecification()
             Read.table(context, node, SceneReader.keys, into: &scenes)

@@ -86,6 +86,7 @@ extension AppSpecification {
         presentation.icon = presentation.icon.map(put)
         presentation.launchImage = presentation.launchImage.map(put)
         presentation.cover.command = presentation.cover.command.map(put)
+        container?.put(placeholder)
         settings.value.put(placeholder)
     }
 }

@@ -16,13 +16,14 @@ public struct AppSpecification: Sendable, Hashable {
     public var instance: Int?
     /// The name of a scene among those of its template; `nil` if it is not a scene.
     public var scene: String?
-    /// The program and its arguments; never empty.
+    /// The program and its arguments; empty only for a container that runs what its image says.
     public var exec: [String] = []
     /// The sockets that it is given, in this order.
     public var sockets: [SocketSpecification] = []
     private static let usual = Shared(AppSettings())
     @usableFromInline var settings: Shared<AppSettings>
     private var presented: Shared<AppPresentation>?
+    private var contained: Shared<ContainerSpecification>?
 
     /// An app with only a name.
     public init(name: String) {
@@ -35,6 +36,12 @@ public struct AppSpecification: Sendable, Hashable {
     public var presentation: AppPresentation {
         get { presented?.value ?? AppPresentation() }
         set { presented = newValue == AppPresentation() ? nil : Shared(newValue) }
+    }
+
+    /// The container that podman runs it in; `nil` for an app without one.
+    public var container: ContainerSpecification? {
+        get { contained?.value }
+        set { contained = newValue.map(Shared.init) }
     }
 
     /// One of ``AppSettings``.
@@ -60,6 +67,15 @@ public struct AppSpecification: Sendable, Hashable {
 }
 
 extension AppSpecification {
+    /// Whether READY=1 says that it is ready: from the app itself, or from what has started its container.
+    public var isReadyByNotify: Bool {
+        switch self.ready {
+        case .notify: true
+        case .exec: self.container != nil
+        case .delegate, .probe: false
+        }
+    }
+
     /// Whether it is an instance or a scene of ``template``.
     public var isOneOfTemplate: Bool { instance != nil || scene != nil }
 

@@ -115,7 +115,7 @@ enum SceneReader {
         }
         let texts =
             app.exec + Array(app.environment.values) + [app.directory].compactMap { $0 }
-            + app.environmentFiles.map(\.path) + app.beforeStart.flatMap(\.command)
+            + app.environmentFiles.map(\.path) + app.beforeStart.flatMap(\.command) + (app.container?.texts ?? [])
         // With `cgroups` the user probably meant an app with scenes inside.
         if app.scenes?.hasCgroups == false, app.sockets.isEmpty, !app.data.isWanted,
             !texts.contains(where: Placeholder.isForScene)

@@ -72,7 +72,11 @@ extension Supervisor: ActionPerformer {
         case .warn: warn(app)
         case .signalStop:
             guard !reports.waitsForLook(app, action) else { break }
-            processControl.signal(app, app.specification.stopSignal, toAll: app.specification.killMode == .all)
+            processControl.signal(
+                app,
+                launcher.containers.stopSignal(of: app),
+                toAll: app.specification.killMode == .all
+            )
         case .signalWatchdog:
             guard !reports.waitsForLook(app, action) else { break }
             processControl.signal(app, app.specification.watchdogSignal, toAll: false)

@@ -147,7 +147,7 @@ extension Supervisor {
         app.counters.ended(ending.reason)
         var text = EndingText.describe(
             ending,
-            failing: reports.failing(of: app, ending),
+            failing: reports.failing(of: app, ending) ?? launcher.containers.failure(of: app),
             refusal: app.run.refusal,
             missing: missingRequirements(of: app)
         )

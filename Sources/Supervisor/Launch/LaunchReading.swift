@@ -64,12 +64,14 @@ struct LaunchFacts: Sendable {
         return LaunchFacts(
             account: account,
             variables: variables,
-            executable: try Executable.find(
-                specification.exec[0],
-                path: path ?? LaunchEnvironment.path,
-                directory: specification.directory,
-                as: reader
-            ),
+            executable: specification.container != nil
+                ? try Containers.program()
+                : try Executable.find(
+                    specification.exec[0],
+                    path: path ?? LaunchEnvironment.path,
+                    directory: specification.directory,
+                    as: reader
+                ),
             directory: Launcher.directory(of: specification, account?.user)
         )
     }

@@ -31,14 +31,12 @@ extension Launcher {
         _ facts: LaunchFacts,
         _ specification: AppSpecification
     ) throws(LaunchError) -> LaunchPlan {
+        let command = OpenPlaceholder.fill(specification.exec, supervisor.mailboxes.urlForLaunch(of: app, order))
         var plan = LaunchPlan(
             app: app.name,
             incarnation: order.incarnation,
             executable: facts.executable,
-            arguments: OpenPlaceholder.fill(
-                specification.exec,
-                supervisor.mailboxes.urlForLaunch(of: app, order)
-            ),
+            arguments: containers.arguments(of: app, specification, facts, command) ?? command,
             environment: environment
         )
         plan.directory = facts.directory
@@ -92,8 +90,8 @@ extension Launcher {
         let data = supervisor.dataFolders.variables(of: app)
         // Environment files and the configuration may override it.
         variables["TMPDIR"] = data["TMPDIR"]
-        variables.merge(read) { $1 }
-        for (key, value) in specification.environment { variables[key] = value }
+        for (key, value) in Containers.forPodman(read, specification) { variables[key] = value }
+        for (key, value) in Containers.forPodman(specification.environment, specification) { variables[key] = value }
         for (key, value) in data where key != "TMPDIR" { variables[key] = value }
         variables["NOTIFY_SOCKET"] = app.notifySocket?.path
         if let watchdog = specification.rules.watchdog { variables["WATCHDOG_USEC"] = "\(watchdog.microseconds)" }
@@ -181,6 +179,7 @@ extension Launcher {
         if held == nil {
             try makeDirectories(app, user)
             giveNodes(of: app, to: user)
+            try containers.makeFolder(of: app, for: user)
         }
         try supervisor.appSockets.listen(for: app, user, taking: channel)
         guard app.notifySocket == nil else { return }

@@ -24,6 +24,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     var helpers: [Int32: (ExitStatus) -> Void] = [:]
     /// What commands have left running, while it is being killed.
     var commandRemains: [CommandRemains] = []
+    /// Apps in containers.
+    private(set) lazy var containers = Containers(supervisor)
 
     package init(_ supervisor: Supervisor) {
         self.supervisor = supervisor
@@ -357,7 +359,8 @@ extension Launcher {
         let data = supervisor.dataFolders.variables(of: app)
         variables["TMPDIR"] = data["TMPDIR"]
         let specification = try? supervisor.settings.launched(app)
-        for (key, value) in specification?.environment ?? [:] { variables[key] = value }
+        let isOwn = Containers.isOwn(command)
+        for (key, value) in specification?.environment ?? [:] where !isOwn { variables[key] = value }
         for (key, value) in data where key != "TMPDIR" { variables[key] = value }
         variables[AppTag.helperVariable] = "1"
         variables["TORPOR_MANAGER_SOCKET"] = supervisor.runtime.socket

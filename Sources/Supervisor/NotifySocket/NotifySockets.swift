@@ -100,7 +100,7 @@ package final class NotifySockets: ShellRoom {
         for field in received.message.fields {
             switch field {
             case .ready:
-                if case .notify = app.specification.ready { deliver(.ready, to: id) }
+                if app.specification.isReadyByNotify { deliver(.ready, to: id) }
                 if app.run.isReloading {
                     app.run.isReloading = false
                     record(app)
@@ -122,6 +122,7 @@ package final class NotifySockets: ShellRoom {
                 record(app)
             case .exitStatus(let status): note(app, .said, text: "says that it will exit with \(status)")
             case .mainPID(let pid): changeMain(app, pid)
+            case .stopSignal(let number): supervisor.launcher.containers.namesStopSignal(app, number)
             case .watchdogPing:
                 supervisor.policyManager?.heard(app)
                 deliver(.heartbeat, to: id)

@@ -46,7 +46,7 @@ package final class ProcessControl: ShellRoom {
     private func waitForHandling(of number: Int32, _ app: AppRuntime, _ seen: HandledSignal) {
         guard isToBeStopped(app), let tree = app.run.tree else { return }
         var seen = seen
-        guard !seen.isHandled(number, by: tree.main.pid, now: loop.now) else { return ask(app) }
+        guard !seen.isHandled(number, by: tree.addressee.pid, now: loop.now) else { return ask(app) }
         again(app) { control, app in control.waitForHandling(of: number, app, seen) }
     }
 
@@ -178,7 +178,7 @@ package final class ProcessControl: ShellRoom {
             gone(app)
             return
         }
-        _ = try? tree.signal(app.specification.stopSignal, toAll: true)
+        _ = try? tree.signal(supervisor.launcher.containers.stopSignal(of: app), toAll: true)
         try? tree.continue()
         sweep(app)
     }
@@ -205,7 +205,8 @@ package final class ProcessControl: ShellRoom {
         guard app.run.exitRecord != nil else { return again(app) { control, app in control.sweep(app) } }
         guard app.hooks == nil else { return }
         app.run.passTimer?.disarm()
-        supervisor.launcher.runHooks(app, app.specification.afterStop, named: "after_stop") { [weak self] failure in
+        let hooks = supervisor.launcher.containers.cleanup(of: app) + app.specification.afterStop
+        supervisor.launcher.runHooks(app, hooks, named: "after_stop") { [weak self] failure in
             if let failure { self?.log.warning("\(app.name): \(failure)") }
             self?.deliver(.allGone, to: app.id)
         }

@@ -34,10 +34,12 @@ package struct AppRecord {
     package var launch = LaunchMoments()
     var missedMessage: Message?
     var restoration: Restoration?
+    /// The signal that ends what its container runs; nil where there is none, or the configuration says it.
+    var stopSignal: Int32?
 
     /// The size in bytes of all of it and the machine, with a ledger of that many restarts.
     package static func bytes(restartLimit: Int) -> Int {
-        399 + AppMachine.laterBytes + AppMachine.wakeBytes + ChannelRecord.bytes + StateTimes.recordBytes
+        400 + AppMachine.laterBytes + AppMachine.wakeBytes + ChannelRecord.bytes + StateTimes.recordBytes
             + LaunchMoments.recordBytes
             + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
     }
@@ -62,6 +64,7 @@ package struct AppRecord {
         launch = LaunchMoments(of: app.run.timeline)
         missedMessage = app.run.missed?.message
         restoration = app.restoration
+        stopSignal = app.run.containerStopSignal
     }
 
     package func encode(into record: inout RecordWriter) {
@@ -76,6 +79,7 @@ package struct AppRecord {
         if goalOfPerson != nil { flags |= 16 }
         if isOutdated { flags |= 32 }
         if wasCutShort { flags |= 64 }
+        if stopSignal != nil { flags |= 128 }
         record.put(flags)
         tokens.encode(into: &record)
         record.put(lastExit != nil)
@@ -87,6 +91,7 @@ package struct AppRecord {
         }
         record.put(missedDeadline)
         if let goalOfPerson { record.put(goalOfPerson.rawValue) }
+        if let stopSignal { record.put(UInt8(clamping: stopSignal)) }
         // The only field that may be long: cut to the room that is left.
         if let status { record.put(status, leaving: Self.bytesBehindStatus) }
         times.encode(into: &record)
@@ -121,6 +126,7 @@ package struct AppRecord {
         }
         missedDeadline = record.takeDeadline()
         if flags & 16 != 0 { goalOfPerson = Goal(rawValue: record.takeText()) }
+        if flags & 128 != 0 { stopSignal = Int32(record.take(UInt8.self)) }
         if flags & 4 != 0 { status = record.takeText() }
         times = StateTimes(from: &record)
         let code = record.take(UInt8.self)
@@ -162,6 +168,7 @@ package struct AppRecord {
         app.run.missed = missedDeadline.map { MissedDeadline($0, at: $0.at, message: missedMessage) }
         app.kept.goalOfPerson = goalOfPerson
         app.run.statusText = status
+        app.run.containerStopSignal = stopSignal
         app.times = times
         app.restoration = restoration
     }

@@ -366,7 +366,7 @@ final class Takeover: ShellRoom {
 
     @discardableResult private func takeForReady(_ app: AppRuntime) -> Bool {
         let machine = coordinator.machine(app.id)
-        guard machine.transition == .launching, machine.hasProcess, case .notify = app.specification.ready else {
+        guard machine.transition == .launching, machine.hasProcess, app.specification.isReadyByNotify else {
             return false
         }
         note(app, .said, text: "is taken as ready: its READY=1 may have been lost with the torpord that died")

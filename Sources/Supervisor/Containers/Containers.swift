@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Archives
+import Configuration
+package import Engine
+import Lifecycle
+import Linux
+import Notify
+import Processes
+import VarlinkServer
+
+/// Apps that podman runs in containers: what starts and removes them is torpor-container, a process of the app's user.
+///
+/// Everything else is as for any app: conmon, the runtime's own parent, is the main process, and the container's processes
+/// are in the app's cgroup, so states, deadlines, memory and locks need to know nothing of containers.
+package final class Containers: ShellRoom {
+    package unowned(unsafe) let supervisor: Supervisor
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    /// Where torpor-container is.
+    nonisolated static func program() throws(LaunchError) -> String {
+        guard let program = ThisProcess.companion("torpor-container", variable: "TORPOR_CONTAINER") else {
+            throw LaunchError("torpor-container is neither beside torpord nor in ../libexec/torpor: install it")
+        }
+        return program
+    }
+
+    // MARK: Launches
+
+    /// The command line that starts an app's container; nil for an app without one.
+    func arguments(
+        of app: AppRuntime,
+        _ specification: AppSpecification,
+        _ facts: LaunchFacts,
+        _ command: [String]
+    ) -> [String]? {
+        guard let container = specification.container else { return nil }
+        let name = container.name ?? Self.name(of: app.name)
+        var run = PodmanRun(container, name: name, app: app.name, owner: owner(of: app))
+        run.addLimits(specification.processLimits)
+        for (name, value) in facts.variables.merging(specification.environment, uniquingKeysWith: { $1 }) {
+            run.addVariable(name, value)
+        }
+        for (name, path) in supervisor.dataFolders.variables(of: app).sorted(by: { $0.key < $1.key }) {
+            run.addVariable(name, path)
+            run.mount(path)
+        }
+        if let path = app.notifySocket?.path { run.addSocket(path, variable: "NOTIFY_SOCKET") }
+        if let path = app.server?.path { run.addSocket(path, variable: "TORPOR_APP_SOCKET") }
+        run.mount(supervisor.savedStates.stateDirectory(of: app))
+        return [
+            Self.programName, "start", folder(of: app), name, owner(of: app), container.image, container.pull.rawValue,
+            "\(container.pullTimeout.map { max(1, $0.microseconds / 1_000_000) } ?? 0)",
+            "\((specification.rules.launchDeadline ?? .zero).microseconds / 1000)",
+            specification.ready == .exec ? "1" : "0", "--",
+        ] + run.arguments(command)
+    }
+
+    /// What a container is called whose configuration does not say it. A scene's or an instance's name has an @, which
+    /// podman does not allow.
+    static func name(of app: String) -> String {
+        "torpor-" + app.split(separator: "@").joined(separator: ".")
+    }
+
+    /// A container's label, by which its app knows it again: other supervisors of the same user may have an app of the name.
+    private func owner(of app: AppRuntime) -> String { supervisor.runtime.directory(of: app) }
+
+    /// Those variables of an app that podman itself may have: others would mislead it.
+    nonisolated static func forPodman(
+        _ variables: [String: String],
+        _ specification: AppSpecification
+    ) -> [String: String] {
+        specification.container == nil ? variables : variables.filter { !PodmanRun.isPodmans($0.key) }
+    }
+
+    /// Makes the folder in which torpor-container keeps what it knows, for the user that it runs as.
+    func makeFolder(of app: AppRuntime, for user: User?) throws(LaunchError) {
+        guard app.specification.container != nil else { return }
+        let path = folder(of: app)
+        do throws(Errno) {
+            try File.makeDirectories(path, mode: 0o700)
+            if let user, Users.isRoot { try File.setOwner(path, uid: user.uid, gid: user.gid) }
+        } catch {
+            throw LaunchError("cannot make the directory \(path): \(error)")
+        }
+    }
+
+    private func folder(of app: AppRuntime) -> String { supervisor.runtime.directory(of: app) + "/container" }
+
+    // MARK: Endings
+
+    /// The image names its stop signal.
+    func namesStopSignal(_ app: AppRuntime, _ number: Int32) {
+        guard app.specification.container?.hasImagesStopSignal == true, app.run.containerStopSignal != number,
+            ![Signal.stop, Signal.continue].contains(number)
+        else { return }
+        app.run.containerStopSignal = number
+        supervisor.record(app)
+    }
+
+    /// What ends the app: what the configuration says, or else the image of its container.
+    func stopSignal(of app: AppRuntime) -> Int32 {
+        app.run.containerStopSignal ?? app.specification.stopSignal
+    }
+
+    /// Why a container could not be started, as torpor-container says it before it exits; nil where one was.
+    func failure(of app: AppRuntime) -> String? {
+        guard app.specification.container != nil, let tree = app.run.tree, tree.main == tree.leader,
+            case .exited(Self.failed) = app.run.exitRecord?.status
+        else { return nil }
+        return app.run.statusText
+    }
+
+    /// The command that removes what podman has not removed itself, such as after a SIGKILL.
+    func cleanup(of app: AppRuntime) -> [HookCommand] {
+        guard app.specification.container != nil, let program = try? Self.program() else { return [] }
+        var hook = HookCommand([program, "remove", folder(of: app)])
+        hook.deadline = Self.cleanupDeadline
+        return [hook]
+    }
+
+    /// Whether a command is one of torpor-container's.
+    static func isOwn(_ command: [String]) -> Bool {
+        command.count == 3 && command[1] == "remove" && command[0].hasSuffix("/" + programName)
+    }
+
+    private static let programName = "torpor-container"
+    /// What it exits with if it could not start the container.
+    private static let failed: Int32 = 125
+    private static let cleanupDeadline = Duration.seconds(60)
+}
+
+extension Incarnation {
+    /// The signal that the image of its container names to end it.
+    package var containerStopSignal: Int32? {
+        get { slots[ContainerStopSignalSlot.self] }
+        set { slots[ContainerStopSignalSlot.self] = newValue }
+    }
+}
+
+private enum ContainerStopSignalSlot: Slot { typealias Value = Int32 }

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Varlink
+import WireText
+
+/// The arguments of `podman run` for an app's container, in the order in which podman-run(1) wants them.
+struct PodmanRun {
+    private let container: ContainerSpecification
+    private var options: [String]
+
+    /// The container in the app's own cgroup, which podman leaves alone: torpord limits and follows the app by it. Its
+    /// output is the app's (passthrough), and podman removes it when it has ended.
+    init(_ container: ContainerSpecification, name: String, app: String, owner: String) {
+        self.container = container
+        options = [
+            "--detach", "--rm", "--cgroups=disabled", "--sdnotify=ignore", "--log-driver=passthrough", "--name=\(name)",
+            "--label=io.torpor.app=\(owner)",
+        ]
+        // One that shares another's network or the machine's may have no host name of its own.
+        let shares = container.networks.contains { $0 == "host" || $0.utf8.starts(with: "container:".utf8) }
+        if let hostname = container.hostname {
+            options.append("--hostname=\(hostname)")
+        } else if !shares {
+            options.append("--hostname=\(Self.hostname(of: app))")
+        }
+        for network in container.networks {
+            let isOwn = !ContainerSpecification.isMode(network) && !network.utf8.contains(UInt8(ascii: ":"))
+            options.append("--network=\(network)" + (isOwn ? ":alias=\(Self.hostname(of: app))" : ""))
+        }
+        add("publish", container.ports)
+        add("volume", container.volumes)
+        add("tmpfs", container.temporary)
+        add("device", container.devices)
+        add("cap-add", container.addedCapabilities)
+        add("cap-drop", container.droppedCapabilities)
+        add("security-opt", container.security)
+        add("secret", container.secrets)
+        add("env-file", container.environmentFiles)
+        add("label", container.labels.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" })
+        add("user", container.user.map { [$0] } ?? [])
+        add("workdir", container.directory.map { [$0] } ?? [])
+        add("shm-size", container.sharedMemory.map { ["\($0)b"] } ?? [])
+        if container.isReadOnly { options.append("--read-only") }
+        if !container.entrypoint.isEmpty {
+            // As JSON podman takes several words.
+            options.append("--entrypoint=\(Self.json(container.entrypoint))")
+        }
+        for name in Self.ownVariables { options.append("--env=\(name)") }
+    }
+
+    private mutating func add(_ option: String, _ values: [String]) {
+        for value in values { options.append("--\(option)=\(value)") }
+    }
+
+    /// A variable of the app. podman takes its value from its own environment, so that the command line, which everybody can
+    /// read, does not have it; except where podman itself would go by it.
+    mutating func addVariable(_ name: String, _ value: String) {
+        options.append(Self.isPodmans(name) ? "--env=\(name)=\(value)" : "--env=\(name)")
+    }
+
+    /// A folder of the machine that the app finds at the same path.
+    mutating func mount(_ path: String) { options.append("--volume=\(path):\(path)") }
+
+    /// A socket of torpord's, at the same path, and the variable that says where it is.
+    mutating func addSocket(_ path: String, variable: String) {
+        mount(path)
+        options.append("--env=\(variable)=\(path)")
+    }
+
+    /// Limits of each process, as the app's `limits` have them.
+    mutating func addLimits(_ limits: [ResourceLimit]) {
+        func text(_ value: UInt64) -> String { value == .max ? "-1" : "\(value)" }
+        for limit in limits { options.append("--ulimit=\(limit.name)=\(text(limit.soft)):\(text(limit.hard))") }
+    }
+
+    /// All of them, with the image and the command inside; what the configuration adds wins.
+    func arguments(_ command: [String]) -> [String] {
+        options + container.arguments + [container.image] + command
+    }
+
+    /// Variables that torpord gives each app, where they are set, and that mean the same inside.
+    private static let ownVariables = [
+        "TORPOR_APP", "TORPOR_INCARNATION", "TORPOR_INSTANCE", "TORPOR_LAUNCH_OPTIONS", "TORPOR_LAUNCH_REASON",
+        "TORPOR_SCENE", "TORPOR_SESSION", "TORPOR_SETTINGS", "TORPOR_STATE_DIRECTORY", "WATCHDOG_USEC",
+        "LISTEN_FDNAMES",
+    ]
+
+    /// Whether podman, its helpers or the dynamic linker go by a variable of that name.
+    static func isPodmans(_ name: String) -> Bool {
+        let name = Array(name.utf8)
+        return podmans.contains { $0.utf8.elementsEqual(name) } || prefixes.contains { name.starts(with: $0.utf8) }
+    }
+
+    private static let podmans: Set<String> = [
+        "ALL_PROXY", "HOME", "HTTPS_PROXY", "HTTP_PROXY", "IFS", "LOGNAME", "NO_PROXY", "PATH", "SHELL", "SSL_CERT_DIR",
+        "SSL_CERT_FILE", "TMPDIR", "USER", "all_proxy", "ftp_proxy", "http_proxy", "https_proxy", "no_proxy",
+    ]
+    private static let prefixes = [
+        "BUILDAH_", "CONTAINER", "DBUS_", "DOCKER_", "GCONV_PATH", "GODEBUG", "GOGC", "GOMEMLIMIT", "GOTRACEBACK",
+        "LD_",
+        "LISTEN_", "LOCPATH", "MALLOC_", "NOTIFY_", "PODMAN_", "REGISTRY_", "STORAGE_", "XDG_", "_CONTAINERS_",
+    ]
+
+    /// A host name has no underscores, dots or @.
+    private static func hostname(of app: String) -> String {
+        String(wire: app.utf8.prefix(63).map { $0.isHostByte ? $0 : UInt8(ascii: "-") })
+    }
+
+    private static func json(_ words: [String]) -> String {
+        String(wire: JSON.array(words.map { .string($0) }).serialised())
+    }
+}
+
+extension UInt8 {
+    fileprivate var isHostByte: Bool {
+        switch self {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef TORPOR_CONTAINER_H
+#define TORPOR_CONTAINER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* What podman exits with if it failed itself, and what a child that could not execute podman does: none of podman's own. */
+enum { FAILED = 125, NOT_EXECUTED = 119 };
+
+/* What `start` is told. */
+struct order {
+    const char *folder, *name, *owner, *image, *pull;
+    long pull_seconds, launch_ms;
+    bool says_ready;
+    char **arguments;
+};
+
+/* Takes what is meant for the container out of this process's environment: podman would go by it. */
+void prepare_environment(void);
+
+int start_container(const struct order *order);
+
+/* Deletes the container whose ID is in the folder; true if there is none any longer. */
+bool remove_container(const char *folder);
+
+/* Sends a message to the app's notify socket; does nothing without one. */
+void notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Writes a sentence to standard error and into the app's status, and returns FAILED. */
+int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A command line under construction. Ends the process if memory is short. */
+struct words {
+    char **all;
+    size_t count, room;
+};
+
+void add(struct words *words, const char *word);
+void addf(struct words *words, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Where a command's output goes. */
+enum output {
+    OUTPUT_KEPT,      /* standard output is read into `answer`, standard error dropped */
+    OUTPUT_FOLLOWED,  /* standard error is read line by line, into `answer` the last one, and passed on */
+    OUTPUT_PASSED     /* both are this process's */
+};
+
+/* Runs `podman`; returns its exit status, 128 and more if a signal ended it, -1 if it cannot be started or `seconds` (0: no
+   limit) were not enough. `answer` always ends in NUL. `line` is called with each line that is followed. */
+int podman(struct words *words, enum output output, char *answer, size_t size, long seconds, void (*line)(const char *));
+
+#endif

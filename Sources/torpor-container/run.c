@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Starting a container, and removing it.
+
+#define _GNU_SOURCE
+#include "container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { QUERY_SECONDS = 60, EXTENSION_SECONDS = 15 };
+
+static bool place(char *path, const char *folder, const char *name) {
+    return snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX;
+}
+
+/* The first line of a file; false if there is none. */
+static bool read_line(const char *folder, const char *name, char *text, size_t size) {
+    char path[PATH_MAX];
+    if (!place(path, folder, name)) return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return false;
+    ssize_t count = read(fd, text, size - 1);
+    close(fd);
+    if (count <= 0) return false;
+    text[count] = 0;
+    text[strcspn(text, "\n")] = 0;
+    return text[0] != 0;
+}
+
+static void write_line(const char *folder, const char *name, const char *text) {
+    char path[PATH_MAX];
+    if (!place(path, folder, name)) return;
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return;
+    dprintf(fd, "%s\n", text);
+    close(fd);
+}
+
+static void delete(const char *folder, const char *name) {
+    char path[PATH_MAX];
+    if (place(path, folder, name)) unlink(path);
+}
+
+static void begin(struct words *words) {
+    // systemd's manager would move podman out of the app's cgroup.
+    add(words, "podman");
+    add(words, "--cgroup-manager=cgroupfs");
+}
+
+static bool remove_by_id(const char *id) {
+    struct words words = {0};
+    begin(&words);
+    add(&words, "rm");
+    add(&words, "--force");
+    add(&words, "--ignore");
+    add(&words, "--volumes");
+    add(&words, "--time=0");
+    add(&words, id);
+    char answer[256];
+    return podman(&words, OUTPUT_FOLLOWED, answer, sizeof answer, QUERY_SECONDS, NULL) == 0;
+}
+
+bool remove_container(const char *folder) {
+    char id[128], bundle[PATH_MAX];
+    struct stat status;
+    if (!read_line(folder, "id", id, sizeof id)) return true;
+    // podman removes it by itself when the container ends (--rm): mostly nothing is left to be done.
+    bool is_gone = read_line(folder, "bundle", bundle, sizeof bundle) && stat(bundle, &status) != 0 && errno == ENOENT;
+    if (!is_gone && !remove_by_id(id)) return false;
+    delete(folder, "id");
+    delete(folder, "bundle");
+    return true;
+}
+
+/* Removes a container of that name that is this app's, from before the machine was started; false if it is another's. */
+static bool claim_name(const struct order *order) {
+    struct words words = {0};
+    char answer[1024];
+    begin(&words);
+    add(&words, "container");
+    add(&words, "inspect");
+    add(&words, "--format={{.ID}} {{index .Config.Labels \"io.torpor.app\"}}");
+    add(&words, order->name);
+    if (podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) != 0) return true;
+    answer[strcspn(answer, "\n")] = 0;
+    char *owner = strchr(answer, ' ');
+    if (owner == NULL || strcmp(owner + 1, order->owner) != 0) return false;
+    *owner = 0;
+    return remove_by_id(answer);
+}
+
+/* Whether the image is there, and which signal it names to end what it runs (empty for none). */
+static bool has_image(const char *image, char *signal, size_t size) {
+    struct words words = {0};
+    begin(&words);
+    add(&words, "image");
+    add(&words, "inspect");
+    add(&words, "--format={{.Config.StopSignal}}");
+    add(&words, image);
+    int status = podman(&words, OUTPUT_KEPT, signal, size, QUERY_SECONDS, NULL);
+    if (status == NOT_EXECUTED) exit(fail("needs podman, which is not on the PATH"));
+    signal[strcspn(signal, "\n")] = 0;
+    return status == 0;
+}
+
+/* What a pull has done until now. */
+static const char *pulled_image;
+static unsigned layers_begun, layers_done;
+static time_t said;
+
+static void follow_pull(const char *line) {
+    if (line != NULL && strncmp(line, "Copying blob", 12) == 0) {
+        if (strstr(line, "done") != NULL || strstr(line, "skipped") != NULL) layers_done++;
+        else layers_begun++;
+        said = 0;
+    }
+    time_t now = time(NULL);
+    if (now == said) return;
+    said = now;
+    if (layers_done > 0)
+        notify("EXTEND_TIMEOUT_USEC=%d000000\nSTATUS=pulling %s: %u layers copied", EXTENSION_SECONDS, pulled_image, layers_done);
+    else if (layers_begun > 0)
+        notify("EXTEND_TIMEOUT_USEC=%d000000\nSTATUS=pulling %s: copying %u layers", EXTENSION_SECONDS, pulled_image, layers_begun);
+    else notify("EXTEND_TIMEOUT_USEC=%d000000\nSTATUS=pulling %s", EXTENSION_SECONDS, pulled_image);
+}
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *walk) {
+    (void)status, (void)kind, (void)walk;
+    remove(path);
+    return 0;
+}
+
+/* `podman pull`, in a folder for temporary files that is removed afterwards: a podman that is killed leaves layers there. */
+static int run_pull(const struct order *order, char *last, size_t size) {
+    struct words words = {0};
+    begin(&words);
+    add(&words, "pull");
+    add(&words, order->image);
+    pulled_image = order->image;
+    const char *usual = getenv("TMPDIR") != NULL ? strdup(getenv("TMPDIR")) : NULL;
+    char folder[PATH_MAX];
+    bool has_folder = snprintf(folder, sizeof folder, "%s/torpor-pull-XXXXXX", usual != NULL ? usual : "/var/tmp") < PATH_MAX &&
+                      mkdtemp(folder) != NULL;
+    if (has_folder) setenv("TMPDIR", folder, 1);
+    int status = podman(&words, OUTPUT_FOLLOWED, last, size, order->pull_seconds, follow_pull);
+    if (!has_folder) return status;
+    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    if (usual != NULL) setenv("TMPDIR", usual, 1);
+    else unsetenv("TMPDIR");
+    return status;
+}
+
+/* Pulls the image if that is wanted; true if it is there afterwards. */
+static bool pull(const struct order *order, char *signal, size_t size) {
+    bool is_there = has_image(order->image, signal, size);
+    if (is_there && (strcmp(order->pull, "missing") == 0 || strcmp(order->pull, "never") == 0)) return true;
+    if (strcmp(order->pull, "never") == 0) {
+        fail("has no image %s here, and pull = \"never\": fetch it with ‘podman pull’", order->image);
+        return false;
+    }
+    char last[512];
+    int status = run_pull(order, last, sizeof last);
+    if (order->launch_ms > 0) notify("EXTEND_TIMEOUT_USEC=%ld000", order->launch_ms);
+    notify("STATUS=");
+    if (status == 0) return has_image(order->image, signal, size);
+    if (is_there && strcmp(order->pull, "newer") == 0) return true;
+    const char *reason = strncmp(last, "Error: ", 7) == 0 ? last + 7 : last;
+    if (status == -1)
+        fail("could not pull %s within %ld s (container.pull_timeout)", order->image, order->pull_seconds);
+    else if (status == NOT_EXECUTED) fail("needs podman, which is not on the PATH");
+    else fail("could not pull %s: %s", order->image, reason[0] != 0 ? reason : "podman gave no reason");
+    return false;
+}
+
+/* Whether this process may raise its limits. */
+static bool may_raise_limits(void) {
+    char line[256];
+    unsigned long long effective = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    if (file == NULL) return true;
+    while (fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "CapEff: %llx", &effective) == 1) break;
+    fclose(file);
+    return effective >> 24 & 1; /* CAP_SYS_RESOURCE */
+}
+
+static bool has_limit(char **arguments, const char *name) {
+    char option[64];
+    size_t length = (size_t)snprintf(option, sizeof option, "--ulimit=%s=", name);
+    for (; *arguments != NULL; arguments++)
+        if (strncmp(*arguments, option, length) == 0) return true;
+    return false;
+}
+
+/* podman asks for more descriptors and processes than root without CAP_SYS_RESOURCE may have, and the launch fails. */
+static void keep_limits(struct words *words, const struct order *order) {
+    if (geteuid() != 0 || may_raise_limits()) return;
+    struct rlimit files, processes;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && !has_limit(order->arguments, "nofile"))
+        addf(words, "--ulimit=nofile=%llu:%llu", (unsigned long long)files.rlim_cur, (unsigned long long)files.rlim_max);
+    // podman lowers its own to this.
+    if (getrlimit(RLIMIT_NPROC, &processes) == 0 && !has_limit(order->arguments, "nproc")) {
+        unsigned long long most = processes.rlim_max < 32768 ? processes.rlim_max : 32768;
+        addf(words, "--ulimit=nproc=%llu:%llu", most, most);
+    }
+}
+
+/* Notes where podman keeps the container, which conmon is told (-b): it is gone once podman has removed it. */
+static void note_bundle(const char *folder, const char *conmon) {
+    char path[64], words[4096];
+    snprintf(path, sizeof path, "/proc/%s/cmdline", conmon);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    ssize_t count = read(fd, words, sizeof words - 1);
+    close(fd);
+    if (count <= 0) return;
+    words[count] = 0;
+    for (char *word = words; word < words + count; word += strlen(word) + 1) {
+        if (strcmp(word, "-b") != 0) continue;
+        word += strlen(word) + 1;
+        if (word < words + count) write_line(folder, "bundle", word);
+        return;
+    }
+}
+
+int start_container(const struct order *order) {
+    char path[PATH_MAX], conmon[32], answer[512];
+    if (!place(path, order->folder, "claimed")) return fail("cannot keep its container's ID in %s: the path is too long", order->folder);
+    if (!remove_container(order->folder)) return fail("could not remove the container of its last run: see its log");
+    struct stat status;
+    if (stat(path, &status) != 0) {
+        if (!claim_name(order))
+            return fail(
+                "cannot be named %s, as another container is: remove that one (‘podman rm %s’) or write another name in container",
+                order->name, order->name
+            );
+        write_line(order->folder, "claimed", order->name);
+    }
+    delete(order->folder, "conmon");
+    char signal[64];
+    if (!pull(order, signal, sizeof signal)) return FAILED;
+    struct words words = {0};
+    begin(&words);
+    add(&words, "run");
+    add(&words, "--pull=never");
+    addf(&words, "--cidfile=%s/id", order->folder);
+    addf(&words, "--conmon-pidfile=%s/conmon", order->folder);
+    keep_limits(&words, order);
+    for (char **word = order->arguments; *word != NULL; word++) add(&words, *word);
+    // Its output is the container's: podman's own sentence on a failure goes into the app's log.
+    int ended = podman(&words, OUTPUT_PASSED, answer, sizeof answer, 0, NULL);
+    if (ended == NOT_EXECUTED) return fail("needs podman, which is not on the PATH");
+    if (ended != 0) return fail("could not be started by podman (status %d): see its log", ended);
+    if (!read_line(order->folder, "conmon", conmon, sizeof conmon)) return fail("was started, but podman did not say which process is conmon");
+    note_bundle(order->folder, conmon);
+    if (signal[0] != 0) notify("X_TORPOR_STOP_SIGNAL=%s", signal);
+    notify("MAINPID=%s%s", conmon, order->says_ready ? "\nREADY=1" : "");
+    return 0;
+}

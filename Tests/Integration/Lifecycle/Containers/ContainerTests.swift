@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DaemonHarness
+import Foundation
+import Linux
+import TestAddresses
+import Testing
+import TorporAPI
+
+/// Apps that podman runs in containers have the life that every app has, and podman's records are right at each end.
+@Suite(
+    "Apps in containers",
+    .enabled(if: Podman.isThere, "podman, crun and gcc are needed"),
+    .enabled(if: Users.isRoot, "cgroup v2 is mounted alone, which only root may")
+)
+struct ContainerTests {
+    private static func toml(
+        _ container: String = "networks = [\"none\"]",
+        keys: String = "",
+        image: String = "localhost/small"
+    ) -> String {
+        """
+        [apps.web]
+        environment = { GREETING = "hi  there", PATH = "/nowhere" }
+        background_time = "1min"
+        event_time = "1min"
+        grace = "1min"
+        launch = "on-demand"
+        \(keys)
+        [apps.web.container]
+        image = "\(image)"
+        args = ["--env=TPTEST"]
+        entrypoint = ["/app"]
+        \(container)
+
+        """
+    }
+
+    /// The first process inside, by /proc.
+    private static func inside(_ daemon: Daemon) throws -> Int32 {
+        let summary = try daemon.summary("web")
+        let main = try #require(summary.pid)
+        #expect(try ProcFS.stat(main).comm == "conmon")
+        return try #require(ProcFS.children(main).first)
+    }
+
+    private static func log(_ daemon: Daemon) -> String {
+        (try? String(contentsOfFile: daemon.directory + "/l/web.log", encoding: .utf8)) ?? ""
+    }
+
+    private static func get(_ port: UInt16, in namespace: Int32? = nil) throws -> String {
+        let enter = namespace.map { ["/usr/bin/nsenter", "--target", "\($0)", "--net"] } ?? []
+        let (code, output) = try Spawn.run(
+            enter + ["/usr/bin/curl", "-sS", "--max-time", "60", "http://127.0.0.1:\(port)/"]
+        )
+        guard code == 0 else { throw Trouble("curl ended with \(code): \(output)") }
+        return output
+    }
+
+    @Test("It starts, sleeps with all its processes, answers with what it had in memory, and ends in its own way")
+    func life() throws {
+        let port = try TestAddress.port()
+        let toml = Self.toml("networks = [\"host\"]", keys: "exec = [\"\(port)\"]\nwake_on_connect = true")
+        try withPodman(toml) { daemon, podman throws in
+            try daemon.done(.start, "web")
+            #expect(try podman.containers(daemon) == ["torpor-web"])
+            let first = try Self.inside(daemon)
+            #expect(try ProcFS.statusField(first, "NSpid")?.hasSuffix("\t1") == true)
+            #expect(try Self.get(port) == "request 1")
+            for request in 2...4 {
+                try daemon.done(.suspend, "web")
+                let all = try daemon.status("web").processes.map(\.pid)
+                #expect(all.count == 3, "conmon, the program and its child: \(all)")
+                for pid in all { #expect(try ProcFS.stat(pid).state == "T") }
+                // A request wakes it.
+                #expect(try Self.get(port) == "request \(request)")
+                #expect(try Self.inside(daemon) == first)
+            }
+            try daemon.done(.suspend, "web")
+            let result = try daemon.done(.stop, "web")
+            #expect(result.message?.contains("status 7") == true, "\(result)")
+            try daemon.eventually("its log is there") { Self.log(daemon).contains("got TERM") }
+            let text = Self.log(daemon)
+            #expect(text.contains("greeting hi  there, pid 1\n"))
+            #expect(text.components(separatedBy: "got TERM").count == 2, "the first process alone hears of it: \(text)")
+            #expect(try podman.containers(daemon).isEmpty)
+        }
+    }
+
+    @Test("It ends by the signal that its image names, or that the configuration does", arguments: [false, true])
+    func stopSignal(isWritten: Bool) throws {
+        let toml = Self.toml(keys: isWritten ? "stop_signal = \"SIGTERM\"" : "", image: "localhost/quits")
+        try withPodman(toml) { daemon, podman throws in
+            try daemon.done(.start, "web")
+            // Also by a torpord that has not started it.
+            try daemon.lose(.killed)
+            let result = try daemon.done(.stop, "web")
+            #expect(result.message?.contains(isWritten ? "status 7" : "status 0") == true, "\(result)")
+            #expect(Self.log(daemon).contains(isWritten ? "got TERM" : "got QUIT"))
+            #expect(try podman.containers(daemon).isEmpty)
+        }
+    }
+
+    @Test("What does not end in time is killed, and podman forgets it; the next launch finds nothing in its way")
+    func killed() throws {
+        let toml = Self.toml()
+            .replacingOccurrences(of: "GREETING", with: "STUBBORN = \"1\", GREETING")
+            .replacingOccurrences(of: "grace = \"1min\"", with: "grace = \"10ms\"")
+        try withPodman(toml) { daemon, podman throws in
+            for _ in 0..<2 {
+                try daemon.done(.start, "web")
+                let first = try Self.inside(daemon)
+                try daemon.done(.stop, "web")
+                #expect(!Truth.isAlive(first))
+                #expect(try podman.containers(daemon).isEmpty)
+                let mounts = try File.readString("/proc/\(daemon.livingKeeper())/mounts")
+                #expect(!mounts.contains(podman.folder + "/graph/overlay/"), "\(mounts)")
+            }
+        }
+    }
+
+    @Test("torpord, its keeper or both are killed: the container goes on", arguments: [Loss.killed, .keeper, .both])
+    func lost(_ loss: Loss) throws {
+        let port = try TestAddress.port()
+        let toml = Self.toml("networks = [\"host\"]", keys: "exec = [\"\(port)\"]\nwake_on_connect = true")
+        try withPodman(toml) { daemon, podman throws in
+            try daemon.done(.start, "web")
+            let first = try Self.inside(daemon)
+            #expect(try Self.get(port) == "request 1")
+            try daemon.done(.suspend, "web")
+            try daemon.lose(loss)
+            #expect(try ProcFS.stat(first).state == "T")
+            #expect(try Self.get(port) == "request 2")
+            #expect(try Self.inside(daemon) == first)
+            #expect(try podman.containers(daemon) == ["torpor-web"])
+        }
+    }
+
+    @Test("A container that somebody kills is launched again, and one whose conmon dies too")
+    func crashed() throws {
+        let toml = Self.toml(keys: "restart = \"always\"\nrestart_backoff = { initial = \"1ms\", limit = 100 }")
+        try withPodman(toml) { daemon, podman throws in
+            try daemon.done(.start, "web")
+            for round in 0..<3 {
+                let first = try Self.inside(daemon)
+                let conmon = try #require(daemon.summary("web").pid)
+                switch round {
+                case 0: kill(first, SIGKILL)
+                case 1: try podman.podman(["kill", "torpor-web"], in: daemon.livingKeeper())
+                default: kill(conmon, SIGKILL)
+                }
+                try daemon.eventually("another one runs") {
+                    let summary = try daemon.summary("web")
+                    return summary.state == "active" && summary.pid != conmon
+                        && summary.pid.map { (try? ProcFS.stat($0).comm) == "conmon" } == true
+                }
+                #expect(!Truth.isAlive(first), "round \(round)")
+                #expect(try podman.containers(daemon) == ["torpor-web"])
+            }
+            try daemon.done(.stop, "web")
+        }
+    }
+
+    @Test("Its sockets are given to it, a connection launches it, and READY=1 from inside counts")
+    func passed() throws {
+        let port = try TestAddress.port()
+        let keys = "ready = \"notify\"\nsockets = [{ stream = \"127.0.0.1:\(port)\", name = \"web\" }]\n"
+        let toml = Self.toml(keys: keys).replacingOccurrences(of: "GREETING", with: "READY = \"1\", GREETING")
+        try withPodman(toml) { daemon, _ throws in
+            #expect(try Self.get(port) == "request 1")
+            try daemon.waitFor("web", "background")
+            #expect(try daemon.summary("web").status == "inside")
+            try daemon.done(.suspend, "web")
+            #expect(try Self.get(port) == "request 2")
+        }
+    }
+
+    @Test("A request to a published port wakes it, though its network is another; it is found by its app's name")
+    func published() throws {
+        let toml = Self.toml(
+            "ports = [\"127.0.0.1:8080:80\"]",
+            keys: "exec = [\"80\"]\nwake_on_connect = true"
+        )
+        try withPodman(toml, hasNetwork: true) { daemon, _ throws in
+            try daemon.done(.start, "web")
+            let first = try Self.inside(daemon)
+            let namespace = try daemon.livingKeeper()
+            #expect(try Self.get(8080, in: namespace) == "request 1")
+            for request in 2...3 {
+                try daemon.done(.suspend, "web")
+                #expect(try ProcFS.stat(first).state == "T")
+                #expect(try Self.get(8080, in: namespace) == "request \(request)")
+            }
+        }
+    }
+
+    @Test(
+        "An image that is not there, cannot be pulled, or comes too slowly: a sentence, and no launch deadline counts"
+    )
+    func pulls() throws {
+        let port = try TestAddress.port()
+        let listener = try Sockets.listenTCP(address: "127.0.0.1", port: port)
+        func toml(_ image: String, _ keys: String) -> String {
+            Self.toml(keys, keys: "launch_deadline = \"1s\"\nrestart = \"never\"", image: image)
+        }
+        try withPodman(toml("localhost/missing", "pull = \"never\"\nnetworks = [\"none\"]")) { daemon, podman throws in
+            func refused(_ sentence: String) throws {
+                let result = try daemon.verb(.start, "web")
+                #expect(!result.ok && result.message?.contains(sentence) == true, "\(result)")
+                #expect(try podman.containers(daemon).isEmpty)
+            }
+            try refused("web has no image localhost/missing here, and pull = \"never\"")
+            let closed = "127.0.0.1:1/missing:latest"
+            try daemon.apply(toml(closed, ""))
+            try refused("web could not pull \(closed): ")
+            // Nobody accepts there: the pull takes longer than a launch may.
+            let slow = "127.0.0.1:\(port)/missing:latest"
+            try daemon.apply(toml(slow, "pull_timeout = \"2s\"\nnetworks = [\"none\"]"))
+            try refused("web could not pull \(slow) within 2 s (container.pull_timeout)")
+            try daemon.apply(toml("localhost/small", "pull = \"newer\"\nnetworks = [\"none\"]"))
+            try daemon.done(.start, "web")
+        }
+        withExtendedLifetime(listener) {}
+    }
+
+    @Test("Another's container of the same name is left alone; one's own of before is replaced")
+    func names() throws {
+        try withPodman(Self.toml("name = \"mine\"\nnetworks = [\"none\"]", keys: "restart = \"never\"")) {
+            daemon,
+            podman throws in
+            let namespace = try daemon.livingKeeper()
+            try podman.podman(["create", "--name=mine", "localhost/small", "/app"], in: namespace)
+            let result = try daemon.verb(.start, "web")
+            #expect(
+                !result.ok && result.message?.contains("web cannot be named mine, as another container is") == true,
+                "\(result)"
+            )
+            #expect(try podman.containers(daemon) == ["mine"])
+            try podman.podman(["rm", "mine"], in: namespace)
+            // As a crash of the machine leaves it.
+            let label = "--label=io.torpor.app=\(daemon.directory)/r/apps/web"
+            try podman.podman(["create", "--name=mine", label, "localhost/small", "/app"], in: namespace)
+            try daemon.done(.start, "web")
+            #expect(try podman.containers(daemon) == ["mine"])
+        }
+    }
+}
