@@ -3,7 +3,7 @@
 import Configuration
 import WireText
 
-/// A compose file: the commands of its services, without their containers.
+/// A compose file: its services as containers, or only their commands as programs of this machine.
 enum Compose {
     static func read(_ text: String, _ tree: SourceTree, into result: inout ImportedConfiguration) throws(ImportError) {
         let root: DataNode
@@ -22,35 +22,20 @@ enum Compose {
         guard let services = isOld ? members : root["services"]?.members else {
             throw ImportError("\(result.source): it has no table named services")
         }
-        if !isOld { others(members, &result) }
+        let project = tree.hasPrograms ? nil : ComposeProject(root, folder: folder, variables: variables)
+        if !isOld { others(members, project, &result) }
         let extender = ComposeExtension(tree: tree)
-        for (name, node) in services {
-            var program = ImportedProgram(name, line: node.line)
-            let merged: DataNode
-            do throws(ComposeExtension.Failure) {
-                guard node.members != nil else {
-                    throw ComposeExtension.Failure(message: "it is \(node.kind), not a table")
-                }
-                merged = try extender.merged(node, in: ComposeExtension.Services(folder: folder, nodes: services))
-            } catch {
-                program.cannot(error.message)
+        var files = [ComposeExtension.Services(folder: folder, nodes: services)]
+        if project != nil { files += included(root, folder, tree, variables, &result) }
+        for file in files {
+            for (name, node) in file.nodes {
+                var program = ImportedProgram(name, line: files.count == 1 ? node.line : nil)
+                read(node, of: file, extender, variables, project, into: &program)
                 try result.append(program)
-                continue
             }
-            var interpolation = ComposeInterpolation(variables: variables)
-            let whole = merged.mapTexts { interpolation.expand($0) }
-            ComposeService(node: whole, folder: folder, variables: variables, program: program).read(into: &program)
-            if program.isTranslated {
-                for name in interpolation.missing {
-                    program.remark("the variable \(name) is not set here, and is taken as empty")
-                }
-                for name in interpolation.wanted {
-                    program.remark("the variable \(name) must be set, and is not: it is taken as empty")
-                }
-            }
-            try result.append(program)
         }
         completed(&result)
+        guard tree.hasPrograms else { return wakes(&result) }
         let accountless = result.programs.filter { $0.isTranslated && $0["user"] == nil }.map(\.name)
         if !accountless.isEmpty {
             result.remark(
@@ -60,8 +45,80 @@ enum Compose {
         }
     }
 
+    private static func read(
+        _ node: DataNode,
+        of file: ComposeExtension.Services,
+        _ extender: ComposeExtension,
+        _ variables: [String: String],
+        _ project: ComposeProject?,
+        into program: inout ImportedProgram
+    ) {
+        let merged: DataNode
+        do throws(ComposeExtension.Failure) {
+            guard node.members != nil else {
+                throw ComposeExtension.Failure(message: "it is \(node.kind), not a table")
+            }
+            merged = try extender.merged(node, in: file)
+        } catch {
+            return program.cannot(error.message)
+        }
+        var interpolation = ComposeInterpolation(variables: variables)
+        let whole = merged.mapTexts { interpolation.expand($0) }
+        var service = ComposeService(node: whole, folder: file.folder, variables: variables, program: program)
+        service.project = project
+        service.read(into: &program)
+        guard program.isTranslated else { return }
+        for name in interpolation.missing {
+            program.remark("the variable \(name) is not set here, and is taken as empty")
+        }
+        for name in interpolation.wanted {
+            program.remark("the variable \(name) must be set, and is not: it is taken as empty")
+        }
+    }
+
+    /// The services of the files that `include` names, each relative to its own folder.
+    private static func included(
+        _ root: DataNode,
+        _ folder: String,
+        _ tree: SourceTree,
+        _ variables: [String: String],
+        _ result: inout ImportedConfiguration,
+        depth: Int = 0
+    ) -> [ComposeExtension.Services] {
+        var files: [ComposeExtension.Services] = []
+        for entry in root["include"]?.list ?? [] {
+            let paths = entry.text.map { [$0] } ?? entry["path"].map { ($0.list ?? [$0]).compactMap(\.text) } ?? []
+            for path in paths {
+                var interpolation = ComposeInterpolation(variables: variables)
+                let full = SourceTree.join(folder, interpolation.expand(path))
+                guard depth < 8, let other = tree.text(full).flatMap({ try? YAML.parse($0) }),
+                    let services = other["services"]?.members
+                else {
+                    result.remark("\(path), which is included, cannot be read: import it by itself.", line: entry.line)
+                    continue
+                }
+                let inner = SourceTree.folder(full)
+                files.append(ComposeExtension.Services(folder: inner, nodes: services))
+                files += included(other, inner, tree, variables, &result, depth: depth + 1)
+            }
+        }
+        return files
+    }
+
+    /// A request to a container that sleeps wakes it, from this machine as from another container.
+    private static func wakes(_ result: inout ImportedConfiguration) {
+        for index in result.programs.indices
+        where result.programs[index].isTranslated && result.programs[index]["type"] == nil {
+            result.programs[index]["wake_on_connect"] = .boolean(true)
+        }
+    }
+
     /// What stands beside the services.
-    private static func others(_ members: OrderedTable<DataNode>, _ result: inout ImportedConfiguration) {
+    private static func others(
+        _ members: OrderedTable<DataNode>,
+        _ project: ComposeProject?,
+        _ result: inout ImportedConfiguration
+    ) {
         let machine = "a program runs with the files and the network of the machine"
         let reasons = [
             "volumes": machine, "networks": machine, "secrets": "give the programs paths on the machine",
@@ -70,7 +127,9 @@ enum Compose {
             "include": "import each file that it names by itself",
         ]
         var leftOut = LeftOutKeys()
+        let isUsed: Set = ["volumes", "networks", "secrets", "configs", "include", "name", "version"]
         for (key, node) in members where key != "services" && !key.hasPrefix("x-") {
+            if project != nil, isUsed.contains(key) { continue }
             leftOut.add(key, because: reasons[key] ?? "it is not a key of a compose file", at: SourceLine(node.line))
         }
         for (text, place) in leftOut.sentences() { result.remark(text + ".", at: place) }

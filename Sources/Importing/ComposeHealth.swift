@@ -33,14 +33,27 @@ struct ComposeHealth {
             program.remark("healthcheck has nothing to run, and is left out", line: test.line)
             return
         }
-        if words[0] == "/bin/sh", ShellWords.need(words[2]) == .none, let plain = ShellWords.split(words[2]),
+        let container = Container(program)
+        if container == nil, words[0] == "/bin/sh", ShellWords.need(words[2]) == .none,
+            let plain = ShellWords.split(words[2]),
             !plain.isEmpty,
             ShellWords.assignment(plain[0]) == nil
         {
             words = plain
         }
         var ready = OrderedTable<TOMLValue>()
-        if let address = Self.address(words) {
+        if let container {
+            if let plain = words[0] == "/bin/sh" ? ShellWords.split(words[2]) : words,
+                let address = Self.address(plain).flatMap(container.published)
+            {
+                ready["http"] = .string(address)
+            } else if let name = container.name {
+                ready["command"] = .strings(["podman", "exec", name] + words)
+            } else {
+                program.remark("healthcheck is left out: its instances have different containers", line: test.line)
+                return
+            }
+        } else if let address = Self.address(words) {
             ready["http"] = .string(address)
         } else {
             ready["command"] = .strings(words)
@@ -65,6 +78,48 @@ struct ComposeHealth {
             "healthcheck only decides when it is ready: a later failure restarts nothing (as in compose)",
             line: test.line
         )
+    }
+
+    /// What a check of a container needs to know of it.
+    private struct Container {
+        /// Its name for podman; nil where there are several.
+        let name: String?
+        private let ports: [String]
+
+        /// Nil for a program of this machine.
+        init?(_ program: ImportedProgram) {
+            guard case .table(let table) = program["container"] else { return nil }
+            if case .string(let name) = table["name"] {
+                self.name = name
+            } else {
+                name = program["instances"] == nil ? "torpor-" + Names.valid(program.name) : nil
+            }
+            var ports: [String] = []
+            if case .array(let elements) = table["ports"] {
+                for case .string(let text) in elements { ports.append(text) }
+            }
+            self.ports = ports
+        }
+
+        /// The address outside of one inside, where its port is published.
+        func published(_ address: String) -> String? {
+            let rest = address.dropFirst("http://".count)
+            let authority = rest.prefix { $0 != "/" }
+            let parts = authority.split(separator: ":")
+            guard let host = parts.first, ["localhost", "127.0.0.1"].contains(host), parts.count <= 2 else {
+                return nil
+            }
+            let inside = parts.count == 2 ? String(parts[1]) : "80"
+            for port in ports {
+                let fields = port.split(separator: ":").map(String.init)
+                guard fields.count >= 2, fields[fields.count - 1] == inside,
+                    let outside = UInt16(fields[fields.count - 2])
+                else { continue }
+                let path = rest.dropFirst(authority.count)
+                return "http://127.0.0.1:\(outside)" + (path.isEmpty ? "/" : path)
+            }
+            return nil
+        }
     }
 
     private func seconds(_ key: String, _ usual: Double, _ program: inout ImportedProgram) -> Double {

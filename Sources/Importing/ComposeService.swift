@@ -6,6 +6,8 @@ struct ComposeService {
     let folder: String
     let variables: [String: String]
     let name: String
+    /// The project whose containers they are; nil for programs of this machine.
+    var project: ComposeProject?
 
     init(node: DataNode, folder: String, variables: [String: String], program: ImportedProgram) {
         self.node = node
@@ -51,6 +53,31 @@ struct ComposeService {
     ]
 
     func read(into program: inout ImportedProgram) {
+        if let project { readContainer(project, into: &program) } else { readProgram(into: &program) }
+    }
+
+    private func readContainer(_ project: ComposeProject, into program: inout ImportedProgram) {
+        environment(&program)
+        order(&program)
+        restart(&program)
+        limits(&program)
+        profiles(&program)
+        var container = ComposeContainer(node: node, folder: folder, name: name, project: project)
+        container.read(into: &program)
+        ComposeHealth(node: node["healthcheck"], folder: folder).read(into: &program)
+        var leftOut = LeftOutKeys()
+        let known = Self.known.union(ComposeContainer.known)
+        for (key, value) in node.members ?? [] where !known.contains(key) && !key.hasPrefix("x-") {
+            if value.isNull || value.list?.isEmpty == true { continue }
+            let reason =
+                Self.containers[key] == nil
+                ? "it is not a key of a compose file" : "podman-run(1) may have an option for it, which goes into args"
+            leftOut.add(key, because: reason, at: SourceLine(value.line))
+        }
+        program.remark(leftOut)
+    }
+
+    private func readProgram(into program: inout ImportedProgram) {
         guard let words = command(&program) else { return }
         program["exec"] = .strings(words)
         environment(&program)
@@ -218,7 +245,7 @@ struct ComposeService {
         if let signal = node["stop_signal"]?.text, Amounts.signal(signal) != "SIGTERM" {
             program["stop_signal"] = .string(Amounts.signal(signal))
         }
-        program["kill_mode"] = .string("main")
+        if project == nil { program["kill_mode"] = .string("main") }
         var grace = 10.0
         if let text = node["stop_grace_period"]?.text {
             if let seconds = Amounts.compose(text) {
@@ -281,15 +308,22 @@ struct ComposeService {
         }
     }
 
-    private func tags(_ program: inout ImportedProgram) {
-        var tags = (node["profiles"]?.list ?? []).compactMap(\.text)
+    /// Compose starts it only with one of its profiles.
+    @discardableResult
+    private func profiles(_ program: inout ImportedProgram) -> [String] {
+        let tags = (node["profiles"]?.list ?? []).compactMap(\.text).filter { !$0.isEmpty }
         if !tags.isEmpty {
-            // Compose starts it only with that profile.
+            program["tags"] = .strings(tags)
             program["launch"] = .string("on-demand")
             program.remark(
                 "belongs to the profile \(tags.joined(separator: ", ")): start it with ‘torpor start tag:\(tags[0])’"
             )
         }
+        return tags
+    }
+
+    private func tags(_ program: inout ImportedProgram) {
+        var tags = profiles(&program)
         let labels =
             (node["labels"]?.members ?? []).map { "\($0.key)=\($0.value.text ?? "")" }
             + (node["labels"]?.list ?? []).compactMap(\.text)

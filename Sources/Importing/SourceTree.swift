@@ -20,6 +20,8 @@ public struct SourceTree {
     public var processes: Bound
     /// PM2: the name of `--env`.
     public var environmentName: String?
+    /// Compose: whether services become programs of this machine instead of containers.
+    public var hasPrograms = false
 
     /// A limit of setrlimit(2); `UInt64.max` for none.
     public struct Bound: Sendable, Hashable {

@@ -57,7 +57,7 @@ extension ImportedConfiguration {
         let names = Self.order + program.keys.keys.filter { !Self.order.contains($0) }.sorted()
         for key in names where !common.contains(key) {
             guard let value = program.keys[key] else { continue }
-            if case .table(let members) = value, value.text.count + key.count > 100 {
+            if case .table(let members) = value, key == "container" || value.text.count + key.count > 100 {
                 tables += "\n[apps.\(TOMLValue.key(program.appName)).\(TOMLValue.key(key))]\n"
                 for (name, value) in members { tables += Self.line(TOMLValue.key(name), value) }
             } else {

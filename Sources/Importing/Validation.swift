@@ -67,7 +67,20 @@ extension ImportedConfiguration {
             programs[index].cannot(error.message)
             return true
         }
+        if parts.count > 3, Self.key(parts[2]) == "container" {
+            return refuse(ofContainer: Self.key(parts[3]), of: index, error.message)
+        }
         return refuse(Self.key(parts[2]), of: index, error.message)
+    }
+
+    /// Takes one key out of the table `container`, without which it would be no app.
+    private mutating func refuse(ofContainer key: String, of index: Int, _ message: String) -> Bool {
+        guard case .table(let table) = programs[index].keys["container"], let value = table[key] else { return false }
+        let others = table.filter { !$0.key.utf8.elementsEqual(key.utf8) }
+        programs[index].keys["container"] = .table(OrderedTable(others))
+        programs[index].remark("container.\(key) = \(value.text) is left out: \(message)")
+        if key == "image" { programs[index].cannot(message) }
+        return true
     }
 
     private mutating func refuse(_ key: String, of index: Int, _ message: String) -> Bool {

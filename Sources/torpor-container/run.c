@@ -99,6 +99,36 @@ static bool claim_name(const struct order *order) {
     return remove_by_id(answer);
 }
 
+/* Creates the networks of the container's own that do not exist yet; false after it has said why it cannot. */
+static bool make_networks(const struct order *order) {
+    static const char *const modes[] = {"bridge", "container", "host", "none", "ns", "pasta", "private", "slirp4netns"};
+    static const char option[] = "--network=";
+    for (char **word = order->arguments; *word != NULL; word++) {
+        if (strncmp(*word, option, sizeof option - 1) != 0) continue;
+        char name[256];
+        snprintf(name, sizeof name, "%s", *word + sizeof option - 1);
+        name[strcspn(name, ":")] = 0;
+        bool is_mode = false;
+        for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) is_mode |= strcmp(name, modes[i]) == 0;
+        if (is_mode) continue;
+        for (int round = 0; round < 2; round++) {
+            struct words words = {0};
+            char answer[512];
+            begin(&words);
+            add(&words, "network");
+            add(&words, round == 0 ? "exists" : "create");
+            add(&words, name);
+            int status = podman(&words, round == 0 ? OUTPUT_KEPT : OUTPUT_FOLLOWED, answer, sizeof answer, QUERY_SECONDS, NULL);
+            if (status == 0) break;
+            // Another app may have created it in between.
+            if (round == 0 || strstr(answer, "already") != NULL) continue;
+            fail("could not create the network %s: %s", name, strncmp(answer, "Error: ", 7) == 0 ? answer + 7 : answer);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Whether the image is there, and which signal it names to end what it runs (empty for none). */
 static bool has_image(const char *image, char *signal, size_t size) {
     struct words words = {0};
@@ -244,6 +274,7 @@ int start_container(const struct order *order) {
                 "cannot be named %s, as another container is: remove that one (‘podman rm %s’) or write another name in container",
                 order->name, order->name
             );
+        if (!make_networks(order)) return FAILED;
         write_line(order->folder, "claimed", order->name);
     }
     delete(order->folder, "conmon");

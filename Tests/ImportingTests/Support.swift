@@ -5,9 +5,16 @@ import Importing
 import Testing
 
 /// A folder of files, and nothing else, at `/srv/app`.
-func tree(_ files: [String: String], variables: [String: String] = [:], environment: String? = nil) -> SourceTree {
+func tree(
+    _ files: [String: String],
+    variables: [String: String] = [:],
+    environment: String? = nil,
+    hasPrograms: Bool = true
+)
+    -> SourceTree
+{
     let paths = Dictionary(uniqueKeysWithValues: files.map { ("/srv/app/" + $0.key, $0.value) })
-    return SourceTree(
+    var tree = SourceTree(
         read: { path in paths[path].map { Array($0.utf8) } },
         names: { folder in
             let names = paths.keys.filter { $0.hasPrefix(folder + "/") }.map { path in
@@ -20,6 +27,8 @@ func tree(_ files: [String: String], variables: [String: String] = [:], environm
         hostName: "box.example.org",
         environmentName: environment
     )
+    tree.hasPrograms = hasPrograms
+    return tree
 }
 
 /// A machine that knows every user, and reads nothing but what is put into it.

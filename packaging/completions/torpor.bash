@@ -1291,7 +1291,7 @@ _torpor_init() {
 
 _torpor_import() {
     repeating_flags=()
-    non_repeating_flags=(--force --json --version -h --help)
+    non_repeating_flags=(--programs --force --json --version -h --help)
     repeating_options=()
     non_repeating_options=(--from --output -o --env)
     __torpor_offer_flags_options 1

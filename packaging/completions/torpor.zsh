@@ -852,6 +852,7 @@ _torpor_import() {
         '--from[The kind of PATH\: procfile, supervisord, compose, pm2, s6, runit, systemd.]:kind:{__torpor_complete "${___from[@]}"}'
         '(--output -o)'{--output,-o}'[The file to write; else standard output.]:file:_files'
         '--env[PM2\: use the environment env_NAME.]:name:'
+        '--programs[Compose\: translate commands to programs of this machine, without containers.]'
         '--force[Overwrite an existing file.]'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'

@@ -26,7 +26,9 @@ struct PodmanRun {
         }
         for network in container.networks {
             let isOwn = !ContainerSpecification.isMode(network) && !network.utf8.contains(UInt8(ascii: ":"))
-            options.append("--network=\(network)" + (isOwn ? ":alias=\(Self.hostname(of: app))" : ""))
+            options.append(
+                "--network=\(network)" + (isOwn ? ":alias=\(app.split(separator: "@").joined(separator: "."))" : "")
+            )
         }
         add("publish", container.ports)
         add("volume", container.volumes)

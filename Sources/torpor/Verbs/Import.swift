@@ -12,7 +12,7 @@ struct Import: ParsableCommand {
         commandName: "import",
         abstract: "Translates another supervisor's configuration.",
         discussion: """
-            PATH is a Procfile, a supervisord configuration, a compose file (its commands), a PM2 ecosystem file, \
+            PATH is a Procfile, a supervisord configuration, a compose file (its containers, for podman), a PM2 ecosystem file, \
             systemd units, or a folder of s6 or runit service directories. What cannot be translated is reported on \
             standard error and left as comments in the file, which is always valid.
             """
@@ -41,6 +41,8 @@ struct Import: ParsableCommand {
     var output: String?
     @Option(help: ArgumentHelp("PM2: use the environment env_NAME.", valueName: "name"))
     var env: String?
+    @Flag(help: "Compose: translate commands to programs of this machine, without containers.")
+    var programs = false
     @Flag(help: "Overwrite an existing file.")
     var force = false
     @Flag(help: "One JSON document on standard output.")
@@ -50,6 +52,7 @@ struct Import: ParsableCommand {
         let kind = try from.map(Self.kind)
         var tree = ImportFiles.live
         tree.environmentName = env
+        tree.hasPrograms = programs
         let target = output.map(ImportFiles.absolute)
         if let target, !force, ImportFiles.isTaken(target) {
             throw Failure(status: .usage, message: "\(target) exists: name another file, or overwrite it with --force")

@@ -41,7 +41,7 @@ import Varlink
 
     @Test("what it says is there for programs too, and bad input is a sentence")
     func json() throws {
-        try withFolder(["compose.yaml": "services:\n  db: {image: x}\n  web: {command: run}\n", "bad.yaml": "{"]) {
+        try withFolder(["compose.yaml": "services:\n  db: {command: run}\n  web: {image: x}\n", "bad.yaml": "{"]) {
             folder in
             let (code, output) = try torpor(["import", folder + "/compose.yaml", "--json"])
             let json = try JSON.parse(output)
@@ -71,7 +71,7 @@ import Varlink
         }
         let program = "ecosystem.config.js"
         let supervisord = "[program:a]\ncommand=/bin/sleep 1\n"
-        let compose = "services:\n  a:\n    command: sleep 1\n"
+        let compose = "services:\n  a:\n    image: a\n"
         let alone = try initialised([program: "module.exports = { apps: [] }\n"])
         #expect(alone.contains("Not taken: @D/ecosystem.config.js is a program, which is not run: write its result"))
         #expect(alone.contains("require('./ecosystem.config.js')"), "\(alone)")

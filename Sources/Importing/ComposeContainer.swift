@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import WireText
+
+/// The container of a service: what becomes the table `container` of its app.
+struct ComposeContainer {
+    let node: DataNode
+    let folder: String
+    let name: String
+    let project: ComposeProject
+    private var table = OrderedTable<TOMLValue>()
+    private var arguments: [String] = []
+    private var volumes: [String] = []
+    private var temporary: [String] = []
+
+    init(node: DataNode, folder: String, name: String, project: ComposeProject) {
+        self.node = node
+        self.folder = folder
+        self.name = name
+        self.project = project
+    }
+
+    /// The keys that this reads or that mean nothing for podman; `ComposeService` reads the others.
+    static let known: Set = [
+        "annotations", "build", "cap_add", "cap_drop", "configs", "container_name", "devices", "dns", "dns_opt",
+        "dns_search", "domainname", "expose", "extra_hosts", "hostname", "image", "init", "ipc", "label_file", "links",
+        "mac_address", "mem_reservation", "network_mode", "networks", "oom_score_adj", "pid", "platform", "privileged",
+        "pull_policy", "read_only", "runtime", "secrets", "security_opt", "shm_size", "stdin_open", "sysctls", "tmpfs",
+        "tty", "userns_mode", "uts", "volumes", "attach", "logging",
+    ]
+
+    mutating func read(into program: inout ImportedProgram) {
+        image(&program)
+        guard program.isTranslated else { return }
+        if let name = node["container_name"]?.text, program["instances"] == nil { table["name"] = .string(name) }
+        command(&program)
+        put("directory", node["working_dir"]?.text.map { SourceTree.join("/", $0) })
+        put("user", node["user"]?.text)
+        ports(&program)
+        volumes(&program)
+        networks(&program)
+        files(&program)
+        rights(&program)
+        settings(&program)
+        put("volumes", volumes)
+        put("tmpfs", temporary)
+        put("args", arguments)
+        program["container"] = .table(table)
+    }
+
+    private mutating func put(_ key: String, _ text: String?) {
+        if let text, !text.isEmpty { table[key] = .string(text) }
+    }
+
+    private mutating func put(_ key: String, _ texts: [String]) {
+        if !texts.isEmpty { table[key] = .strings(texts) }
+    }
+
+    /// Texts of a list, or of a string that is one.
+    private func texts(_ key: String) -> [String] {
+        guard let node = node[key] else { return [] }
+        return (node.list ?? [node]).compactMap(\.text).filter { !$0.isEmpty }
+    }
+
+    /// `NAME=value` of a table or a list.
+    private func pairs(_ key: String) -> [(key: String, value: String)] {
+        (node[key]?.members ?? []).map { ($0.key, $0.value.text ?? "") }
+            + (node[key]?.list ?? []).compactMap(\.text).map { text in
+                guard let equals = text.firstIndex(of: "=") else { return (text, "") }
+                return (String(text[..<equals]), String(text[text.index(after: equals)...]))
+            }
+    }
+
+    // MARK: What runs
+
+    private mutating func image(_ program: inout ImportedProgram) {
+        let build = node["build"].flatMap { $0.isNull ? nil : $0 }
+        guard let text = node["image"]?.text, !text.isEmpty else {
+            guard let build else {
+                return program.cannot(
+                    node["image"] == nil
+                        ? "it has neither image nor build"
+                        : "its image is empty: set the variable in it, such as in .env"
+                )
+            }
+            let image = "localhost/\(project.name)_\(name.lowercased())"
+            table["image"] = .string(image)
+            table["pull"] = .string("never")
+            return remarkBuild(build, image, &program)
+        }
+        let image = Self.qualified(text)
+        table["image"] = .string(image)
+        switch node["pull_policy"]?.text {
+        case "always": table["pull"] = .string("always")
+        case "never": table["pull"] = .string("never")
+        case nil, "missing", "if_not_present", "": if build != nil { table["pull"] = .string("never") }
+        case "build": table["pull"] = .string("never")
+        case let policy?: program.remark("pull_policy = \(quoted(policy)) is taken as missing")
+        }
+        if let build { remarkBuild(build, image, &program) }
+    }
+
+    private func remarkBuild(_ build: DataNode, _ image: String, _ program: inout ImportedProgram) {
+        let context = build.text ?? build["context"]?.text ?? "."
+        var words = ["podman", "build", "-t", image]
+        if let file = build["dockerfile"]?.text {
+            words += ["-f", SourceTree.join(SourceTree.join(folder, context), file)]
+        }
+        if let target = build["target"]?.text { words += ["--target", target] }
+        let given = build["args"]
+        for (name, value) in given?.members ?? [] { words += ["--build-arg", "\(name)=\(value.text ?? "")"] }
+        for text in (given?.list ?? []).compactMap(\.text) { words += ["--build-arg", text] }
+        words.append(Self.isRemote(context) ? context : SourceTree.join(folder, context))
+        program.remark(
+            "its image is built: run ‘\(words.map(ShellWords.quote).joined(separator: " "))’ before it starts, and "
+                + "after each change",
+            line: build.line
+        )
+    }
+
+    private static func isRemote(_ context: String) -> Bool {
+        ["http://", "https://", "git@", "git://", "ssh://"].contains { context.hasPrefix($0) }
+    }
+
+    /// docker takes a name without a registry for one of Docker Hub; podman asks, or refuses it.
+    static func qualified(_ image: String) -> String {
+        let parts = image.split(separator: "/", maxSplits: 1)
+        guard parts.count > 1 else { return "docker.io/library/" + image }
+        let isHost = parts[0].contains(".") || parts[0].contains(":") || parts[0] == "localhost"
+        return isHost ? image : "docker.io/" + image
+    }
+
+    private mutating func command(_ program: inout ImportedProgram) {
+        func words(_ key: String) -> [String]? {
+            guard let node = node[key], !node.isNull else { return nil }
+            if let list = node.list { return list.compactMap(\.text) }
+            guard let text = node.text else { return [] }
+            guard let words = ShellWords.split(text) else {
+                program.cannot("its \(key) has a quote that is not closed")
+                return nil
+            }
+            return words
+        }
+        var command = words("command") ?? []
+        if let entry = words("entrypoint") {
+            // An empty one takes that of the image away: then the command is the program.
+            if entry.isEmpty, !command.isEmpty {
+                put("entrypoint", [command.removeFirst()])
+            } else {
+                put("entrypoint", entry)
+            }
+        }
+        if command.first == "" {
+            program.remark("its command begins with an empty word, and is left out")
+            command = []
+        }
+        if !command.isEmpty { program["exec"] = .strings(command) }
+    }
+
+    // MARK: Ports, volumes, networks
+
+    private mutating func ports(_ program: inout ImportedProgram) {
+        var ports: [String] = []
+        for port in node["ports"]?.list ?? [] {
+            if let text = port.text {
+                if text.isEmpty || text.hasSuffix(":") {
+                    program.remark("the port \(quoted(text)) is incomplete, and is left out", line: port.line)
+                } else {
+                    ports.append(text)
+                }
+                continue
+            }
+            guard let target = port["target"]?.text else { continue }
+            let host = port["host_ip"]?.text.map { $0.contains(":") ? "[\($0)]:" : $0 + ":" } ?? ""
+            let published = port["published"]?.text
+            let protocolName = port["protocol"]?.text.map { $0 == "tcp" ? "" : "/" + $0 } ?? ""
+            let outside = published.map { $0 + ":" } ?? (host.isEmpty ? "" : ":")
+            ports.append(host + outside + target + protocolName)
+        }
+        put("ports", ports)
+        if program["instances"] != nil, ports.contains(where: { $0.contains(":") }) {
+            program.remark("its instances would publish the same port: write %i into ports, such as \"808%i:80\"")
+        }
+    }
+
+    private mutating func volumes(_ program: inout ImportedProgram) {
+        for volume in node["volumes"]?.list ?? [] {
+            if let text = volume.text { add(text, &program) } else { add(volume, &program) }
+        }
+        for text in texts("tmpfs") { temporary.append(text) }
+    }
+
+    /// The short form.
+    private mutating func add(_ text: String, _ program: inout ImportedProgram) {
+        let fields = text.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+        guard fields.count > 1 else { return volumes.append(text) }
+        // What only Docker Desktop knows.
+        let others: Set = ["cached", "delegated", "consistent", "rw", "nocopy"]
+        let options = fields.dropFirst(2).joined(separator: ":").split(separator: ",").map(String.init)
+            .filter { !others.contains($0) }
+        let end = fields[1] + (options.isEmpty ? "" : ":" + options.joined(separator: ","))
+        if fields[0].hasPrefix("~") {
+            program.remark("the volume \(quoted(text)) begins at a user's home, and is left out: write its path")
+        } else {
+            volumes.append(source(fields[0], &program) + ":" + end)
+        }
+    }
+
+    private func source(_ text: String, _ program: inout ImportedProgram) -> String {
+        if text.hasPrefix("/") || text.hasPrefix(".") { return SourceTree.join(folder, text) }
+        if let problem = project.problem(ofVolume: text) { program.remark(problem) }
+        return project.volume(text)
+    }
+
+    /// The long form.
+    private mutating func add(_ volume: DataNode, _ program: inout ImportedProgram) {
+        guard let target = volume["target"]?.text ?? volume["destination"]?.text ?? volume["dst"]?.text else { return }
+        let isReadOnly = volume["read_only"]?.flag == true
+        switch volume["type"]?.text ?? "volume" {
+        case "tmpfs":
+            let size = volume["tmpfs"]?["size"]?.text.map { ":size=\($0)" } ?? ""
+            temporary.append(target + size)
+        case "bind", "volume":
+            guard let from = volume["source"]?.text ?? volume["src"]?.text else { return volumes.append(target) }
+            volumes.append(source(from, &program) + ":" + target + (isReadOnly ? ":ro" : ""))
+        case let kind: program.remark("a volume of the type \(quoted(kind)) is left out", line: volume.line)
+        }
+    }
+
+    private mutating func networks(_ program: inout ImportedProgram) {
+        if let mode = node["network_mode"]?.text, !mode.isEmpty {
+            if mode.hasPrefix("service:") {
+                let other = String(mode.dropFirst(8))
+                put("networks", ["container:torpor-\(Names.valid(other))"])
+                program.requires.append(other)
+            } else {
+                put("networks", [mode])
+            }
+            return
+        }
+        let named = node["networks"]
+        let keys =
+            named?.members?.map { ($0.key, Optional($0.value)) }
+            ?? (named?.list ?? []).compactMap { node in
+                node.text.map { ($0, nil) }
+            }
+        guard !keys.isEmpty else { return put("networks", [project.usualNetwork]) }
+        var result: [String] = []
+        for (key, rule) in keys {
+            var options: [String] = []
+            let aliases = (rule?["aliases"]?.list ?? []).compactMap(\.text)
+            if !aliases.isEmpty { options += ([name] + aliases).map { "alias=" + $0 } }
+            if let address = rule?["ipv4_address"]?.text { options.append("ip=" + address) }
+            if let address = rule?["ipv6_address"]?.text { options.append("ip6=" + address) }
+            if !options.isEmpty, aliases.isEmpty { options.insert("alias=" + name, at: 0) }
+            let network = key == "default" ? project.usualNetwork : project.network(key)
+            result.append(network + (options.isEmpty ? "" : ":" + options.joined(separator: ",")))
+        }
+        put("networks", result)
+    }
+
+    // MARK: Files and rights
+
+    private mutating func files(_ program: inout ImportedProgram) {
+        var secrets: [String] = []
+        for (key, isSecret) in [("secrets", true), ("configs", false)] {
+            for entry in node[key]?.list ?? [] {
+                guard let source = entry.text ?? entry["source"]?.text else { continue }
+                let found = project.file(source, isSecret: isSecret, folder)
+                let target = entry["target"]?.text ?? source
+                let path = target.hasPrefix("/") ? target : (isSecret ? "/run/secrets/" : "/") + target
+                if let file = found.path {
+                    volumes.append("\(file):\(path):ro")
+                } else if let name = found.name {
+                    secrets.append(target == source ? name : "\(name),target=\(target)")
+                } else {
+                    program.remark(
+                        "the \(isSecret ? "secret" : "config") \(quoted(source)) has no file, and is left out",
+                        line: entry.line
+                    )
+                }
+            }
+        }
+        put("secrets", secrets)
+        put("devices", texts("devices"))
+    }
+
+    private mutating func rights(_ program: inout ImportedProgram) {
+        put("cap_add", texts("cap_add"))
+        put("cap_drop", texts("cap_drop"))
+        put(
+            "security",
+            texts("security_opt").compactMap { text in
+                if text.hasPrefix("no-new-privileges") {
+                    return text.hasSuffix("false") ? nil : "no-new-privileges"
+                }
+                // docker writes a colon where podman has an equals sign.
+                guard let colon = text.firstIndex(of: ":"), !text.contains("=") else { return text }
+                let value = String(text[text.index(after: colon)...])
+                let isFile = text.hasPrefix("seccomp") && value.hasPrefix(".")
+                return text[..<colon] + "=" + (isFile ? SourceTree.join(folder, value) : value)
+            }
+        )
+        if node["privileged"]?.flag == true { arguments.append("--privileged") }
+        if node["read_only"]?.flag == true { table["read_only"] = .boolean(true) }
+        for group in texts("group_add") { arguments.append("--group-add=" + group) }
+        if node["tty"]?.flag == true || node["stdin_open"]?.flag == true {
+            program.remark("has neither a terminal nor standard input: tty and stdin_open are left out")
+        }
+        if node["logging"] != nil {
+            program.remark("logging is left out: its output is in the log directory, and ‘torpor logs’ shows it")
+        }
+    }
+
+    private mutating func settings(_ program: inout ImportedProgram) {
+        put("hostname", node["hostname"]?.text)
+        if let text = node["shm_size"]?.text {
+            if let bytes = Amounts.bytes(text), bytes > 0 {
+                put("shm_size", Amounts.size(bytes))
+            } else {
+                program.remark("shm_size = \(quoted(text)) is not a size, and is left out")
+            }
+        }
+        var labels = OrderedTable<TOMLValue>()
+        for (name, value) in pairs("labels") where !name.isEmpty { labels[name] = .string(value) }
+        if !labels.isEmpty { table["labels"] = .table(labels) }
+        if node["init"]?.flag == true { arguments.append("--init") }
+        let options = [
+            ("dns", "dns"), ("dns_opt", "dns-option"), ("dns_search", "dns-search"), ("mac_address", "mac-address"),
+            ("platform", "platform"), ("pid", "pid"), ("ipc", "ipc"), ("uts", "uts"), ("userns_mode", "userns"),
+        ]
+        for (key, option) in options { for text in texts(key) { arguments.append("--\(option)=\(text)") } }
+        for (host, address) in pairs("extra_hosts") {
+            // "host:address" in the older form.
+            arguments.append("--add-host=" + (address.isEmpty ? host : "\(host):\(address)"))
+        }
+        for (name, value) in pairs("sysctls") { arguments.append("--sysctl=\(name)=\(value)") }
+        for (name, value) in pairs("annotations") { arguments.append("--annotation=\(name)=\(value)") }
+        for key in ["domainname", "runtime", "label_file", "mem_reservation"] where !texts(key).isEmpty {
+            program.remark("\(key) is left out: podman-run(1) may have an option for it, which goes into args")
+        }
+    }
+}

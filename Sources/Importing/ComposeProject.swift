@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import WireText
+
+/// What the services of a compose file share: names of networks and volumes, files of secrets and configs.
+struct ComposeProject {
+    /// The name of the project; the network that services share is called so.
+    let name: String
+    private let networks: DataNode?
+    private let volumes: DataNode?
+    private let secrets: DataNode?
+    private let configs: DataNode?
+
+    init(_ root: DataNode, folder: String, variables: [String: String]) {
+        func table(_ key: String) -> DataNode? {
+            root[key].map { node in
+                var interpolation = ComposeInterpolation(variables: variables)
+                return node.mapTexts { interpolation.expand($0) }
+            }
+        }
+        let written = variables["COMPOSE_PROJECT_NAME"] ?? root["name"]?.text ?? SourceTree.lastPart(folder)
+        let bytes = written.lowercased().utf8.filter { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+            case UInt8(ascii: "_"), UInt8(ascii: "-"): true
+            default: false
+            }
+        }
+        let valid = bytes.drop { $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-") }
+        name = valid.isEmpty ? "apps" : String(wire: Array(valid))
+        networks = table("networks")
+        volumes = table("volumes")
+        secrets = table("secrets")
+        configs = table("configs")
+    }
+
+    /// The name that podman has for one of its networks. Each project has its own, unless the file names one.
+    func network(_ key: String) -> String {
+        let node = networks?[key]
+        if let name = node?["name"]?.text ?? node?["external"]?["name"]?.text { return name }
+        return node?["external"]?.flag == true ? key : "\(name)_\(key)"
+    }
+
+    /// The network of services that name none.
+    var usualNetwork: String { networks?["default"] == nil ? name : network("default") }
+
+    /// The name that podman has for one of its volumes.
+    func volume(_ key: String) -> String {
+        let node = volumes?[key]
+        if let name = node?["name"]?.text ?? node?["external"]?["name"]?.text { return name }
+        return node?["external"]?.flag == true ? key : "\(name)_\(key)"
+    }
+
+    /// Why a volume is not what the file says.
+    func problem(ofVolume key: String) -> String? {
+        guard let driver = volumes?[key]?["driver_opts"], !driver.isNull else { return nil }
+        return "create the volume \(volume(key)) yourself with ‘podman volume create’: it has driver_opts"
+    }
+
+    /// A secret or config: its file, if the compose file names one, and what podman calls it otherwise.
+    func file(_ key: String, isSecret: Bool, _ folder: String) -> (path: String?, name: String?) {
+        let node = (isSecret ? secrets : configs)?[key]
+        if let file = node?["file"]?.text { return (SourceTree.join(folder, file), nil) }
+        let isExternal = node?["external"]?.flag == true || node?["external"]?["name"] != nil
+        guard isSecret, isExternal else { return (nil, nil) }
+        return (nil, node?["name"]?.text ?? node?["external"]?["name"]?.text ?? key)
+    }
+}

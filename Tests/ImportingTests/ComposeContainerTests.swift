@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Importing
+import Lifecycle
+import Testing
+
+@Suite("The services of a compose file become apps in containers")
+struct ComposeContainerTests {
+    func imported(_ text: String, files: [String: String] = [:], variables: [String: String] = [:]) throws -> Imported {
+        var all = files
+        all["compose.yaml"] = text
+        return try Imported("compose.yaml", in: tree(all, variables: variables, hasPrograms: false))
+    }
+
+    /// The container of a service `web` with these keys.
+    func container(_ keys: String, beside: String = "", files: [String: String] = [:]) throws -> ContainerSpecification
+    {
+        let indented = keys.split(separator: "\n").map { "    \($0)\n" }.joined()
+        let found = try imported("services:\n  web:\n    image: me/web\n" + indented + beside, files: files)
+        return try #require(found["web"].container, "\(found.result.toml)")
+    }
+
+    @Test(
+        "an image has the registry that docker would ask",
+        arguments: [
+            ("nginx", "docker.io/library/nginx"), ("nginx:1.27", "docker.io/library/nginx:1.27"),
+            ("me/web@sha256:12", "docker.io/me/web@sha256:12"), ("ghcr.io/me/web", "ghcr.io/me/web"),
+            ("localhost/web", "localhost/web"), ("box:5000/web:1", "box:5000/web:1"),
+        ]
+    )
+    func images(image: String, expected: String) throws {
+        let found = try imported("services: {web: {image: \"\(image)\"}}\n")
+        #expect(try found["web"].container?.image == expected)
+        #expect(try found["web"].exec.isEmpty && found["web"].wakeOnConnect == .background)
+    }
+
+    @Test("a whole file: what each service is, its network, its volumes, what it waits for")
+    func whole() throws {
+        let found = try imported(
+            """
+            name: Shop!
+            services:
+              db:
+                image: postgres:16
+                volumes: ["data:/var/lib/postgresql/data", "./init:/docker-entrypoint-initdb.d:ro,cached"]
+                environment: { POSTGRES_PASSWORD: "${PASSWORD:-s3cret}" }
+                healthcheck: { test: ["CMD-SHELL", "pg_isready -U postgres"], interval: 5s }
+                secrets: [key]
+              web:
+                build: { context: web, dockerfile: Containerfile, args: { A: "b c" } }
+                command: ["serve", "--port", "80"]
+                entrypoint: /entry -x
+                ports: ["127.0.0.1:8080:80", { target: 53, published: 5353, protocol: udp }]
+                depends_on: { db: { condition: service_healthy } }
+                networks: { front: { aliases: [shop] }, default: {} }
+                healthcheck: { test: ["CMD", "curl", "-f", "http://localhost/up"] }
+                user: "1000:1000"
+                working_dir: /srv
+                restart: unless-stopped
+                labels: ["a=b"]
+              job:
+                image: me/job
+                network_mode: "service:web"
+                profiles: [tools]
+            volumes: { data: }
+            networks: { front: { name: public } }
+            secrets: { key: { file: ./key.txt } }
+            """
+        )
+        let db = try found["db"]
+        let store = try #require(db.container)
+        #expect(store.image == "docker.io/library/postgres:16")
+        #expect(store.networks == ["shop"])
+        #expect(
+            store.volumes == [
+                "shop_data:/var/lib/postgresql/data", "/srv/app/init:/docker-entrypoint-initdb.d:ro",
+                "/srv/app/key.txt:/run/secrets/key:ro",
+            ]
+        )
+        #expect(db.environment == ["POSTGRES_PASSWORD": "s3cret"])
+        guard case .probe(let probe) = db.ready else { throw Missing() }
+        #expect(probe.kind == .command(["podman", "exec", "torpor-db", "/bin/sh", "-c", "pg_isready -U postgres"]))
+        let web = try found["web"]
+        let front = try #require(web.container)
+        #expect(front.image == "localhost/shop_web" && front.pull == .never)
+        #expect(front.entrypoint == ["/entry", "-x"] && web.exec == ["serve", "--port", "80"])
+        #expect(front.ports == ["127.0.0.1:8080:80", "5353:53/udp"])
+        #expect(front.networks == ["public:alias=web,alias=shop", "shop"])
+        #expect(front.user == "1000:1000" && front.directory == "/srv" && front.labels == ["a": "b"])
+        #expect(web.requires == ["db"] && web.rules.restart == .always && web.user == nil)
+        guard case .probe(let up) = web.ready else { throw Missing() }
+        #expect(up.kind == .http(host: "127.0.0.1", port: 8080, path: "/up"))
+        let command =
+            "podman build -t localhost/shop_web -f /srv/app/web/Containerfile --build-arg 'A=b c' /srv/app/web"
+        #expect(found.remarks("web").contains { $0.contains("‘\(command)’") }, "\(found.remarks("web"))")
+        let job = try found["job"]
+        #expect(job.container?.networks == ["container:torpor-web"] && job.requires == ["web"])
+        #expect(job.launch == .onDemand && job.tags == ["tools"])
+    }
+
+    @Test("lists and flags of a service")
+    func lists() throws {
+        let found = try container(
+            """
+            hostname: box
+            container_name: mine
+            cap_add: [NET_ADMIN]
+            cap_drop: [all]
+            devices: ["/dev/dri:/dev/dri"]
+            tmpfs: /run
+            read_only: true
+            privileged: true
+            init: true
+            shm_size: 64m
+            dns: 1.1.1.1
+            extra_hosts: ["host.docker.internal:host-gateway"]
+            sysctls: { net.core.somaxconn: 1024 }
+            security_opt: ["no-new-privileges:true", "seccomp:./s.json", "label:disable"]
+            group_add: [video]
+            pid: host
+            volumes:
+              - { type: bind, source: ./a, target: /a, read_only: true }
+              - { type: tmpfs, target: /t, tmpfs: { size: 1m } }
+              - /anonymous
+              - ~/x:/x
+            """
+        )
+        #expect(found.hostname == "box" && found.name == "mine")
+        #expect(found.addedCapabilities == ["NET_ADMIN"] && found.droppedCapabilities == ["all"])
+        #expect(found.devices == ["/dev/dri:/dev/dri"] && found.temporary == ["/t:size=1m", "/run"])
+        #expect(found.isReadOnly && found.sharedMemory == 64 << 20)
+        #expect(found.security == ["no-new-privileges", "seccomp=/srv/app/s.json", "label=disable"])
+        #expect(
+            found.arguments == [
+                "--privileged", "--group-add=video", "--init", "--dns=1.1.1.1", "--pid=host",
+                "--add-host=host.docker.internal:host-gateway", "--sysctl=net.core.somaxconn=1024",
+            ]
+        )
+        #expect(found.volumes == ["/srv/app/a:/a:ro", "/anonymous"])
+    }
+
+    @Test("an entry point that is taken away leaves the command; a service that is built alone is never pulled")
+    func entry() throws {
+        let bare = try imported("services: {web: {image: x, entrypoint: [], command: [a, b]}}\n")["web"]
+        #expect(bare.container?.entrypoint == ["a"] && bare.exec == ["b"])
+        let nothing = try imported("services: {web: {command: a}, db: {image: x}}\n")
+        #expect(nothing.apps.keys.sorted() == ["db"])
+        #expect(nothing.remarks("web").contains { $0.contains("neither image nor build") })
+    }
+
+    @Test("included files are read, each from its own folder, and one that is not there is told")
+    func included() throws {
+        let other = "services: {db: {image: d, volumes: [\"./x:/x\"]}}\n"
+        let found = try imported(
+            "include: [sub/compose.yaml, none.yaml]\nservices: {web: {image: w, depends_on: [db]}}\n",
+            files: ["sub/compose.yaml": other]
+        )
+        #expect(try found["web"].requires == ["db"])
+        #expect(try found["db"].container?.volumes == ["/srv/app/sub/x:/x"])
+        #expect(found.result.remarks.contains { $0.text.contains("none.yaml") })
+    }
+
+    private struct Missing: Error {}
+}
