@@ -50,7 +50,8 @@ import Testing
         let client = try port.connect()
         try listener.awaitInput()
         for (count, delay) in [Duration.zero, .seconds(1), .seconds(2), .seconds(4)].enumerated() {
-            if count == 0 { try events.shell.start("web") }
+            // It has time enough to see what waits.
+            if count == 0 { try events.shell.start("web") } else { try events.pass(.seconds(1)) }
             try events.shell.request(.forceSuspend, "web")
             if delay > .zero {
                 try events.pass(delay - .milliseconds(1))

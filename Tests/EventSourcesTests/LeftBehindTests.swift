@@ -5,10 +5,10 @@ import Testing
 @testable import EventSources
 
 @Suite("What waits when an app falls asleep") struct LeftBehindTests {
-    @Test("wakes it at once, and ever more seldom when it is left there again")
-    func delays() {
+    @Test("wakes it at once, and ever more seldom when it is left there again", arguments: [nil, Duration.seconds(1)])
+    func delays(awake: Duration?) {
         var left = LeftBehind()
-        let delays = (0..<16).map { _ in left.fellAsleep([7])[7] }
+        let delays = (0..<16).map { _ in left.fellAsleep([7: false], after: awake)[7] }
         #expect(delays[..<5] == [.zero, .seconds(1), .seconds(2), .seconds(4), .seconds(8)])
         #expect(delays.last == .seconds(3_600))
     }
@@ -16,11 +16,26 @@ import Testing
     @Test("is forgotten when it is gone, and known for itself")
     func forgotten() {
         var left = LeftBehind()
-        _ = left.fellAsleep([7])
-        #expect(left.fellAsleep([7, 8]) == [7: .seconds(1), 8: .zero])
-        #expect(left.fellAsleep([8]) == [8: .seconds(1)])
-        #expect(left.fellAsleep([7, 8]) == [7: .zero, 8: .seconds(2)])
-        _ = left.fellAsleep([])
-        #expect(left.fellAsleep([8]) == [8: .zero])
+        func fellAsleep(_ sockets: [UInt32]) -> [UInt32: Duration] {
+            left.fellAsleep(Dictionary(uniqueKeysWithValues: sockets.map { ($0, false) }), after: .seconds(10))
+        }
+        _ = fellAsleep([7])
+        #expect(fellAsleep([7, 8]) == [7: .seconds(1), 8: .zero])
+        #expect(fellAsleep([8]) == [8: .seconds(1)])
+        #expect(fellAsleep([7, 8]) == [7: .zero, 8: .seconds(2)])
+        _ = fellAsleep([])
+        #expect(fellAsleep([8]) == [8: .zero])
+    }
+
+    @Test("after a moment awake a connection is a new one, and the end of one is still the same")
+    func brief() {
+        var left = LeftBehind()
+        let moment = Duration.milliseconds(20)
+        for _ in 0..<5 {
+            #expect(left.fellAsleep([7: false], after: moment) == [7: .zero])
+        }
+        #expect(left.fellAsleep([7: true, 8: true], after: moment) == [7: .seconds(1), 8: .zero])
+        #expect(left.fellAsleep([7: true, 8: true], after: moment) == [7: .seconds(2), 8: .seconds(1)])
+        #expect(left.fellAsleep([7: false], after: moment) == [7: .zero], "new data at the same socket")
     }
 }

@@ -16,6 +16,8 @@ package final class ConnectionWatch: EventRoom, EventSource {
     private var ports: [AppID: HeldPorts] = [:]
     private var leftBehind: [AppID: LeftBehind] = [:]
     private var serving: [AppID: ServingApp] = [:]
+    /// When apps whose sockets were watched were last woken.
+    private var awakeSince: [AppID: Duration] = [:]
     /// Apps for which it was reported that their sockets cannot be copied.
     private var told: Set<AppID> = []
 
@@ -48,7 +50,10 @@ package final class ConnectionWatch: EventRoom, EventSource {
         serve(app, machine, wish)
         guard machine.state == .suspended, machine.transition == nil, !wish.isNothing, let tree = app.run.tree else {
             if machine.endingReason == .evicted { keepPorts(of: app) }
-            sleeping.removeValue(forKey: app.id)?.close()
+            if let one = sleeping.removeValue(forKey: app.id) {
+                one.close()
+                awakeSince[app.id] = now
+            }
             return lookAtPorts(of: app, machine, wish)
         }
         if let one = sleeping[app.id] {
@@ -77,6 +82,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         ports.removeValue(forKey: app.id)?.close()
         leftBehind[app.id] = nil
         serving[app.id] = nil
+        awakeSince[app.id] = nil
         told.remove(app.id)
     }
 
@@ -140,12 +146,13 @@ package final class ConnectionWatch: EventRoom, EventSource {
     }
 
     /// At the begin of a suspension: how long pending data of these sockets may wait before it wakes the app.
-    func leftBehind(by app: AppID, _ sockets: [UInt32]) -> [UInt32: Duration] {
+    /// `sockets`: whether it is only the end of a connection.
+    func leftBehind(by app: AppID, _ sockets: [UInt32: Bool]) -> [UInt32: Duration] {
         guard !sockets.isEmpty else {
             leftBehind[app] = nil
             return [:]
         }
-        return leftBehind[app, default: LeftBehind()].fellAsleep(sockets)
+        return leftBehind[app, default: LeftBehind()].fellAsleep(sockets, after: awakeSince[app].map { now - $0 })
     }
 
     /// Reports once why an app's sockets are only polled.

@@ -120,7 +120,12 @@ final class SleepingSockets: EventRoom {
             guard let source else { return pollInstead() }
             watched.append(Watched(copy: copy, source: source))
         }
-        judge(waiting.mapValues { one in { [weak self] in self?.happened(one.copy.facts, one.events, one.wake) } })
+        judge(
+            waiting.mapValues { one in
+                let isEnd = !one.events.isDisjoint(with: .ends) && one.copy.traffic.unread == 0
+                return (isEnd, { [weak self] in self?.happened(one.copy.facts, one.events, one.wake) })
+            }
+        )
     }
 
     /// Whether it was suspended in the middle of an answer.
@@ -138,9 +143,10 @@ final class SleepingSockets: EventRoom {
     }
 
     /// Pending data wakes it now, or later if the app left it unread in earlier suspensions.
-    private func judge(_ waiting: [UInt32: () -> Void]) {
-        let delays = owner.leftBehind(by: app.id, Array(waiting.keys))
-        guard let (socket, delay) = delays.min(by: { $0.value < $1.value }), let wake = waiting[socket] else { return }
+    private func judge(_ waiting: [UInt32: (isEnd: Bool, wake: () -> Void)]) {
+        let delays = owner.leftBehind(by: app.id, waiting.mapValues(\.isEnd))
+        guard let (socket, delay) = delays.min(by: { $0.value < $1.value }), let wake = waiting[socket]?.wake
+        else { return }
         guard delay > .zero else { return wake() }
         timer = try? loop.timer(wake)
         timer?.arm(after: delay)
@@ -197,16 +203,17 @@ final class SleepingSockets: EventRoom {
     private func polled(_ queues: [UInt32: SocketQueue], after before: [UInt32: SocketQueue]?) {
         let places = places(Set(queues.values.filter(\.listens).map(\.place)))
         let given = sockets.numbers(of: app)
-        var waiting: [UInt32: () -> Void] = [:]
+        var waiting: [UInt32: (isEnd: Bool, wake: () -> Void)] = [:]
         for (socket, queue) in queues where !given.contains(socket) {
             guard let wake = wish.wake(for: queue, places) else { continue }
             let isAsked =
                 before == nil && wish.manner(ofClient: queue, places) != .none
                 && queue.traffic.owesAnswer(app.specification)
             guard isAsked || isNews(queue, after: before?[socket]) else { continue }
-            waiting[socket] = { [weak self] in self?.tell("port \(queue.place)", queue.text, wake) }
+            let isEnd = queue.isClosing && queue.unread == 0
+            waiting[socket] = (isEnd, { [weak self] in self?.tell("port \(queue.place)", queue.text, wake) })
         }
-        if before == nil { judge(waiting) } else { waiting.values.first?() }
+        if before == nil { judge(waiting) } else { waiting.values.first?.wake() }
     }
 
     /// Whether data came, there is room again, or the connection ended.

@@ -123,16 +123,23 @@ extension SocketQueue {
 /// Data that comes just before the suspension must not be lost: it wakes the app. But an app that never reads it,
 /// such as the end of a connection that it forgot to close, would be woken for ever: each suspension that begins with
 /// data on the same socket delays the wake-up more. Data that comes during the suspension still wakes at once.
+///
+/// An app that was awake for less than a second proves nothing: what is pending may have come since, as when a client
+/// connects just as the app is suspended again. So only the end of a connection counts then, which comes once.
 struct LeftBehind {
     private var times: [UInt32: Int] = [:]
 
     var isEmpty: Bool { times.isEmpty }
 
-    /// - Parameter sockets: the inode numbers of the sockets with pending data at the begin of a suspension.
+    /// - Parameters:
+    ///   - sockets: by inode number, those with pending data at the begin of a suspension, and whether it is only the
+    ///     end of a connection.
+    ///   - awake: how long the app ran before it; nil if that is not known.
     /// - Returns: how long each may wait before it wakes the app.
-    mutating func fellAsleep(_ sockets: some Sequence<UInt32>) -> [UInt32: Duration] {
+    mutating func fellAsleep(_ sockets: [UInt32: Bool], after awake: Duration?) -> [UInt32: Duration] {
+        let isBrief = awake.map { $0 < .seconds(1) } ?? false
         var next: [UInt32: Int] = [:]
-        for socket in sockets { next[socket] = (times[socket] ?? 0) + 1 }
+        for (socket, isEnd) in sockets { next[socket] = isBrief && !isEnd ? 1 : (times[socket] ?? 0) + 1 }
         times = next
         return next.mapValues(Self.delay)
     }

@@ -26,6 +26,12 @@ package final class Containers: ShellRoom {
         return program
     }
 
+    /// podman and conmon leave the session of the launch and pass on none of its variables, by which apps are followed
+    /// elsewhere.
+    static let needsCgroup = LaunchError(
+        "needs a cgroup of its own to run in a container, and there is none: ‘torpor doctor’ says why"
+    )
+
     // MARK: Launches
 
     /// The command line that starts an app's container; nil for an app without one.

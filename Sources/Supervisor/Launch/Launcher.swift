@@ -184,6 +184,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
                     log.warning("\(app.name): no cgroup of its own (\(error)); following it by session")
                 }
             }
+            guard cgroup != nil || specification.container == nil else { throw Containers.needsCgroup }
             plan.cgroup = cgroup?.directory.raw
             let (path, isFresh) = (cgroup?.path, cgroup?.isFresh ?? true)
             trace(app, .planned)

@@ -223,6 +223,14 @@ struct ContainerTests {
         withExtendedLifetime(listener) {}
     }
 
+    @Test("Without cgroups no container is started, in a sentence")
+    func withoutCgroups() throws {
+        try withRecovery(Self.toml(), environment: ["TPNOCGROUPS": "1"]) { daemon throws in
+            let result = try daemon.verb(.start, "web")
+            #expect(!result.ok && result.message?.contains("needs a cgroup of its own") == true, "\(result)")
+        }
+    }
+
     @Test("Another's container of the same name is left alone; one's own of before is replaced")
     func names() throws {
         try withPodman(Self.toml("name = \"mine\"\nnetworks = [\"none\"]", keys: "restart = \"never\"")) {
