@@ -200,8 +200,8 @@ struct ContainerTests {
     func pulls() throws {
         let port = try TestAddress.port()
         let listener = try Sockets.listenTCP(address: "127.0.0.1", port: port)
-        func toml(_ image: String, _ keys: String) -> String {
-            Self.toml(keys, keys: "launch_deadline = \"1s\"\nrestart = \"never\"", image: image)
+        func toml(_ image: String, _ keys: String, deadline: String = "1min") -> String {
+            Self.toml(keys, keys: "launch_deadline = \"\(deadline)\"\nrestart = \"never\"", image: image)
         }
         try withPodman(toml("localhost/missing", "pull = \"never\"\nnetworks = [\"none\"]")) { daemon, podman throws in
             func refused(_ sentence: String) throws {
@@ -215,8 +215,8 @@ struct ContainerTests {
             try refused("web could not pull \(closed): ")
             // Nobody accepts there: the pull takes longer than a launch may.
             let slow = "127.0.0.1:\(port)/missing:latest"
-            try daemon.apply(toml(slow, "pull_timeout = \"2s\"\nnetworks = [\"none\"]"))
-            try refused("web could not pull \(slow) within 2 s (container.pull_timeout)")
+            try daemon.apply(toml(slow, "pull_timeout = \"8s\"\nnetworks = [\"none\"]", deadline: "5s"))
+            try refused("web could not pull \(slow) within 8 s (container.pull_timeout)")
             try daemon.apply(toml("localhost/small", "pull = \"newer\"\nnetworks = [\"none\"]"))
             try daemon.done(.start, "web")
         }
