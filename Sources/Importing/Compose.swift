@@ -35,7 +35,13 @@ enum Compose {
             }
         }
         completed(&result)
-        guard tree.hasPrograms else { return wakes(&result) }
+        guard tree.hasPrograms else {
+            for text in project?.networkRemarks ?? [] { result.remark(text) }
+            result.remark(
+                "Apps are suspended when you say so, or by a policy: write policies = [\"server\"] into [supervisor]."
+            )
+            return wakes(&result)
+        }
         let accountless = result.programs.filter { $0.isTranslated && $0["user"] == nil }.map(\.name)
         if !accountless.isEmpty {
             result.remark(

@@ -32,7 +32,13 @@ struct ComposeContainer {
     mutating func read(into program: inout ImportedProgram) {
         image(&program)
         guard program.isTranslated else { return }
-        if let name = node["container_name"]?.text, program["instances"] == nil { table["name"] = .string(name) }
+        if let name = node["container_name"]?.text {
+            if program["instances"] == nil {
+                table["name"] = .string(name)
+            } else {
+                program.remark("container_name is left out, since there are several")
+            }
+        }
         command(&program)
         put("directory", node["working_dir"]?.text.map { SourceTree.join("/", $0) })
         put("user", node["user"]?.text)

@@ -41,6 +41,25 @@ struct ComposeProject {
         return node?["external"]?.flag == true ? key : "\(name)_\(key)"
     }
 
+    /// What networks need that are created without options at the first launch: a sentence for each.
+    var networkRemarks: [String] {
+        (networks?.members ?? []).compactMap { key, node in
+            var options: [String] = []
+            if node["internal"]?.flag == true { options.append("--internal") }
+            if node["enable_ipv6"]?.flag == true { options.append("--ipv6") }
+            for rule in node["ipam"]?["config"]?.list ?? [] {
+                for (key, option) in [("subnet", "--subnet"), ("gateway", "--gateway"), ("ip_range", "--ip-range")] {
+                    if let text = rule[key]?.text { options += [option, text] }
+                }
+            }
+            if let driver = node["driver"]?.text, driver != "bridge" { options += ["--driver", driver] }
+            guard !options.isEmpty else { return nil }
+            let words = ["podman", "network", "create"] + options + [network(key)]
+            return "Create the network \(network(key)) before the first start: "
+                + "‘\(words.map(ShellWords.quote).joined(separator: " "))’."
+        }
+    }
+
     /// The network of services that name none.
     var usualNetwork: String { networks?["default"] == nil ? name : network("default") }
 

@@ -67,7 +67,12 @@ extension ImportedConfiguration {
             programs[index].cannot(error.message)
             return true
         }
-        if parts.count > 3, Self.key(parts[2]) == "container" {
+        if Self.key(parts[2]) == "container" {
+            // Without its container it would be a program of this machine, with the rights of torpord.
+            guard parts.count > 3 else {
+                programs[index].cannot(error.message)
+                return true
+            }
             return refuse(ofContainer: Self.key(parts[3]), of: index, error.message)
         }
         return refuse(Self.key(parts[2]), of: index, error.message)

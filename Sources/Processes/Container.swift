@@ -9,11 +9,18 @@ extension ProcessTree {
     /// The process that signals for the app's main process are sent to.
     public var addressee: Identity { insideContainer.first ?? main }
 
+    /// What is not stopped with the app: conmon, which does nothing while the container lives, and must notice when it
+    /// ends. Otherwise a container that another program kills while it is suspended would stay so for ever.
+    var spared: Set<Identity> { isConmon ? [main] : [] }
+
+    private var isConmon: Bool {
+        guard let stat = try? ProcFS.stat(main.pid) else { return false }
+        return stat.startTime == main.startTime && stat.comm == "conmon"
+    }
+
     /// The first processes of the containers below conmon, where that is the main process; none otherwise.
     var insideContainer: [Identity] {
-        guard let stat = try? ProcFS.stat(main.pid), stat.startTime == main.startTime, stat.comm == "conmon" else {
-            return []
-        }
+        guard isConmon else { return [] }
         let children = ((try? ProcFS.children(main.pid)) ?? []).compactMap { try? ProcFS.stat($0) }
         // With --pid=host it has no namespace of its own. What creates and cleans up the container is not in it.
         let tools: Set<String> = ["podman", "crun", "runc"]

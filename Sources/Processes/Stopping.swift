@@ -79,15 +79,16 @@ extension ProcessTree {
         if stopped.isEmpty { stoppedByThemselves = [] }
         // If the main process is already stopped, an earlier supervisor may have done it: then `continue` wakes all.
         var isFirst: Bool?
-        var settled: Set<Identity> = []
+        let lead = addressee
+        var settled = spared
         var doubtful = 0
         for _ in 0..<16 {
             if hasNobodyBut(settled) { return .stopped }
             let listing = listing()
             let members = listing.members
             if isFirst == nil {
-                let main = members.first { Identity($0) == self.main }
-                isFirst = stopped.isEmpty && (main.map(StopState.of) ?? StopState.of(self.main.pid)) == .running
+                let first = members.first { Identity($0) == lead }
+                isFirst = stopped.isEmpty && (first.map(StopState.of) ?? StopState.of(lead.pid)) == .running
             }
             let unknown = members.filter { !settled.contains(Identity($0)) }
             // A process that ended since the last listing may have forked just before: list once more. If one
@@ -107,7 +108,7 @@ extension ProcessTree {
                 case .ended: continue
                 case .stopped:
                     settled.insert(identity)
-                    if isFirst == true, identity != main, !stopped.contains(identity) {
+                    if isFirst == true, identity != lead, !stopped.contains(identity) {
                         stoppedByThemselves.insert(identity)
                     }
                 case .running, .unknown:
@@ -154,7 +155,8 @@ extension ProcessTree {
                 return StopState.of(identity.pid) != .running || isFrozenBelow(identity.pid)
             }
         }
-        let members = list()
+        let spared = spared
+        let members = list().filter { !spared.contains(Identity($0)) }
         return !members.isEmpty
             && members.allSatisfy { StopState.of($0.pid) != .running || isFrozenBelow($0.pid) }
     }

@@ -263,6 +263,47 @@ static void note_bundle(const char *folder, const char *conmon) {
     }
 }
 
+/* The path of a process's cgroup, in the hierarchy of version 2; false if there is none. */
+static bool cgroup_of(const char *process, char *path, size_t size) {
+    char name[64], line[PATH_MAX];
+    snprintf(name, sizeof name, "/proc/%s/cgroup", process);
+    FILE *file = fopen(name, "re");
+    if (file == NULL) return false;
+    bool is_found = false;
+    while (!is_found && fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, "0::", 3) != 0) continue;
+        line[strcspn(line, "\n")] = 0;
+        struct stat status;
+        for (int i = 0; i < 2 && !is_found; i++) {
+            int length = snprintf(path, size, "/sys/fs/cgroup%s%s/cgroup.procs", i == 0 ? "" : "/unified", line + 3);
+            is_found = length > 0 && (size_t)length < size && stat(path, &status) == 0;
+        }
+    }
+    fclose(file);
+    return is_found;
+}
+
+/* One aardvark-dns answers names for all of podman's networks. Without systemd it runs in the cgroup of the app whose container
+   came first, and would sleep and end with it: it moves to where torpor-keeper, the parent of this process, is. */
+static void free_name_server(void) {
+    char own[PATH_MAX + 64], other[PATH_MAX + 64], parent[16], line[32], comm[32];
+    snprintf(parent, sizeof parent, "%d", (int)getppid());
+    if (!cgroup_of("self", own, sizeof own) || !cgroup_of(parent, other, sizeof other)) return;
+    FILE *file = fopen(own, "re");
+    if (file == NULL) return;
+    while (fgets(line, sizeof line, file) != NULL) {
+        line[strcspn(line, "\n")] = 0;
+        char folder[64];
+        snprintf(folder, sizeof folder, "/proc/%s", line);
+        if (!read_line(folder, "comm", comm, sizeof comm) || strcmp(comm, "aardvark-dns") != 0) continue;
+        int fd = open(other, O_WRONLY | O_CLOEXEC);
+        if (fd < 0) continue;
+        dprintf(fd, "%s", line);
+        close(fd);
+    }
+    fclose(file);
+}
+
 int start_container(const struct order *order) {
     char path[PATH_MAX], conmon[32], answer[512];
     if (!place(path, order->folder, "claimed")) return fail("cannot keep its container's ID in %s: the path is too long", order->folder);
@@ -291,9 +332,10 @@ int start_container(const struct order *order) {
     // Its output is the container's: podman's own sentence on a failure goes into the app's log.
     int ended = podman(&words, OUTPUT_PASSED, answer, sizeof answer, 0, NULL);
     if (ended == NOT_EXECUTED) return fail("needs podman, which is not on the PATH");
-    if (ended != 0) return fail("could not be started by podman (status %d): see its log", ended);
+    if (ended != 0) return fail("could not be started by podman: see the end of its log");
     if (!read_line(order->folder, "conmon", conmon, sizeof conmon)) return fail("was started, but podman did not say which process is conmon");
     note_bundle(order->folder, conmon);
+    free_name_server();
     if (signal[0] != 0) notify("X_TORPOR_STOP_SIGNAL=%s", signal);
     notify("MAINPID=%s%s", conmon, order->says_ready ? "\nREADY=1" : "");
     return 0;

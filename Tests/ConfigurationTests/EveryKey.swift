@@ -126,6 +126,7 @@ extension LoaderTests {
         (container.security, container.sharedMemory, container.hostname) = (["no-new-privileges"], 1 << 20, "h")
         (container.labels, container.secrets, container.arguments) = (["a": "b"], ["s"], ["--init"])
         container.hasImagesStopSignal = false
+        container.isImageWritten = true
         return container
     }()
 

@@ -61,6 +61,7 @@ import Testing
             try events.wait("it was woken \(count + 1) times") { events.woken("web").count == count + 1 }
         }
         // Anything new wakes it at once all the same.
+        try events.pass(.seconds(1))
         try events.fallAsleep("web")
         let other = try port.connect()
         try events.wait("it was woken") { events.woken("web").count == 5 }

@@ -149,6 +149,24 @@ struct ComposeContainerTests {
         #expect(nothing.remarks("web").contains { $0.contains("neither image nor build") })
     }
 
+    @Test("a service that loses its container is no program of this machine")
+    func refused() throws {
+        let found = try imported(
+            "services: {web: {image: \"my app:1\", command: touch /x}, db: {image: d, ports: [\"99999:80\"]}}\n"
+        )
+        #expect(found.apps.keys.sorted() == ["db"] && found.result.toml.contains("# [apps.web]"))
+        #expect(found.remarks("web").contains { $0.contains("not the name of an image") })
+        #expect(try found["db"].container?.ports == [])
+    }
+
+    @Test("networks with options are to be created first, as the command says")
+    func networks() throws {
+        let networks = "networks: {back: {internal: true, ipam: {config: [{subnet: 10.5.0.0/24}]}}}\n"
+        let found = try imported("name: p\n" + networks + "services: {web: {image: w, networks: [back]}}\n")
+        let command = "‘podman network create --internal --subnet 10.5.0.0/24 p_back’"
+        #expect(found.result.remarks.contains { $0.text.contains(command) }, "\(found.result.remarks)")
+    }
+
     @Test("included files are read, each from its own folder, and one that is not there is told")
     func included() throws {
         let other = "services: {db: {image: d, volumes: [\"./x:/x\"]}}\n"

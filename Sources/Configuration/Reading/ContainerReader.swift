@@ -6,7 +6,10 @@ import Linux
 /// Reads `container`.
 enum ContainerReader {
     static let keys: [Key<ContainerSpecification>] = [
-        .value("image", \.image, image),
+        Key("image") { context, node, container in
+            container.isImageWritten = true
+            if let text = image(context, node) { container.image = text }
+        },
         .optional("name", \.name, name),
         .value("pull", \.pull) { Read.choice($0, $1) },
         .value("pull_timeout", \.pullTimeout, Read.deadline),
@@ -62,7 +65,7 @@ enum ContainerReader {
     static func check(_ draft: AppDraft) {
         guard let container = draft.specification.container else { return }
         let app = draft.specification
-        if container.image.isEmpty, draft.origins["container"] != nil {
+        if container.image.isEmpty, !container.isImageWritten {
             draft.error("container", "image is missing: write image = \"docker.io/library/nginx\"")
         }
         if app.standardInput != .null, draft.origins["stdin"] != nil {
@@ -162,6 +165,8 @@ enum ContainerReader {
 
     /// A port, or a range of them.
     private static func isPorts(_ text: some StringProtocol) -> Bool {
+        // Known for each instance or scene.
+        if text.utf8.contains(UInt8(ascii: "%")) { return true }
         let ends = text.split(separator: "-", omittingEmptySubsequences: false).map { UInt16($0) ?? 0 }
         return ends.count == 1 && ends[0] > 0 || ends.count == 2 && ends[0] > 0 && ends[0] <= ends[1]
     }
@@ -198,23 +203,30 @@ enum ContainerReader {
 
     /// What Torpor itself needs to say to podman.
     @Sendable private static func argument(_ text: String) -> String? {
-        guard text.hasPrefix("-") else { return nil }
+        guard text.hasPrefix("-"), text.utf8.count > 1, text != "--" else {
+            return "\(quoted(text)) is not an option: write it and its value as one, such as \"--pids-limit=100\""
+        }
+        if !text.hasPrefix("--") {
+            // Flags of one letter may stand together.
+            let letters = text.dropFirst().prefix { $0 != "=" }
+            guard letters.contains(where: { "dit".contains($0) }) else { return nil }
+            return "\(quoted(text)) cannot be used here: \(letters.contains("d") ? needed : terminal)"
+        }
         let name = text.split(separator: "=", maxSplits: 1).first.map(String.init) ?? text
+        if name.hasPrefix("--health") { return "\(quoted(name)) cannot be used here: write ready of the app" }
         return own[name].map { "\(quoted(name)) cannot be used here: \($0)" }
     }
 
-    private static let own: [String: String] = {
-        let needed = "Torpor needs it to follow the container"
-        var own = [
-            "--name": "write name", "--pull": "write pull", "--rm": needed, "--replace": needed, "-d": needed,
-            "--detach": needed, "--cgroups": needed, "--cidfile": needed, "--conmon-pidfile": needed,
-            "--sdnotify": needed, "--log-driver": needed, "--restart": "write restart of the app",
-        ]
-        for name in ["-i", "--interactive", "-t", "--tty", "-it", "-ti"] {
-            own[name] = "a container has neither a terminal nor standard input"
-        }
-        return own
-    }()
+    private static let needed = "Torpor needs it to follow the container"
+    private static let terminal = "a container has neither a terminal nor standard input"
+    private static let limits = "podman's limits do not count, so write memory_limit, limits or resources of the app"
+    private static let own: [String: String] = [
+        "--name": "write name", "--pull": "write pull", "--entrypoint": "write entrypoint", "--rm": needed,
+        "--replace": needed, "--detach": needed, "--cgroups": needed, "--cgroup-parent": needed, "--pod": needed,
+        "--cidfile": needed, "--conmon-pidfile": needed, "--sdnotify": needed, "--log-driver": needed,
+        "--restart": "write restart of the app", "--memory": limits, "--cpus": limits, "--cpu-shares": limits,
+        "--interactive": terminal, "--tty": terminal,
+    ]
 }
 
 extension ContainerSpecification {

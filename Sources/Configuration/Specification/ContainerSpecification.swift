@@ -4,6 +4,8 @@
 public struct ContainerSpecification: Sendable, Hashable {
     /// The image, as podman(1) takes it: `docker.io/library/nginx:1.27`, a digest, or the name of a local one.
     public var image = ""
+    /// Whether `image` stands in the configuration, right or wrong.
+    var isImageWritten = false
     /// The container's name; `nil` for `torpor-APP`.
     public var name: String?
     /// When the image is fetched from its registry.

@@ -43,7 +43,13 @@ package final class Containers: ShellRoom {
     ) -> [String]? {
         guard let container = specification.container else { return nil }
         let name = container.name ?? Self.name(of: app.name)
-        var run = PodmanRun(container, name: name, app: app.name, owner: owner(of: app))
+        var run = PodmanRun(
+            container,
+            name: name,
+            app: app.name,
+            template: specification.template,
+            owner: owner(of: app)
+        )
         run.addLimits(specification.processLimits)
         for (name, value) in facts.variables.merging(specification.environment, uniquingKeysWith: { $1 }) {
             run.addVariable(name, value)

@@ -11,7 +11,13 @@ struct PodmanRun {
 
     /// The container in the app's own cgroup, which podman leaves alone: torpord limits and follows the app by it. Its
     /// output is the app's (passthrough), and podman removes it when it has ended.
-    init(_ container: ContainerSpecification, name: String, app: String, owner: String) {
+    init(
+        _ container: ContainerSpecification,
+        name: String,
+        app: String,
+        template: String,
+        owner: String
+    ) {
         self.container = container
         options = [
             "--detach", "--rm", "--cgroups=disabled", "--sdnotify=ignore", "--log-driver=passthrough", "--name=\(name)",
@@ -24,10 +30,13 @@ struct PodmanRun {
         } else if !shares {
             options.append("--hostname=\(Self.hostname(of: app))")
         }
+        // Instances are found by the name that they have in common, too.
+        let own = app.split(separator: "@").joined(separator: ".")
+        let aliases = ":alias=\(own)" + (template == app ? "" : ",alias=\(template)")
         for network in container.networks {
             let isOwn = !ContainerSpecification.isMode(network) && !network.utf8.contains(UInt8(ascii: ":"))
             options.append(
-                "--network=\(network)" + (isOwn ? ":alias=\(app.split(separator: "@").joined(separator: "."))" : "")
+                "--network=\(network)" + (isOwn ? aliases : "")
             )
         }
         add("publish", container.ports)

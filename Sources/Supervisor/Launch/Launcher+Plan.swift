@@ -78,12 +78,7 @@ extension Launcher {
     ) -> [String] {
         let specification = specification ?? app.specification
         var variables: [String: String] = [:]
-        if let user {
-            variables["HOME"] = user.home
-            variables["USER"] = user.name
-            variables["LOGNAME"] = user.name
-            variables["SHELL"] = user.shell
-        }
+        if let user { variables = Self.variables(of: user, specification) }
         if LaunchEnvironment.inherited["PATH"] == nil {
             variables["PATH"] = LaunchEnvironment.path
         }
@@ -122,6 +117,17 @@ extension Launcher {
             variables["TORPOR_SETTINGS"] = supervisor.savedStates.stateDirectory(of: app) + "/" + SettingsFiles.json
         }
         return LaunchEnvironment.inherited.entries(adding: variables)
+    }
+
+    /// What tells programs who they run as. podman keeps its containers below the runtime directory of a user's session,
+    /// and all commands of an app must look there.
+    static func variables(of user: User, _ specification: AppSpecification) -> [String: String] {
+        var variables = ["HOME": user.home, "USER": user.name, "LOGNAME": user.name, "SHELL": user.shell]
+        if specification.container != nil, user.uid != 0 {
+            let folder = "/run/user/\(user.uid)"
+            if File.exists(folder) { variables["XDG_RUNTIME_DIR"] = folder }
+        }
+        return variables
     }
 
     private func makeDirectories(_ app: AppRuntime, _ user: User?) throws(LaunchError) {

@@ -238,6 +238,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     func startProbe(_ app: AppRuntime) {
+        // Of a container there is nothing to be asked before podman has started it.
+        if app.specification.container != nil, app.run.tree.map({ $0.main == $0.leader }) ?? true { return }
         guard case .probe(let probe) = app.specification.ready, app.run.probe == nil,
             coordinator.machine(app.id).transition == .launching
         else { return }
@@ -359,6 +361,7 @@ extension Launcher {
         var variables: [String: String] = [:]
         let data = supervisor.dataFolders.variables(of: app)
         variables["TMPDIR"] = data["TMPDIR"]
+        if let user { variables.merge(Self.variables(of: user, app.specification)) { $1 } }
         let specification = try? supervisor.settings.launched(app)
         let isOwn = Containers.isOwn(command)
         for (key, value) in specification?.environment ?? [:] where !isOwn { variables[key] = value }

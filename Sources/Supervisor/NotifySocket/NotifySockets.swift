@@ -156,6 +156,7 @@ package final class NotifySockets: ShellRoom {
             try tree.changeMain(to: pid)
             record(app)
             supervisor.watchMain(app)
+            supervisor.launcher.startProbe(app)
             trace(app, .mainChanged)
             note(app, .mainChanged, text: "its main process is \(pid) now")
         } catch {

@@ -71,7 +71,10 @@ struct ContainerTests {
                 try daemon.done(.suspend, "web")
                 let all = try daemon.status("web").processes.map(\.pid)
                 #expect(all.count == 3, "conmon, the program and its child: \(all)")
-                for pid in all { #expect(try ProcFS.stat(pid).state == "T") }
+                for pid in all {
+                    let stat = try ProcFS.stat(pid)
+                    #expect((stat.state == "T") == (stat.comm != "conmon"), "\(stat)")
+                }
                 // A request wakes it.
                 #expect(try Self.get(port) == "request \(request)")
                 #expect(try Self.inside(daemon) == first)
@@ -141,17 +144,19 @@ struct ContainerTests {
         let toml = Self.toml(keys: "restart = \"always\"\nrestart_backoff = { initial = \"1ms\", limit = 100 }")
         try withPodman(toml) { daemon, podman throws in
             try daemon.done(.start, "web")
-            for round in 0..<3 {
+            for round in 0..<4 {
+                if round == 3 { try daemon.done(.suspend, "web") }
                 let first = try Self.inside(daemon)
                 let conmon = try #require(daemon.summary("web").pid)
                 switch round {
                 case 0: kill(first, SIGKILL)
-                case 1: try podman.podman(["kill", "torpor-web"], in: daemon.livingKeeper())
+                case 1, 3: try podman.podman(["kill", "torpor-web"], in: daemon.livingKeeper())
                 default: kill(conmon, SIGKILL)
                 }
                 try daemon.eventually("another one runs") {
                     let summary = try daemon.summary("web")
-                    return summary.state == "active" && summary.pid != conmon
+                    return summary.state == (round == 3 ? "background" : "active") && summary.transition == nil
+                        && summary.pid != conmon
                         && summary.pid.map { (try? ProcFS.stat($0).comm) == "conmon" } == true
                 }
                 #expect(!Truth.isAlive(first), "round \(round)")
