@@ -8,7 +8,7 @@ import Testing
     @Test("wakes it at once, and ever more seldom when it is left there again", arguments: [nil, Duration.seconds(1)])
     func delays(awake: Duration?) {
         var left = LeftBehind()
-        let delays = (0..<16).map { _ in left.fellAsleep([7: false], after: awake)[7] }
+        let delays = (0..<16).map { _ in left.fellAsleep([7: true], after: awake)[7] }
         #expect(delays[..<5] == [.zero, .seconds(1), .seconds(2), .seconds(4), .seconds(8)])
         #expect(delays.last == .seconds(3_600))
     }
@@ -27,15 +27,15 @@ import Testing
         #expect(fellAsleep([8]) == [8: .zero])
     }
 
-    @Test("after a moment awake a connection is a new one, and the end of one is still the same")
+    @Test("a connection to accept is a new one after a moment awake, and data on one are not")
     func brief() {
         var left = LeftBehind()
         let moment = Duration.milliseconds(20)
         for _ in 0..<5 {
-            #expect(left.fellAsleep([7: false], after: moment) == [7: .zero])
+            #expect(left.fellAsleep([7: true], after: moment) == [7: .zero])
         }
-        #expect(left.fellAsleep([7: true, 8: true], after: moment) == [7: .seconds(1), 8: .zero])
-        #expect(left.fellAsleep([7: true, 8: true], after: moment) == [7: .seconds(2), 8: .seconds(1)])
-        #expect(left.fellAsleep([7: false], after: moment) == [7: .zero], "new data at the same socket")
+        #expect(left.fellAsleep([7: true, 8: false], after: moment) == [7: .zero, 8: .zero])
+        #expect(left.fellAsleep([7: true, 8: false], after: moment) == [7: .zero, 8: .seconds(1)])
+        #expect(left.fellAsleep([7: true], after: .seconds(1)) == [7: .seconds(1)])
     }
 }

@@ -122,8 +122,8 @@ final class SleepingSockets: EventRoom {
         }
         judge(
             waiting.mapValues { one in
-                let isEnd = !one.events.isDisjoint(with: .ends) && one.copy.traffic.unread == 0
-                return (isEnd, { [weak self] in self?.happened(one.copy.facts, one.events, one.wake) })
+                let listens = one.copy.facts.listens
+                return (listens, { [weak self] in self?.happened(one.copy.facts, one.events, one.wake) })
             }
         )
     }
@@ -143,8 +143,8 @@ final class SleepingSockets: EventRoom {
     }
 
     /// Pending data wakes it now, or later if the app left it unread in earlier suspensions.
-    private func judge(_ waiting: [UInt32: (isEnd: Bool, wake: () -> Void)]) {
-        let delays = owner.leftBehind(by: app.id, waiting.mapValues(\.isEnd))
+    private func judge(_ waiting: [UInt32: (listens: Bool, wake: () -> Void)]) {
+        let delays = owner.leftBehind(by: app.id, waiting.mapValues(\.listens))
         guard let (socket, delay) = delays.min(by: { $0.value < $1.value }), let wake = waiting[socket]?.wake
         else { return }
         guard delay > .zero else { return wake() }
@@ -203,15 +203,14 @@ final class SleepingSockets: EventRoom {
     private func polled(_ queues: [UInt32: SocketQueue], after before: [UInt32: SocketQueue]?) {
         let places = places(Set(queues.values.filter(\.listens).map(\.place)))
         let given = sockets.numbers(of: app)
-        var waiting: [UInt32: (isEnd: Bool, wake: () -> Void)] = [:]
+        var waiting: [UInt32: (listens: Bool, wake: () -> Void)] = [:]
         for (socket, queue) in queues where !given.contains(socket) {
             guard let wake = wish.wake(for: queue, places) else { continue }
             let isAsked =
                 before == nil && wish.manner(ofClient: queue, places) != .none
                 && queue.traffic.owesAnswer(app.specification)
             guard isAsked || isNews(queue, after: before?[socket]) else { continue }
-            let isEnd = queue.isClosing && queue.unread == 0
-            waiting[socket] = (isEnd, { [weak self] in self?.tell("port \(queue.place)", queue.text, wake) })
+            waiting[socket] = (queue.listens, { [weak self] in self?.tell("port \(queue.place)", queue.text, wake) })
         }
         if before == nil { judge(waiting) } else { waiting.values.first?.wake() }
     }

@@ -124,22 +124,22 @@ extension SocketQueue {
 /// such as the end of a connection that it forgot to close, would be woken for ever: each suspension that begins with
 /// data on the same socket delays the wake-up more. Data that comes during the suspension still wakes at once.
 ///
-/// An app that was awake for less than a second proves nothing: what is pending may have come since, as when a client
-/// connects just as the app is suspended again. So only the end of a connection counts then, which comes once.
+/// A connection that waits at a listening socket may be another one than at the last suspension, as when a client
+/// connects each time just as the app is suspended. So there it counts only if the app was awake for a second, in which
+/// it could have accepted it.
 struct LeftBehind {
     private var times: [UInt32: Int] = [:]
 
     var isEmpty: Bool { times.isEmpty }
 
     /// - Parameters:
-    ///   - sockets: by inode number, those with pending data at the begin of a suspension, and whether it is only the
-    ///     end of a connection.
+    ///   - sockets: by inode number, those with pending data at the begin of a suspension, and whether it listens.
     ///   - awake: how long the app ran before it; nil if that is not known.
     /// - Returns: how long each may wait before it wakes the app.
     mutating func fellAsleep(_ sockets: [UInt32: Bool], after awake: Duration?) -> [UInt32: Duration] {
         let isBrief = awake.map { $0 < .seconds(1) } ?? false
         var next: [UInt32: Int] = [:]
-        for (socket, isEnd) in sockets { next[socket] = isBrief && !isEnd ? 1 : (times[socket] ?? 0) + 1 }
+        for (socket, listens) in sockets { next[socket] = isBrief && listens ? 1 : (times[socket] ?? 0) + 1 }
         times = next
         return next.mapValues(Self.delay)
     }

@@ -90,7 +90,7 @@ import TorporAPI
     private static let files = [
         "Procfile": "web: python3 -m http.server\n", "news.json": "{\"n\": 1}",
         "supervisord.conf": "[program:a]\ncommand=/bin/sleep 1\n",
-        "docker-compose.yml": "services:\n  a:\n    command: sleep 1\n",
+        "docker-compose.yml": "services:\n  a:\n    image: a\n",
         "etc/supervisor/supervisord.conf": "[program:a]\ncommand=/bin/sleep 1\n",
         "etc/s6/services/a/run": "#!/bin/sh\nexec sleep 1\n", "etc/sv/a/run": "#!/bin/sh\nexec sleep 1\n",
         "torpor.toml": "[apps.a]\nexec = [\"/bin/sleep\", \"1\"]\n", "shop/Procfile": "web: sleep 1\n",
