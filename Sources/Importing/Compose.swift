@@ -26,7 +26,8 @@ enum Compose {
         if !isOld { others(members, project, &result) }
         let extender = ComposeExtension(tree: tree)
         var files = [ComposeExtension.Services(folder: folder, nodes: services)]
-        if project != nil { files += included(root, folder, tree, variables, &result) }
+        var seen: Set<WireText> = [WireText(result.source)]
+        if project != nil { files += included(root, folder, tree, variables, &result, &seen) }
         for file in files {
             for (name, node) in file.nodes {
                 var program = ImportedProgram(name, line: files.count == 1 ? node.line : nil)
@@ -89,7 +90,7 @@ enum Compose {
         _ tree: SourceTree,
         _ variables: [String: String],
         _ result: inout ImportedConfiguration,
-        depth: Int = 0
+        _ seen: inout Set<WireText>
     ) -> [ComposeExtension.Services] {
         var files: [ComposeExtension.Services] = []
         for entry in root["include"]?.list ?? [] {
@@ -97,7 +98,9 @@ enum Compose {
             for path in paths {
                 var interpolation = ComposeInterpolation(variables: variables)
                 let full = SourceTree.join(folder, interpolation.expand(path))
-                guard depth < 8, let other = tree.text(full).flatMap({ try? YAML.parse($0) }),
+                // Each file once, whoever includes it.
+                guard seen.insert(WireText(full)).inserted else { continue }
+                guard seen.count <= 64, let other = tree.text(full).flatMap({ try? YAML.parse($0) }),
                     let services = other["services"]?.members
                 else {
                     result.remark("\(path), which is included, cannot be read: import it by itself.", line: entry.line)
@@ -105,7 +108,7 @@ enum Compose {
                 }
                 let inner = SourceTree.folder(full)
                 files.append(ComposeExtension.Services(folder: inner, nodes: services))
-                files += included(other, inner, tree, variables, &result, depth: depth + 1)
+                files += included(other, inner, tree, variables, &result, &seen)
             }
         }
         return files

@@ -34,7 +34,8 @@ struct ComposeHealth {
             return
         }
         let container = Container(program)
-        if container == nil, words[0] == "/bin/sh", ShellWords.need(words[2]) == .none,
+        let isLine = words.count == 3 && words[0] == "/bin/sh" && words[1] == "-c"
+        if container == nil, isLine, ShellWords.need(words[2]) == .none,
             let plain = ShellWords.split(words[2]),
             !plain.isEmpty,
             ShellWords.assignment(plain[0]) == nil
@@ -43,7 +44,7 @@ struct ComposeHealth {
         }
         var ready = OrderedTable<TOMLValue>()
         if let container {
-            if let plain = words[0] == "/bin/sh" ? ShellWords.split(words[2]) : words,
+            if let plain = isLine ? ShellWords.split(words[2]) : words,
                 let address = Self.address(plain).flatMap(container.published)
             {
                 ready["http"] = .string(address)

@@ -269,7 +269,9 @@ struct ComposeService {
                 program.remark("the memory limit \(quoted(text)) is not a size, and is left out")
             }
         }
-        if let text = node["cpus"]?.text ?? limits?["cpus"]?.text, let processors = Double(text), processors > 0 {
+        if let text = node["cpus"]?.text ?? limits?["cpus"]?.text, let processors = Double(text), processors > 0,
+            processors < 100_000
+        {
             let share = TOMLValue.string("\(Int((processors * 100).rounded()))%")
             program["resources"] = .table([
                 ("active", .table([("cpu_max", share)])), ("inactive", .table([("cpu_max", share)])),

@@ -48,7 +48,13 @@ enum ShellWords {
                     && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
                         || "-_./:=,+@%^".unicodeScalars.contains(scalar))
             }
-        return isPlain ? word : "'" + word.replacing("'", with: "'\\''") + "'"
+        guard !isPlain else { return word }
+        // By scalars: a quote with a mark behind it is one Character, but the shell sees the quote.
+        var quoted = "'"
+        for scalar in word.unicodeScalars {
+            if scalar == "'" { quoted += "'\\''" } else { quoted.unicodeScalars.append(scalar) }
+        }
+        return quoted + "'"
     }
 
     /// Whether a text is a variable's name and a value: `NAME=…`; gives both.

@@ -99,11 +99,16 @@ static bool claim_name(const struct order *order) {
     return remove_by_id(answer);
 }
 
+/* Whether a word is still an option of podman's: behind the image come those of the program. */
+static bool is_option(const struct order *order, const char *word) {
+    return word != NULL && strcmp(word, order->image) != 0;
+}
+
 /* Creates the networks of the container's own that do not exist yet; false after it has said why it cannot. */
 static bool make_networks(const struct order *order) {
     static const char *const modes[] = {"bridge", "container", "host", "none", "ns", "pasta", "private", "slirp4netns"};
     static const char option[] = "--network=";
-    for (char **word = order->arguments; *word != NULL; word++) {
+    for (char **word = order->arguments; is_option(order, *word); word++) {
         if (strncmp(*word, option, sizeof option - 1) != 0) continue;
         char name[256];
         snprintf(name, sizeof name, "%s", *word + sizeof option - 1);
@@ -224,11 +229,11 @@ static bool may_raise_limits(void) {
     return effective >> 24 & 1; /* CAP_SYS_RESOURCE */
 }
 
-static bool has_limit(char **arguments, const char *name) {
+static bool has_limit(const struct order *order, const char *name) {
     char option[64];
     size_t length = (size_t)snprintf(option, sizeof option, "--ulimit=%s=", name);
-    for (; *arguments != NULL; arguments++)
-        if (strncmp(*arguments, option, length) == 0) return true;
+    for (char **word = order->arguments; is_option(order, *word); word++)
+        if (strncmp(*word, option, length) == 0) return true;
     return false;
 }
 
@@ -236,10 +241,10 @@ static bool has_limit(char **arguments, const char *name) {
 static void keep_limits(struct words *words, const struct order *order) {
     if (geteuid() != 0 || may_raise_limits()) return;
     struct rlimit files, processes;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && !has_limit(order->arguments, "nofile"))
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && !has_limit(order, "nofile"))
         addf(words, "--ulimit=nofile=%llu:%llu", (unsigned long long)files.rlim_cur, (unsigned long long)files.rlim_max);
     // podman lowers its own to this.
-    if (getrlimit(RLIMIT_NPROC, &processes) == 0 && !has_limit(order->arguments, "nproc")) {
+    if (getrlimit(RLIMIT_NPROC, &processes) == 0 && !has_limit(order, "nproc")) {
         unsigned long long most = processes.rlim_max < 32768 ? processes.rlim_max : 32768;
         addf(words, "--ulimit=nproc=%llu:%llu", most, most);
     }
@@ -296,6 +301,12 @@ static void free_name_server(void) {
         char folder[64];
         snprintf(folder, sizeof folder, "/proc/%s", line);
         if (!read_line(folder, "comm", comm, sizeof comm) || strcmp(comm, "aardvark-dns") != 0) continue;
+        // A program of that name inside the container has another root.
+        struct stat root, theirs;
+        char path[80];
+        snprintf(path, sizeof path, "%s/root", folder);
+        if (stat("/", &root) != 0 || stat(path, &theirs) != 0) continue;
+        if (root.st_dev != theirs.st_dev || root.st_ino != theirs.st_ino) continue;
         int fd = open(other, O_WRONLY | O_CLOEXEC);
         if (fd < 0) continue;
         dprintf(fd, "%s", line);
@@ -319,6 +330,7 @@ int start_container(const struct order *order) {
         write_line(order->folder, "claimed", order->name);
     }
     delete(order->folder, "conmon");
+    delete(order->folder, "id");
     char signal[64];
     if (!pull(order, signal, sizeof signal)) return FAILED;
     struct words words = {0};
@@ -332,7 +344,12 @@ int start_container(const struct order *order) {
     // Its output is the container's: podman's own sentence on a failure goes into the app's log.
     int ended = podman(&words, OUTPUT_PASSED, answer, sizeof answer, 0, NULL);
     if (ended == NOT_EXECUTED) return fail("needs podman, which is not on the PATH");
-    if (ended != 0) return fail("could not be started by podman: see the end of its log");
+    if (ended != 0) {
+        // A network that was removed, or what a podman that was killed left, would be in the way of the next launch too.
+        make_networks(order);
+        if (claim_name(order)) remove_by_id(order->name);
+        return fail("could not be started by podman: see the end of its log");
+    }
     if (!read_line(order->folder, "conmon", conmon, sizeof conmon)) return fail("was started, but podman did not say which process is conmon");
     note_bundle(order->folder, conmon);
     free_name_server();

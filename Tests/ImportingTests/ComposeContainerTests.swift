@@ -159,6 +159,31 @@ struct ComposeContainerTests {
         #expect(try found["db"].container?.ports == [])
     }
 
+    @Test(
+        "odd values are a remark or nothing, and never the end of the import",
+        arguments: [
+            "healthcheck: {test: [CMD, /bin/sh, /check.sh]}", "healthcheck: {test: [CMD, /bin/sh]}", "cpus: inf",
+            "cpus: 1e30", "build: {args: {A: \"x'\u{301}; touch y; echo '\u{301}\"}}",
+        ]
+    )
+    func odd(yaml: String) throws {
+        let found = try imported("services:\n  web:\n    image: w\n    \(yaml)\n")
+        #expect(try found["web"].container?.image == "docker.io/library/w")
+        let builds = found.remarks("web").filter { $0.contains("podman build") }
+        #expect(builds.allSatisfy { $0.unicodeScalars.count { $0 == "'" } == 8 }, "\(builds)")
+    }
+
+    @Test("a file that includes itself is read once")
+    func circular() throws {
+        let lines = String(repeating: "  - compose.yaml\n  - a.yaml\n", count: 20)
+        let text = "include:\n" + lines + "services: {web: {image: w}}\n"
+        #expect(
+            try imported(text, files: ["a.yaml": text.replacing("web", with: "db")]).apps.keys.sorted() == [
+                "db", "web",
+            ]
+        )
+    }
+
     @Test("networks with options are to be created first, as the command says")
     func networks() throws {
         let networks = "networks: {back: {internal: true, ipam: {config: [{subnet: 10.5.0.0/24}]}}}\n"

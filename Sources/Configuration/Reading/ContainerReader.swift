@@ -209,7 +209,7 @@ enum ContainerReader {
         if !text.hasPrefix("--") {
             // Flags of one letter may stand together.
             let letters = text.dropFirst().prefix { $0 != "=" }
-            guard letters.contains(where: { "dit".contains($0) }) else { return nil }
+            guard letters.allSatisfy({ "ditPq".contains($0) }) else { return nil }
             return "\(quoted(text)) cannot be used here: \(letters.contains("d") ? needed : terminal)"
         }
         let name = text.split(separator: "=", maxSplits: 1).first.map(String.init) ?? text

@@ -111,6 +111,7 @@ struct PodmanRun {
         "BUILDAH_", "CONTAINER", "DBUS_", "DOCKER_", "GCONV_PATH", "GODEBUG", "GOGC", "GOMEMLIMIT", "GOTRACEBACK",
         "LD_",
         "LISTEN_", "LOCPATH", "MALLOC_", "NOTIFY_", "PODMAN_", "REGISTRY_", "STORAGE_", "XDG_", "_CONTAINERS_",
+        "_PODMAN_", "NETAVARK_",
     ]
 
     /// A host name has no underscores, dots or @.

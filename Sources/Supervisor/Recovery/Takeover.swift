@@ -369,6 +369,8 @@ final class Takeover: ShellRoom {
         guard machine.transition == .launching, machine.hasProcess, app.specification.isReadyByNotify else {
             return false
         }
+        // It may still be pulling its image, and says so when the container runs.
+        if app.specification.container != nil, app.run.tree.map({ $0.main == $0.leader }) ?? true { return false }
         note(app, .said, text: "is taken as ready: its READY=1 may have been lost with the torpord that died")
         deliver(.ready, to: app.id)
         return true
