@@ -99,6 +99,18 @@ static bool claim_name(const struct order *order) {
     return remove_by_id(answer);
 }
 
+/* Whether podman knows no container of that name for certain: a failed look-up is no proof, and a container in its storage
+   alone does not count. */
+static bool is_unknown(const char *name) {
+    struct words words = {0};
+    char answer[16];
+    begin(&words);
+    add(&words, "container");
+    add(&words, "exists");
+    add(&words, name);
+    return podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) == 1;
+}
+
 /* Whether a word is still an option of podman's: behind the image come those of the program. */
 static bool is_option(const struct order *order, const char *word) {
     return word != NULL && strcmp(word, order->image) != 0;
@@ -347,7 +359,7 @@ int start_container(const struct order *order) {
     if (ended != 0) {
         // A network that was removed, or what a podman that was killed left, would be in the way of the next launch too.
         make_networks(order);
-        if (claim_name(order)) remove_by_id(order->name);
+        if (claim_name(order) && is_unknown(order->name)) remove_by_id(order->name);
         return fail("could not be started by podman: see the end of its log");
     }
     if (!read_line(order->folder, "conmon", conmon, sizeof conmon)) return fail("was started, but podman did not say which process is conmon");
