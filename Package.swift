@@ -348,7 +348,7 @@ let package = Package(
                 )
             ]
         ),
-        // Plain C too: it starts podman, and is gone.
+        // Plain C too: it starts podman, and waits beside each container.
         .executableTarget(
             name: "torpor-container",
             linkerSettings: [

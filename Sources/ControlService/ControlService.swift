@@ -384,7 +384,8 @@ package final class ControlService: ShellRoom, ClientService {
         status.profileMissing = profile.missing
         if let tree = app.run.tree {
             status.processes = tree.members().compactMap(Self.processInfo)
-            status.stopped = machine.state != .suspended && status.processes.first?.state == "T"
+            status.stopped =
+                machine.state != .suspended && status.processes.first { $0.pid == tree.addressee.pid }?.state == "T"
         }
         switch specification.log {
         case .file:

@@ -71,12 +71,10 @@ struct NotifyReader {
         case "X_TORPOR_TASK_BEGIN": name(key, value) { .taskBegin($0) }
         case "X_TORPOR_TASK_END": name(key, value) { .taskEnd($0) }
         case "X_TORPOR_SNAPSHOT": flag(.showsNew, key, value)
-        case "X_TORPOR_STOP_SIGNAL":
-            if let number = Signal.number(named: value) {
-                fields.append(.stopSignal(number))
-            } else {
-                warn("\(key)=\(shown(value)) is not a signal's name: ignored")
-            }
+        case "X_TORPOR_CONTAINER":
+            let number = Signal.number(named: value)
+            if number == nil, !value.isEmpty { warn("\(key)=\(shown(value)) is not a signal's name: ignored") }
+            fields.append(.containerRuns(stopSignal: number))
         case "X_TORPOR_DONE": name(key, value) { .done($0) }
         case "WATCHDOG":
             switch value {

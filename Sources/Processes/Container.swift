@@ -2,36 +2,54 @@
 
 import Linux
 
-/// Apps that podman runs in a container: their main process is conmon, which outlives podman and exits as the container
-/// does. Signals for the app are for the container's first process. It alone gets them, as from `podman kill`: conmon would
-/// pass on some of them and die of others, and the processes inside belong to the first one.
+/// Apps that podman runs in a container. The main process, torpor-container, waits for its child conmon, which waits for the
+/// first process of the container. That one alone gets the signals for the app, as from `podman kill`: the processes inside
+/// belong to it.
 extension ProcessTree {
     /// The process that signals for the app's main process are sent to.
     public var addressee: Identity { insideContainer.first ?? main }
 
-    /// What is not stopped with the app: conmon, which does nothing while the container lives, and must notice when it
-    /// ends. Otherwise a container that another program kills while it is suspended would stay so for ever.
-    var spared: Set<Identity> { isConmon ? [main] : [] }
+    /// Whether the container has been started and has not ended.
+    public var hasContainer: Bool { !insideContainer.isEmpty }
 
-    private var isConmon: Bool {
-        guard let stat = try? ProcFS.stat(main.pid) else { return false }
-        return stat.startTime == main.startTime && stat.comm == "conmon"
-    }
-
-    /// The first processes of the containers below conmon, where that is the main process; none otherwise.
+    /// The first process of the container; empty if there is none, or for an app without one.
     var insideContainer: [Identity] {
-        guard isConmon else { return [] }
-        let children = ((try? ProcFS.children(main.pid)) ?? []).compactMap { try? ProcFS.stat($0) }
-        // With --pid=host it has no namespace of its own. What creates and cleans up the container is not in it.
-        let tools: Set<String> = ["podman", "crun", "runc"]
-        let inside = children.filter { Self.isInit($0.pid) }
-        return (inside.isEmpty ? children.filter { !tools.contains($0.comm) } : inside).map(Identity.init)
+        guard isContainer, let conmon = children(leader).first(where: { $0.comm == Self.conmon }) else { return [] }
+        let place = try? ProcFS.mountNamespace(conmon.pid)
+        return children(Identity(conmon)).filter { Self.isInside($0, place) }.map(Identity.init)
     }
 
-    /// Whether a process is the first one of a pid namespace below this process's.
-    private static func isInit(_ pid: Int32) -> Bool {
-        guard let numbers = try? ProcFS.statusField(pid, "NSpid") else { return false }
-        let all = numbers.split(whereSeparator: { $0 == "\t" || $0 == " " })
-        return all.count > 1 && all.last == "1"
+    /// What is not stopped with the app. torpor-container and conmon do nothing while the container lives, and must notice
+    /// when another program ends it: otherwise it would stay suspended for ever. What conmon starts then to clean up holds
+    /// podman's locks.
+    func spared(among members: [ProcessStat]) -> Set<Identity> {
+        guard isContainer else { return [] }
+        var result: Set<Identity> = [leader]
+        guard let conmon = members.first(where: { $0.parent == leader.pid && $0.comm == Self.conmon }) else {
+            return result
+        }
+        let place = try? ProcFS.mountNamespace(conmon.pid)
+        var parents: Set<Int32> = [conmon.pid]
+        result.insert(Identity(conmon))
+        // Parents come before children.
+        for member in members where parents.contains(member.parent) && !Self.isInside(member, place) {
+            parents.insert(member.pid)
+            result.insert(Identity(member))
+        }
+        return result
     }
+
+    private func children(_ parent: Identity) -> [ProcessStat] {
+        guard (try? ProcFS.stat(parent.pid))?.startTime == parent.startTime else { return [] }
+        return ((try? ProcFS.children(parent.pid)) ?? []).compactMap { try? ProcFS.stat($0) }
+    }
+
+    /// A container has a mount namespace of its own, whatever else it shares with the machine. One that cannot be read is
+    /// taken for the container's.
+    private static func isInside(_ process: ProcessStat, _ conmons: UInt64?) -> Bool {
+        guard let conmons, let place = try? ProcFS.mountNamespace(process.pid) else { return true }
+        return place != conmons
+    }
+
+    private static let conmon = "conmon"
 }

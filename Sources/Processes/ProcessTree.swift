@@ -22,6 +22,8 @@ public final class ProcessTree {
     public private(set) var pidfd: Descriptor?
     /// The absolute path of its cgroup.
     public let cgroupPath: String?
+    /// Whether podman runs the app in a container (Container.swift).
+    public var isContainer = false
 
     let table: ProcessTable
     /// The keeper's pid: orphans of the app are reparented to it. nil if that keeper is lost: they may be children of

@@ -80,12 +80,13 @@ extension ProcessTree {
         // If the main process is already stopped, an earlier supervisor may have done it: then `continue` wakes all.
         var isFirst: Bool?
         let lead = addressee
-        var settled = spared
+        var settled: Set<Identity> = []
         var doubtful = 0
         for _ in 0..<16 {
             if hasNobodyBut(settled) { return .stopped }
             let listing = listing()
             let members = listing.members
+            settled.formUnion(spared(among: members))
             if isFirst == nil {
                 let first = members.first { Identity($0) == lead }
                 isFirst = stopped.isEmpty && (first.map(StopState.of) ?? StopState.of(lead.pid)) == .running
@@ -155,8 +156,9 @@ extension ProcessTree {
                 return StopState.of(identity.pid) != .running || isFrozenBelow(identity.pid)
             }
         }
-        let spared = spared
-        let members = list().filter { !spared.contains(Identity($0)) }
+        let all = list()
+        let spared = spared(among: all)
+        let members = all.filter { !spared.contains(Identity($0)) }
         return !members.isEmpty
             && members.allSatisfy { StopState.of($0.pid) != .running || isFrozenBelow($0.pid) }
     }

@@ -26,6 +26,30 @@ int start_container(const struct order *order);
 /* Deletes the container whose ID is in the folder; true if there is none any longer. */
 bool remove_container(const char *folder);
 
+/* From here on signals wait until this process is ready for them, and it becomes the parent of what podman leaves running:
+   conmon. */
+void take_signals(void);
+
+/* In a child: as they were. */
+void leave_signals(void);
+
+/* Readable when signals have come. */
+int signals(void);
+
+/* Reads them. */
+void note_signals(void);
+
+/* The signal by which this process was asked to end, or 0. */
+int is_asked_to_end(void);
+
+/* Passes all signals on to the first process of the container (a pidfd, or -1), and those that came before; returns the exit
+   status of conmon, which is the container's, when it has ended. */
+int follow(pid_t conmon, int first);
+
+/* The same in a fresh image of this program, with a short command line and little memory: `follow NAME CONMON FIRST WAITING`. */
+int follow_anew(const char *name, pid_t conmon, int first);
+int follow_words(char **words);
+
 /* Sends a message to the app's notify socket; does nothing without one. */
 void notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

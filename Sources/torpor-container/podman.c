@@ -103,6 +103,7 @@ void addf(struct words *words, const char *format, ...) {
 static void become(struct words *words, enum output output, int write_end, bool passes) {
     // Without this process nobody follows it: what it has begun is then removed by torpord's `remove`.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    leave_signals();
     if (passes && passed > 0) {
         // podman takes part in systemd's socket activation: it hands them on, and says so in the container.
         char pid[16];
@@ -155,6 +156,7 @@ static void take(struct lines *lines, const char *bytes, size_t count, char *las
 }
 
 int podman(struct words *words, enum output output, char *answer, size_t size, long seconds, void (*line)(const char *)) {
+    enum { AFTER_TERM_MS = 5000 };
     int ends[2] = {-1, -1};
     if (answer != NULL) answer[0] = 0;
     if (output != OUTPUT_PASSED && pipe2(ends, O_CLOEXEC) != 0) return -1;
@@ -164,21 +166,28 @@ int podman(struct words *words, enum output output, char *answer, size_t size, l
     if (ends[1] >= 0) close(ends[1]);
     int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
     int64_t end = seconds > 0 ? milliseconds() + seconds * 1000 : INT64_MAX;
-    bool is_late = false;
+    bool is_late = false, is_asked = false;
     size_t used = 0;
     struct lines lines = {.used = 0};
     bool is_open = ends[0] >= 0;
     // A process that podman leaves behind keeps the pipe open: its end counts.
     while (pidfd >= 0) {
         if (line != NULL) line(NULL);
-        struct pollfd waits[2] = {{pidfd, POLLIN, 0}, {is_open ? ends[0] : -1, POLLIN, 0}};
+        struct pollfd waits[3] = {{pidfd, POLLIN, 0}, {is_open ? ends[0] : -1, POLLIN, 0}, {signals(), POLLIN, 0}};
+        // A pull takes long, and is cut short; what changes podman's records is brief, and is not.
+        if (output == OUTPUT_FOLLOWED && line != NULL && is_asked_to_end() != 0 && !is_asked) {
+            is_asked = true;
+            kill(child, SIGTERM);
+            end = milliseconds() + AFTER_TERM_MS;
+        }
         int64_t left = end - milliseconds();
         if (left <= 0 && !is_late) {
             is_late = true;
             kill(child, SIGKILL);
         }
-        int ready = poll(waits, 2, left <= 0 || left > 1000 ? 1000 : (int)left);
+        int ready = poll(waits, 3, left <= 0 || left > 1000 ? 1000 : (int)left);
         if (ready < 0 && errno != EINTR) break;
+        if (waits[2].revents != 0) note_signals();
         if (is_open && waits[1].revents != 0) {
             char bytes[4096];
             ssize_t count = read(ends[0], bytes, sizeof bytes);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -70,9 +71,24 @@ static bool remove_by_id(const char *id) {
     return podman(&words, OUTPUT_FOLLOWED, answer, sizeof answer, QUERY_SECONDS, NULL) == 0;
 }
 
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *walk) {
+    (void)status, (void)kind, (void)walk;
+    remove(path);
+    return 0;
+}
+
+/* Removes the folder of temporary files of a pull. */
+static void remove_pulled(const char *folder) {
+    char path[PATH_MAX];
+    if (!read_line(folder, "pull", path, sizeof path)) return;
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    delete(folder, "pull");
+}
+
 bool remove_container(const char *folder) {
     char id[128], bundle[PATH_MAX];
     struct stat status;
+    remove_pulled(folder);
     if (!read_line(folder, "id", id, sizeof id)) return true;
     // podman removes it by itself when the container ends (--rm): mostly nothing is left to be done.
     bool is_gone = read_line(folder, "bundle", bundle, sizeof bundle) && stat(bundle, &status) != 0 && errno == ENOENT;
@@ -82,8 +98,32 @@ bool remove_container(const char *folder) {
     return true;
 }
 
-/* Removes a container of that name that is this app's, from before the machine was started; false if it is another's. */
-static bool claim_name(const struct order *order) {
+/* Whether a container of that name is in podman's storage alone, as one is that a podman which was killed was making. podman
+   must say so for certain: a failed look-up is no proof. */
+static bool is_external(const char *name) {
+    struct words words = {0};
+    char answer[64 * 1024];
+    begin(&words);
+    add(&words, "container");
+    add(&words, "exists");
+    add(&words, name);
+    if (podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) != 1) return false;
+    struct words list = {0};
+    begin(&list);
+    add(&list, "ps");
+    add(&list, "--all");
+    add(&list, "--external");
+    add(&list, "--format={{.Names}}");
+    addf(&list, "--filter=name=^%s$", name);
+    if (podman(&list, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) != 0) return false;
+    for (char *line = strtok(answer, "\n"); line != NULL; line = strtok(NULL, "\n"))
+        if (strcmp(line, name) == 0) return true;
+    return false;
+}
+
+/* Removes a container of that name that is this app's, from before the machine was started, or that podman has in its storage
+   alone; false if it is another's, or cannot be removed. */
+static bool claim_name(const struct order *order, bool *has_changed) {
     struct words words = {0};
     char answer[1024];
     begin(&words);
@@ -91,24 +131,16 @@ static bool claim_name(const struct order *order) {
     add(&words, "inspect");
     add(&words, "--format={{.ID}} {{index .Config.Labels \"io.torpor.app\"}}");
     add(&words, order->name);
-    if (podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) != 0) return true;
+    if (podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) != 0) {
+        if (is_external(order->name) && remove_by_id(order->name)) *has_changed = true;
+        return true;
+    }
     answer[strcspn(answer, "\n")] = 0;
     char *owner = strchr(answer, ' ');
     if (owner == NULL || strcmp(owner + 1, order->owner) != 0) return false;
     *owner = 0;
+    *has_changed = true;
     return remove_by_id(answer);
-}
-
-/* Whether podman knows no container of that name for certain: a failed look-up is no proof, and a container in its storage
-   alone does not count. */
-static bool is_unknown(const char *name) {
-    struct words words = {0};
-    char answer[16];
-    begin(&words);
-    add(&words, "container");
-    add(&words, "exists");
-    add(&words, name);
-    return podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) == 1;
 }
 
 /* Whether a word is still an option of podman's: behind the image come those of the program. */
@@ -117,7 +149,7 @@ static bool is_option(const struct order *order, const char *word) {
 }
 
 /* Creates the networks of the container's own that do not exist yet; false after it has said why it cannot. */
-static bool make_networks(const struct order *order) {
+static bool make_networks(const struct order *order, bool *has_changed) {
     static const char *const modes[] = {"bridge", "container", "host", "none", "ns", "pasta", "private", "slirp4netns"};
     static const char option[] = "--network=";
     for (char **word = order->arguments; is_option(order, *word); word++) {
@@ -136,6 +168,7 @@ static bool make_networks(const struct order *order) {
             add(&words, round == 0 ? "exists" : "create");
             add(&words, name);
             int status = podman(&words, round == 0 ? OUTPUT_KEPT : OUTPUT_FOLLOWED, answer, sizeof answer, QUERY_SECONDS, NULL);
+            if (status == 0) *has_changed |= round == 1;
             if (status == 0) break;
             // Another app may have created it in between.
             if (round == 0 || strstr(answer, "already") != NULL) continue;
@@ -181,12 +214,6 @@ static void follow_pull(const char *line) {
     else notify("EXTEND_TIMEOUT_USEC=%d000000\nSTATUS=pulling %s", EXTENSION_SECONDS, pulled_image);
 }
 
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *walk) {
-    (void)status, (void)kind, (void)walk;
-    remove(path);
-    return 0;
-}
-
 /* `podman pull`, in a folder for temporary files that is removed afterwards: a podman that is killed leaves layers there. */
 static int run_pull(const struct order *order, char *last, size_t size) {
     struct words words = {0};
@@ -198,10 +225,12 @@ static int run_pull(const struct order *order, char *last, size_t size) {
     char folder[PATH_MAX];
     bool has_folder = snprintf(folder, sizeof folder, "%s/torpor-pull-XXXXXX", usual != NULL ? usual : "/var/tmp") < PATH_MAX &&
                       mkdtemp(folder) != NULL;
+    // If this process is killed too, `remove` does it.
+    if (has_folder) write_line(order->folder, "pull", folder);
     if (has_folder) setenv("TMPDIR", folder, 1);
     int status = podman(&words, OUTPUT_FOLLOWED, last, size, order->pull_seconds, follow_pull);
     if (!has_folder) return status;
-    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    remove_pulled(order->folder);
     if (usual != NULL) setenv("TMPDIR", usual, 1);
     else unsetenv("TMPDIR");
     return status;
@@ -219,6 +248,7 @@ static bool pull(const struct order *order, char *signal, size_t size) {
     int status = run_pull(order, last, sizeof last);
     if (order->launch_ms > 0) notify("EXTEND_TIMEOUT_USEC=%ld000", order->launch_ms);
     notify("STATUS=");
+    if (is_asked_to_end() != 0) return false;
     if (status == 0) return has_image(order->image, signal, size);
     if (is_there && strcmp(order->pull, "newer") == 0) return true;
     const char *reason = strncmp(last, "Error: ", 7) == 0 ? last + 7 : last;
@@ -327,45 +357,64 @@ static void free_name_server(void) {
     fclose(file);
 }
 
-int start_container(const struct order *order) {
-    char path[PATH_MAX], conmon[32], answer[512];
-    if (!place(path, order->folder, "claimed")) return fail("cannot keep its container's ID in %s: the path is too long", order->folder);
-    if (!remove_container(order->folder)) return fail("could not remove the container of its last run: see its log");
-    struct stat status;
-    if (stat(path, &status) != 0) {
-        if (!claim_name(order))
-            return fail(
-                "cannot be named %s, as another container is: remove that one (‘podman rm %s’) or write another name in container",
-                order->name, order->name
-            );
-        if (!make_networks(order)) return FAILED;
-        write_line(order->folder, "claimed", order->name);
+/* Removes what is in the way of a container of that name, and makes what it needs. 1: something was changed, and it can be
+   tried again; 0: nothing; -1: it cannot be, and was said. */
+static int make_way(const struct order *order) {
+    bool has_changed = false;
+    if (!claim_name(order, &has_changed)) {
+        fail("cannot be named %s, as another container is: remove that one (‘podman rm %s’) or write another name in container",
+             order->name, order->name);
+        return -1;
     }
-    delete(order->folder, "conmon");
-    delete(order->folder, "id");
-    char signal[64];
-    if (!pull(order, signal, sizeof signal)) return FAILED;
+    if (!make_networks(order, &has_changed)) return -1;
+    return has_changed ? 1 : 0;
+}
+
+static int run(const struct order *order) {
+    char answer[16];
     struct words words = {0};
     begin(&words);
     add(&words, "run");
     add(&words, "--pull=never");
     addf(&words, "--cidfile=%s/id", order->folder);
     addf(&words, "--conmon-pidfile=%s/conmon", order->folder);
+    addf(&words, "--pidfile=%s/first", order->folder);
     keep_limits(&words, order);
     for (char **word = order->arguments; *word != NULL; word++) add(&words, *word);
+    delete(order->folder, "id");
+    delete(order->folder, "conmon");
+    delete(order->folder, "first");
     // Its output is the container's: podman's own sentence on a failure goes into the app's log.
-    int ended = podman(&words, OUTPUT_PASSED, answer, sizeof answer, 0, NULL);
-    if (ended == NOT_EXECUTED) return fail("needs podman, which is not on the PATH");
-    if (ended != 0) {
-        // A network that was removed, or what a podman that was killed left, would be in the way of the next launch too.
-        make_networks(order);
-        if (claim_name(order) && is_unknown(order->name)) remove_by_id(order->name);
-        return fail("could not be started by podman: see the end of its log");
+    return podman(&words, OUTPUT_PASSED, answer, sizeof answer, 0, NULL);
+}
+
+int start_container(const struct order *order) {
+    char path[PATH_MAX], conmon[32], first[32], signal[64];
+    take_signals();
+    if (!place(path, order->folder, "claimed")) return fail("cannot keep its container's ID in %s: the path is too long", order->folder);
+    if (!remove_container(order->folder)) return fail("could not remove the container of its last run: see its log");
+    struct stat status;
+    // Once while the machine runs: later launches are spared the time, and make way only if they fail.
+    if (stat(path, &status) != 0) {
+        if (make_way(order) < 0) return FAILED;
+        write_line(order->folder, "claimed", order->name);
     }
+    if (!pull(order, signal, sizeof signal)) return is_asked_to_end() != 0 ? 128 + is_asked_to_end() : FAILED;
+    if (is_asked_to_end() != 0) return 128 + is_asked_to_end();
+    int ended = run(order);
+    if (ended != 0 && ended != NOT_EXECUTED) {
+        // A network that somebody removed, or what a podman that was killed left.
+        int way = make_way(order);
+        if (way < 0) return FAILED;
+        if (way > 0) ended = run(order);
+    }
+    if (ended == NOT_EXECUTED) return fail("needs podman, which is not on the PATH");
+    if (ended != 0) return fail("could not be started by podman");
     if (!read_line(order->folder, "conmon", conmon, sizeof conmon)) return fail("was started, but podman did not say which process is conmon");
+    // Not there any longer if what it ran has ended: conmon is a zombie then, or about to be.
+    int pidfd = read_line(order->folder, "first", first, sizeof first) ? (int)syscall(SYS_pidfd_open, atoi(first), 0) : -1;
     note_bundle(order->folder, conmon);
     free_name_server();
-    if (signal[0] != 0) notify("X_TORPOR_STOP_SIGNAL=%s", signal);
-    notify("MAINPID=%s%s", conmon, order->says_ready ? "\nREADY=1" : "");
-    return 0;
+    notify("X_TORPOR_CONTAINER=%s%s", signal, order->says_ready ? "\nREADY=1" : "");
+    return follow_anew(order->name, (pid_t)atoi(conmon), pidfd);
 }

@@ -193,6 +193,11 @@ public enum ProcFS {
         return nil
     }
 
+    /// The number of its mount namespace. Throws EACCES for other users' processes.
+    public static func mountNamespace(_ pid: Int32) throws(Errno) -> UInt64 {
+        try File.status("/proc/\(pid)/ns/mnt").inode
+    }
+
     /// A field of `/proc/PID/status`, trimmed.
     public static func statusField(_ pid: Int32, _ name: String, task: Int32? = nil) throws(Errno) -> String? {
         let path = task.map { "/proc/\(pid)/task/\($0)/status" } ?? "/proc/\(pid)/status"

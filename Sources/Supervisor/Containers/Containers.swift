@@ -6,13 +6,15 @@ package import Engine
 import Lifecycle
 import Linux
 import Notify
+import Output
 import Processes
 import VarlinkServer
+import WireText
 
 /// Apps that podman runs in containers: what starts and removes them is torpor-container, a process of the app's user.
 ///
-/// Everything else is as for any app: conmon, the runtime's own parent, is the main process, and the container's processes
-/// are in the app's cgroup, so states, deadlines, memory and locks need to know nothing of containers.
+/// Everything else is as for any app: torpor-container is the main process and exits as the container does, and the
+/// container's processes are in the app's cgroup, so states, deadlines, memory and locks need to know nothing of containers.
 package final class Containers: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
 
@@ -100,29 +102,54 @@ package final class Containers: ShellRoom {
 
     private func folder(of app: AppRuntime) -> String { supervisor.runtime.directory(of: app) + "/container" }
 
-    // MARK: Endings
+    // MARK: While it runs
 
-    /// The image names its stop signal.
-    func namesStopSignal(_ app: AppRuntime, _ number: Int32) {
-        guard app.specification.container?.hasImagesStopSignal == true, app.run.containerStopSignal != number,
-            ![Signal.stop, Signal.continue].contains(number)
-        else { return }
-        app.run.containerStopSignal = number
+    /// torpor-container says that the container runs, and by which signal its image wants to be ended.
+    func runs(_ app: AppRuntime, stopSignal: Int32?, saidBy pid: Int32) {
+        guard let tree = app.run.tree, tree.isContainer, pid == tree.leader.pid else { return }
+        var run = ContainerRun(isRunning: true)
+        if app.specification.container?.hasImagesStopSignal == true, let stopSignal,
+            ![Signal.stop, Signal.continue].contains(stopSignal)
+        {
+            run.stopSignal = stopSignal
+        }
+        app.run.container = run
         supervisor.record(app)
+        supervisor.launcher.startProbe(app)
+    }
+
+    /// Whether podman has started the container; nil for an app without one. If the message is lost, /proc shows it.
+    func isRunning(_ app: AppRuntime) -> Bool? {
+        guard app.specification.container != nil else { return nil }
+        return app.run.container?.isRunning == true || app.run.tree?.hasContainer == true
     }
 
     /// What ends the app: what the configuration says, or else the image of its container.
     func stopSignal(of app: AppRuntime) -> Int32 {
-        app.run.containerStopSignal ?? app.specification.stopSignal
+        app.run.container?.stopSignal ?? app.specification.stopSignal
     }
 
-    /// Why a container could not be started, as torpor-container says it before it exits; nil where one was.
+    // MARK: Endings
+
+    /// Why a container could not be started; nil where one was. podman's own sentence is in the log, since its output is the
+    /// container's.
     func failure(of app: AppRuntime) -> String? {
-        guard app.specification.container != nil, let tree = app.run.tree, tree.main == tree.leader,
+        guard app.run.tree?.isContainer == true, app.run.container?.isRunning != true,
             case .exited(Self.failed) = app.run.exitRecord?.status
         else { return nil }
-        return app.run.statusText
+        guard let text = app.run.statusText, text.utf8.elementsEqual(Self.refused.utf8) else {
+            return app.run.statusText
+        }
+        let lines = app.capture?.lastLines(5).map { Array($0.text.utf8) } ?? []
+        guard let line = lines.last(where: { $0.starts(with: Self.podmansError) }) else { return text }
+        return text + ": " + String(wire: line.dropFirst(Self.podmansError.count).prefix(Self.longestReason))
     }
+
+    /// What torpor-container says if `podman run` failed.
+    private static let refused = "could not be started by podman"
+    private static let podmansError = Array("Error: ".utf8)
+    /// In bytes.
+    private static let longestReason = 400
 
     /// The command that removes what podman has not removed itself, such as after a SIGKILL.
     func cleanup(of app: AppRuntime) -> [HookCommand] {
@@ -143,12 +170,30 @@ package final class Containers: ShellRoom {
     private static let cleanupDeadline = Duration.seconds(60)
 }
 
+/// What torpor-container has said about the container of an app.
+package struct ContainerRun: Equatable {
+    /// podman has started it.
+    var isRunning = false
+    /// The signal that its image names to end it.
+    var stopSignal: Int32?
+
+    package init(isRunning: Bool = false) { self.isRunning = isRunning }
+
+    /// For the recovery file: 0 before it runs, 255 if no signal is named.
+    init(code: UInt8) {
+        isRunning = code != 0
+        stopSignal = code == 0 || code == .max ? nil : Int32(code)
+    }
+
+    var code: UInt8 { isRunning ? UInt8(clamping: stopSignal ?? Int32(UInt8.max)) : 0 }
+}
+
 extension Incarnation {
-    /// The signal that the image of its container names to end it.
-    package var containerStopSignal: Int32? {
-        get { slots[ContainerStopSignalSlot.self] }
-        set { slots[ContainerStopSignalSlot.self] = newValue }
+    /// What torpor-container has said; nil for an app without a container, and before that.
+    package var container: ContainerRun? {
+        get { slots[ContainerRunSlot.self] }
+        set { slots[ContainerRunSlot.self] = newValue }
     }
 }
 
-private enum ContainerStopSignalSlot: Slot { typealias Value = Int32 }
+private enum ContainerRunSlot: Slot { typealias Value = ContainerRun }

@@ -225,6 +225,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
             let tag = AppTag(app: app.name, incarnation: order.incarnation)
             let main = Identity(pid: launched.pid, startTime: launched.startTime)
             app.run.tree = supervisor.takeover.tree(tag, main, launched.pidfd, cgroupPath, isOurs: isOurs)
+            app.run.tree?.isContainer = app.specification.container != nil
             if isFresh { app.run.tree?.born = Self.birthScore(app, order) }
             trace(app, .executed)
             supervisor.shares.watchMemory(app)
@@ -238,8 +239,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     func startProbe(_ app: AppRuntime) {
-        // Of a container there is nothing to be asked before podman has started it.
-        if app.specification.container != nil, app.run.tree.map({ $0.main == $0.leader }) ?? true { return }
+        // Nothing can be asked before podman has started its container.
+        guard containers.isRunning(app) != false else { return }
         guard case .probe(let probe) = app.specification.ready, app.run.probe == nil,
             coordinator.machine(app.id).transition == .launching
         else { return }

@@ -122,7 +122,8 @@ package final class NotifySockets: ShellRoom {
                 record(app)
             case .exitStatus(let status): note(app, .said, text: "says that it will exit with \(status)")
             case .mainPID(let pid): changeMain(app, pid)
-            case .stopSignal(let number): supervisor.launcher.containers.namesStopSignal(app, number)
+            case .containerRuns(let stopSignal):
+                supervisor.launcher.containers.runs(app, stopSignal: stopSignal, saidBy: received.pid)
             case .watchdogPing:
                 supervisor.policyManager?.heard(app)
                 deliver(.heartbeat, to: id)
@@ -150,7 +151,8 @@ package final class NotifySockets: ShellRoom {
     }
 
     private func changeMain(_ app: AppRuntime, _ pid: Int32) {
-        guard let tree = app.run.tree, pid != tree.main.pid else { return }
+        // In a container the number is one of the container's.
+        guard let tree = app.run.tree, pid != tree.main.pid, !tree.isContainer else { return }
         do throws(Errno) {
             app.run.mainSource = nil
             try tree.changeMain(to: pid)

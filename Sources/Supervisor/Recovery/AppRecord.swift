@@ -34,8 +34,8 @@ package struct AppRecord {
     package var launch = LaunchMoments()
     var missedMessage: Message?
     var restoration: Restoration?
-    /// The signal that ends what its container runs; nil where there is none, or the configuration says it.
-    var stopSignal: Int32?
+    /// What torpor-container has said; nil for an app without a container.
+    var container: ContainerRun?
 
     /// The size in bytes of all of it and the machine, with a ledger of that many restarts.
     package static func bytes(restartLimit: Int) -> Int {
@@ -64,7 +64,7 @@ package struct AppRecord {
         launch = LaunchMoments(of: app.run.timeline)
         missedMessage = app.run.missed?.message
         restoration = app.restoration
-        stopSignal = app.run.containerStopSignal
+        container = app.run.tree?.isContainer == true ? app.run.container ?? ContainerRun() : nil
     }
 
     package func encode(into record: inout RecordWriter) {
@@ -79,7 +79,7 @@ package struct AppRecord {
         if goalOfPerson != nil { flags |= 16 }
         if isOutdated { flags |= 32 }
         if wasCutShort { flags |= 64 }
-        if stopSignal != nil { flags |= 128 }
+        if container != nil { flags |= 128 }
         record.put(flags)
         tokens.encode(into: &record)
         record.put(lastExit != nil)
@@ -91,7 +91,7 @@ package struct AppRecord {
         }
         record.put(missedDeadline)
         if let goalOfPerson { record.put(goalOfPerson.rawValue) }
-        if let stopSignal { record.put(UInt8(clamping: stopSignal)) }
+        if let container { record.put(container.code) }
         // The only field that may be long: cut to the room that is left.
         if let status { record.put(status, leaving: Self.bytesBehindStatus) }
         times.encode(into: &record)
@@ -126,7 +126,7 @@ package struct AppRecord {
         }
         missedDeadline = record.takeDeadline()
         if flags & 16 != 0 { goalOfPerson = Goal(rawValue: record.takeText()) }
-        if flags & 128 != 0 { stopSignal = Int32(record.take(UInt8.self)) }
+        if flags & 128 != 0 { container = ContainerRun(code: record.take(UInt8.self)) }
         if flags & 4 != 0 { status = record.takeText() }
         times = StateTimes(from: &record)
         let code = record.take(UInt8.self)
@@ -168,7 +168,7 @@ package struct AppRecord {
         app.run.missed = missedDeadline.map { MissedDeadline($0, at: $0.at, message: missedMessage) }
         app.kept.goalOfPerson = goalOfPerson
         app.run.statusText = status
-        app.run.containerStopSignal = stopSignal
+        app.run.container = container
         app.times = times
         app.restoration = restoration
     }

@@ -187,6 +187,7 @@ final class Takeover: ShellRoom {
         }
         let cgroup = record.hasCgroup ? supervisor.place.cgroups?.path(of: app.name, around: leader.pid) : nil
         app.run.tree = tree(tag, leader, pidfd, cgroup, isOurs: entry.map { !$0.isAdopted } ?? false)
+        app.run.tree?.isContainer = record.container != nil
         app.run.profileState = record.profileState
         if let state = record.profileState {
             app.run.tree?.restore(app.specification.profile(in: state))
@@ -258,10 +259,13 @@ final class Takeover: ShellRoom {
                 File.exists($0) ? $0 : nil
             }
             let isFrozen = cgroup.map { Cgroup.isFrozen($0) } ?? false
-            let state: AppState = stat.state == "T" || isFrozen ? .suspended : running
+            let tree = tree(tag, main, pidfd, cgroup, isOurs: entry.map { !$0.isAdopted } ?? false)
+            tree.isContainer = app.specification.container != nil
+            let first = tree.addressee == main ? stat : (try? ProcFS.stat(tree.addressee.pid)) ?? stat
+            let state: AppState = first.state == "T" || isFrozen ? .suspended : running
             coordinator.adopt(app.id, in: state, incarnation: tag.incarnation, now: loop.now)
             if entry == nil { adopt(app, main, pidfd) }
-            app.run.tree = tree(tag, main, pidfd, cgroup, isOurs: entry.map { !$0.isAdopted } ?? false)
+            app.run.tree = tree
             app.run.launchedAt = loop.now
             app.lastState = state
             note(app, .adopted, text: "was found running without a record, and is adopted")
@@ -370,7 +374,7 @@ final class Takeover: ShellRoom {
             return false
         }
         // It may still be pulling its image, and says so when the container runs.
-        if app.specification.container != nil, app.run.tree.map({ $0.main == $0.leader }) ?? true { return false }
+        guard supervisor.launcher.containers.isRunning(app) != false else { return false }
         note(app, .said, text: "is taken as ready: its READY=1 may have been lost with the torpord that died")
         deliver(.ready, to: app.id)
         return true
