@@ -21,6 +21,12 @@ struct order {
 /* Takes what is meant for the container out of this process's environment: podman would go by it. */
 void prepare_environment(void);
 
+/* Puts it back for a fresh image of this program. */
+void restore_environment(void);
+
+/* Closes the descriptors that the container has by now. */
+void leave_to_container(void);
+
 int start_container(const struct order *order);
 
 /* Deletes the container whose ID is in the folder; true if there is none any longer. */
@@ -42,12 +48,9 @@ void note_signals(void);
 /* The signal by which this process was asked to end, or 0. */
 int is_asked_to_end(void);
 
-/* Passes all signals on to the first process of the container (a pidfd, or -1), and those that came before; returns the exit
-   status of conmon, which is the container's, when it has ended. */
-int follow(pid_t conmon, int first);
-
-/* The same in a fresh image of this program, with a short command line and little memory: `follow NAME CONMON FIRST WAITING`. */
-int follow_anew(const char *name, pid_t conmon, int first);
+/* Follows the container in a fresh image of this program, with a short command line and little memory, which first sends the
+   message: `follow NAME CONMON FIRST WAITING MESSAGE`. `first`: a pidfd of the first process inside, or -1. */
+int follow_anew(const char *name, pid_t conmon, int first, const char *message);
 int follow_words(char **words);
 
 /* Sends a message to the app's notify socket; does nothing without one. */

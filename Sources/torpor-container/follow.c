@@ -77,7 +77,10 @@ static int end_by(int number) {
     return 128 + number;
 }
 
-int follow(pid_t conmon, int first) {
+/* Passes all signals on to the first process of the container (a pidfd, or -1), and those that came before; returns the exit
+   status of conmon, which is the container's, when it has ended. */
+static int follow(pid_t conmon, int first, const char *message) {
+    notify("%s", message);
     for (;;) {
         int status;
         pid_t ended = waitpid(-1, &status, WNOHANG);
@@ -91,19 +94,20 @@ int follow(pid_t conmon, int first) {
     }
 }
 
-int follow_anew(const char *name, pid_t conmon, int first) {
+int follow_anew(const char *name, pid_t conmon, int first, const char *message) {
     char numbers[3][24];
     snprintf(numbers[0], sizeof numbers[0], "%d", (int)conmon);
     snprintf(numbers[1], sizeof numbers[1], "%d", first);
     snprintf(numbers[2], sizeof numbers[2], "%llu", (unsigned long long)waiting);
     if (first >= 0) fcntl(first, F_SETFD, 0);
+    restore_environment();
     // Signals stay blocked, and what comes meanwhile waits.
-    execl("/proc/self/exe", "torpor-container", "follow", name, numbers[0], numbers[1], numbers[2], (char *)NULL);
-    return follow(conmon, first);
+    execl("/proc/self/exe", "torpor-container", "follow", name, numbers[0], numbers[1], numbers[2], message, (char *)NULL);
+    return follow(conmon, first, message);
 }
 
 int follow_words(char **words) {
     take_signals();
     waiting = strtoull(words[3], NULL, 10);
-    return follow((pid_t)atoi(words[1]), atoi(words[2]));
+    return follow((pid_t)atoi(words[1]), atoi(words[2]), words[4]);
 }

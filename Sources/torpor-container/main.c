@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // torpor-container start FOLDER NAME OWNER IMAGE PULL PULL-SECONDS LAUNCH-MS READY -- ARGUMENT...
-// torpor-container follow NAME CONMON FIRST WAITING
+// torpor-container follow NAME CONMON FIRST WAITING MESSAGE
 // torpor-container remove FOLDER
 //
 // `start` is the main process of an app that podman runs in a container. It removes what an earlier run left, pulls the
@@ -29,8 +29,8 @@ static int usage(void) {
 }
 
 int main(int count, char **words) {
-    if (count == 6 && strcmp(words[1], "follow") == 0) return follow_words(words + 2);
     prepare_environment();
+    if (count == 7 && strcmp(words[1], "follow") == 0) return follow_words(words + 2);
     if (count == 3 && strcmp(words[1], "remove") == 0) return remove_container(words[2]) ? 0 : FAILED;
     if (count < 11 || strcmp(words[1], "start") != 0 || strcmp(words[10], "--") != 0) return usage();
     struct order order = {

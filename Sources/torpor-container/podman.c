@@ -51,6 +51,19 @@ void prepare_environment(void) {
         setenv("XDG_RUNTIME_DIR", folder, 1);
 }
 
+void leave_to_container(void) {
+    if (passed > 0) syscall(SYS_close_range, 3, 2 + passed, 0);
+    passed = 0;
+}
+
+void restore_environment(void) {
+    if (notify_length == 0) return;
+    char socket[sizeof notify_address.sun_path + 1] = "@";
+    bool is_abstract = notify_address.sun_path[0] == 0;
+    snprintf(socket + is_abstract, sizeof socket - is_abstract, "%s", notify_address.sun_path + is_abstract);
+    setenv("NOTIFY_SOCKET", socket, 1);
+}
+
 void notify(const char *format, ...) {
     if (notify_length == 0) return;
     char text[1024];

@@ -410,11 +410,13 @@ int start_container(const struct order *order) {
     }
     if (ended == NOT_EXECUTED) return fail("needs podman, which is not on the PATH");
     if (ended != 0) return fail("could not be started by podman");
+    leave_to_container();
     if (!read_line(order->folder, "conmon", conmon, sizeof conmon)) return fail("was started, but podman did not say which process is conmon");
     // Not there any longer if what it ran has ended: conmon is a zombie then, or about to be.
     int pidfd = read_line(order->folder, "first", first, sizeof first) ? (int)syscall(SYS_pidfd_open, atoi(first), 0) : -1;
     note_bundle(order->folder, conmon);
     free_name_server();
-    notify("X_TORPOR_CONTAINER=%s%s", signal, order->says_ready ? "\nREADY=1" : "");
-    return follow_anew(order->name, (pid_t)atoi(conmon), pidfd);
+    char message[128];
+    snprintf(message, sizeof message, "X_TORPOR_CONTAINER=%s%s", signal, order->says_ready ? "\nREADY=1" : "");
+    return follow_anew(order->name, (pid_t)atoi(conmon), pidfd, message);
 }

@@ -38,10 +38,15 @@ struct ContainerTests {
 
     /// The first process inside, by /proc.
     private static func inside(_ daemon: Daemon) throws -> Int32 {
-        let summary = try daemon.summary("web")
-        let main = try #require(summary.pid)
-        #expect(try ProcFS.stat(main).comm == "conmon")
-        return try #require(ProcFS.children(main).first)
+        try #require(ProcFS.children(conmon(daemon)).first)
+    }
+
+    private static func conmon(_ daemon: Daemon) throws -> Int32 {
+        let main = try #require(daemon.summary("web").pid)
+        #expect(try ProcFS.cmdline(main).prefix(3) == ["torpor-container", "follow", "torpor-web"])
+        let children = try ProcFS.children(main)
+        #expect(try children.count == 1 && ProcFS.stat(children[0]).comm == "conmon")
+        return try #require(children.first)
     }
 
     private static func log(_ daemon: Daemon) -> String {
@@ -70,10 +75,11 @@ struct ContainerTests {
             for request in 2...4 {
                 try daemon.done(.suspend, "web")
                 let all = try daemon.status("web").processes.map(\.pid)
-                #expect(all.count == 3, "conmon, the program and its child: \(all)")
+                #expect(all.count == 4, "torpor-container, conmon, the program and its child: \(all)")
+                let outside = try [Self.conmon(daemon), #require(daemon.summary("web").pid)]
                 for pid in all {
                     let stat = try ProcFS.stat(pid)
-                    #expect((stat.state == "T") == (stat.comm != "conmon"), "\(stat)")
+                    #expect((stat.state == "T") == !outside.contains(pid), "\(stat)")
                 }
                 // A request wakes it.
                 #expect(try Self.get(port) == "request \(request)")
@@ -147,23 +153,66 @@ struct ContainerTests {
             for round in 0..<4 {
                 if round == 3 { try daemon.done(.suspend, "web") }
                 let first = try Self.inside(daemon)
-                let conmon = try #require(daemon.summary("web").pid)
+                let main = try #require(daemon.summary("web").pid)
                 switch round {
                 case 0: kill(first, SIGKILL)
                 case 1, 3: try podman.podman(["kill", "torpor-web"], in: daemon.livingKeeper())
-                default: kill(conmon, SIGKILL)
+                default: kill(try Self.conmon(daemon), SIGKILL)
                 }
                 try daemon.eventually("another one runs") {
                     let summary = try daemon.summary("web")
                     return summary.state == (round == 3 ? "background" : "active") && summary.transition == nil
-                        && summary.pid != conmon
-                        && summary.pid.map { (try? ProcFS.stat($0).comm) == "conmon" } == true
+                        && summary.pid != main
                 }
                 #expect(!Truth.isAlive(first), "round \(round)")
                 #expect(try podman.containers(daemon) == ["torpor-web"])
             }
             try daemon.done(.stop, "web")
         }
+    }
+
+    @Test("What ends at once is known by its exit status; a MAINPID from inside means nothing")
+    func brief() throws {
+        let toml = Self.toml(keys: "restart = \"never\"\ntype = \"oneshot\"")
+            .replacingOccurrences(of: "GREETING", with: "ENDS = \"3\", GREETING")
+        try withPodman(toml) { daemon, podman throws in
+            for _ in 0..<3 {
+                let result = try daemon.verb(.start, "web")
+                #expect(!result.ok && result.message?.contains("status 3") == true, "\(result)")
+                #expect(try podman.containers(daemon).isEmpty)
+            }
+        }
+    }
+
+    @Test("What podman refuses fails the launch with podman's sentence")
+    func refused() throws {
+        let toml = Self.toml("networks = [\"none\"]\nvolumes = [\"/nowhere/at/all:/x\"]", keys: "restart = \"never\"")
+        try withPodman(toml) { daemon, podman throws in
+            let result = try daemon.verb(.start, "web")
+            #expect(
+                !result.ok && result.message?.contains("could not be started by podman: ") == true
+                    && result.message?.contains("/nowhere/at/all") == true,
+                "\(result)"
+            )
+            #expect(try podman.containers(daemon).isEmpty)
+        }
+    }
+
+    @Test("A stop during a pull ends it, and leaves none of its files")
+    func stopsPull() throws {
+        let port = try TestAddress.port()
+        let listener = try Sockets.listenTCP(address: "127.0.0.1", port: port)
+        let toml = Self.toml(keys: "restart = \"never\"", image: "127.0.0.1:\(port)/missing:latest")
+        try withPodman(toml) { daemon, podman throws in
+            for isKilled in [false, true] {
+                _ = try daemon.verb(.start, "web") { $0.wait = false }
+                try daemon.eventually("it pulls") { try daemon.summary("web").status?.hasPrefix("pulling") == true }
+                if isKilled { kill(try #require(daemon.summary("web").pid), SIGKILL) }
+                try daemon.done(.stop, "web")
+                #expect(try FileManager.default.contentsOfDirectory(atPath: podman.folder + "/temporary").isEmpty)
+            }
+        }
+        withExtendedLifetime(listener) {}
     }
 
     @Test("Its sockets are given to it, a connection launches it, and READY=1 from inside counts")

@@ -43,6 +43,13 @@ struct Podman {
                 address.sin_addr.s_addr = htonl(INADDR_ANY);
                 if (bind(listener, (void *)&address, sizeof address) || listen(listener, 64)) return 1;
             } else if (!getenv("LISTEN_FDS")) listener = -1;
+            if (getenv("ENDS")) {
+                struct sockaddr_un to = {.sun_family = AF_UNIX};
+                strncpy(to.sun_path, getenv("NOTIFY_SOCKET"), sizeof to.sun_path - 1);
+                int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+                sendto(fd, "MAINPID=1", 9, 0, (void *)&to, sizeof to);
+                return atoi(getenv("ENDS"));
+            }
             if (getenv("READY")) {
                 struct sockaddr_un to = {.sun_family = AF_UNIX};
                 strncpy(to.sun_path, getenv("NOTIFY_SOCKET"), sizeof to.sun_path - 1);
@@ -69,6 +76,7 @@ struct Podman {
     init(_ folder: String) throws {
         self.folder = folder
         try File.makeDirectories(folder + "/root")
+        try File.makeDirectories(folder + "/temporary")
         try File.write(
             folder + "/storage.conf",
             """
@@ -104,6 +112,7 @@ struct Podman {
 
     var environment: [String: String] {
         [
+            "TMPDIR": folder + "/temporary",
             "CONTAINERS_STORAGE_CONF": folder + "/storage.conf", "CONTAINERS_CONF": folder + "/containers.conf",
             "CONTAINERS_REGISTRIES_CONF": folder + "/registries.conf",
         ]
