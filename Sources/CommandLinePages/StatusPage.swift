@@ -81,6 +81,7 @@ package struct StatusPage {
         add("uptime", app.uptime.map { Times.duration(seconds: $0) })
         add("restarts", app.restarts == 0 ? nil : "\(app.restarts)")
         add("next restart", app.nextRestartMilliseconds.map { "in " + Times.duration(milliseconds: $0) })
+        add("asleep", asleep)
         let limit = status.memoryLimit.map { " of " + Times.memory(bytes: $0) } ?? ""
         add("memory", app.memoryBytes.map { Times.memory(bytes: $0) + limit })
         add("cpu", app.cpuSeconds.map { Times.duration(seconds: $0) })
@@ -98,11 +99,15 @@ package struct StatusPage {
         add("launch", status.launch.flatMap { ReportPage.launch($0, isOver: app.transition != "launching") })
         add("watchdog", status.watchdogMilliseconds.map { "every " + Times.duration(milliseconds: $0) })
         add("ready", status.ready)
+        add("health", health)
         add("requires", status.requires.joined(separator: ", "))
         add("required by", status.requiredBy.joined(separator: ", "))
         add("after", status.after.joined(separator: ", "))
         add("tags", status.tags.joined(separator: ", "))
-        add("image", status.image)
+        add("container", status.container?.name)
+        add("image", status.container.map { $0.image + ($0.digest.map { "@" + $0 } ?? "") })
+        add("ports", status.container?.ports.joined(separator: ", "))
+        add("networks", status.container?.networks.joined(separator: ", "))
         add("exec", status.exec.joined(separator: " "))
         add("configured", status.file.map { $0 + (status.line.map { ":\($0)" } ?? "") })
         add("state saved", status.archive.map(Self.archive))
@@ -118,6 +123,21 @@ package struct StatusPage {
 
     private static func since(_ time: Int64) -> String {
         "\(Times.timestamp(time)), for \(Times.duration(milliseconds: max(0, Times.now - time) / 1000))"
+    }
+
+    private var health: String? {
+        guard let check = status.health else { return nil }
+        if let problem = status.summary.unhealthy { return "it \(problem) (\(check))" }
+        return (status.isHealthKnown ? "good" : "not checked yet") + " (\(check))"
+    }
+
+    /// For how long it was suspended in this run, and which part of the run that is.
+    private var asleep: String? {
+        guard let asleep = status.asleepSeconds, asleep > 0, let uptime = status.summary.uptime, uptime > 0 else {
+            return nil
+        }
+        let share = Int((min(1, asleep / uptime) * 100).rounded())
+        return "\(Times.duration(seconds: asleep)) of this run (\(share) %)"
     }
 
     /// The deadline of background time. It is shown with the suspension that follows it, not by itself.

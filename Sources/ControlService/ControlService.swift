@@ -315,6 +315,7 @@ package final class ControlService: ShellRoom, ClientService {
         summary.stranded = isStranded(app)
         summary.done = machine.isDone
         summary.socketTrouble = supervisor.wakes.sockets.trouble(of: app)
+        summary.unhealthy = app.run.health?.problem
         summary.heldBack = machine.isWaitingForPermission ? app.heldBack : nil
         summary.tags = app.specification.tags
         summary.scene = app.specification.scene
@@ -352,8 +353,11 @@ package final class ControlService: ShellRoom, ClientService {
         forecast(app, in: &status)
         status.memoryLimit = specification.memoryLimit.map(Int64.init(clamping:))
         status.exec = specification.exec
-        status.image = specification.container?.image
-        status.ready = specification.ready.text
+        status.container = supervisor.launcher.containers.info(of: app)
+        status.asleepSeconds = app.run.tree == nil ? nil : app.times.asleep(until: now).inSeconds
+        status.health = specification.check?.text
+        status.isHealthKnown = app.run.health?.isKnown ?? false
+        status.ready = specification.readiness.text
         status.requires = specification.requires
         status.after = specification.after
         status.requiredBy = apps.filter { $0.specification.requires.contains(app.name) }.map(\.name)
@@ -471,15 +475,7 @@ extension ReadySpecification {
         case .exec: "exec"
         case .notify: "notify"
         case .delegate: "delegate"
-        case .probe(let probe):
-            switch probe.kind {
-            case .tcp where probe.template != nil: "tcp \(probe.template ?? "")"
-            case .http where probe.template != nil: probe.template ?? ""
-            case .tcp(let host, let port): "tcp \(host):\(port)"
-            case .http(let host, let port, let path): "http://\(host):\(port)\(path)"
-            case .command(let words): "command \(words.joined(separator: " "))"
-            case .file(let path): "file \(path)"
-            }
+        case .probe(let probe): probe.text
         }
     }
 }

@@ -30,6 +30,9 @@ public final class HTTPQuestion {
     public enum Part: Hashable, Sendable {
         /// The status: do not wait for the rest.
         case status
+        /// The status; the rest is read and dropped until the server closes the connection, for 250 ms at most, so that
+        /// nothing of it is left that counts as use of the app.
+        case statusAtEnd
         /// The whole response, with a body of at most `most` bytes.
         case body(most: Int)
     }
@@ -150,6 +153,7 @@ public final class HTTPQuestion {
         }
         guard let some else { return }
         if some.isEmpty { return closed() }
+        if part == .statusAtEnd, isClosing { return }
         bytes += some
         if !head.isComplete { takeHead() }
         if !isOver, head.isComplete { takeBody() }
@@ -162,29 +166,34 @@ public final class HTTPQuestion {
             head.take(rest[...end])
             rest = rest[(end + 1)...]
             if isFirst && head.status == 0 { return finish(.failure(.noHTTP)) }
-            if part == .status, head.status >= 200 {
-                return finish(.success(Answer(status: head.status, body: [])))
-            }
+            if part == .status, head.status >= 200 { return answered() }
         }
         bytes = Array(rest)
         if head.size + (head.isComplete ? 0 : bytes.count) > Self.mostHead { finish(.failure(.noHTTP)) }
     }
 
     private func takeBody() {
-        guard case .body(let most) = part else { return }
+        guard case .body(let most) = part else { return awaitClose() }
         // A response to HTTP/1.0 is never chunked.
         if head["transfer-encoding"] != nil { return finish(.failure(.noHTTP)) }
         let length = head.length
         guard bytes.count <= most, length ?? 0 <= most else { return finish(.failure(.tooLong(most))) }
         guard let length, bytes.count >= length, !isClosing else { return }
+        awaitClose()
+    }
+
+    /// Waits until the server closes the connection: the app must not be suspended before it does.
+    private func awaitClose() {
         isClosing = true
-        // Wait until the server closes the connection: the app must not be suspended before it does.
         timer = try? loop.timer { [weak self] in self?.closed() }
         timer?.arm(after: Self.patience)
     }
 
+    private func answered() { finish(.success(Answer(status: head.status, body: []))) }
+
     private func closed() {
         guard head.isComplete else { return finish(.failure(.noHTTP)) }
+        if part == .statusAtEnd { return answered() }
         let length = head.length.map { Int(clamping: $0) } ?? bytes.count
         guard bytes.count >= length else { return finish(.failure(.cutShort)) }
         finish(.success(Answer(status: head.status, body: Array(bytes.prefix(length)))))

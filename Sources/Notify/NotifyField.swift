@@ -34,8 +34,9 @@ public enum NotifyField: Hashable, Sendable {
     case taskEnd(String)
     /// `X_TORPOR_SNAPSHOT=1`: the app has new content while in the background.
     case showsNew
-    /// `X_TORPOR_CONTAINER=<name>`: the container of the app runs. The signal that ends it, if its image names one.
-    case containerRuns(stopSignal: Int32?)
+    /// `X_TORPOR_CONTAINER=<name> <digest>`: the container of the app runs. The signal that ends it, if its image names
+    /// one, and the image's digest, if it has one.
+    case containerRuns(stopSignal: Int32?, ImageDigest?)
     /// `X_TORPOR_DONE=<message>`: the app has handled a lifecycle message.
     case done(String)
     /// `FDSTORE=1`: store the descriptors of this datagram.

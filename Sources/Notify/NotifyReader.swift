@@ -72,9 +72,12 @@ struct NotifyReader {
         case "X_TORPOR_TASK_END": name(key, value) { .taskEnd($0) }
         case "X_TORPOR_SNAPSHOT": flag(.showsNew, key, value)
         case "X_TORPOR_CONTAINER":
-            let number = Signal.number(named: value)
-            if number == nil, !value.isEmpty { warn("\(key)=\(shown(value)) is not a signal's name: ignored") }
-            fields.append(.containerRuns(stopSignal: number))
+            let parts = value.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
+            let number = parts.first.flatMap { Signal.number(named: String($0)) }
+            if number == nil, parts.first?.isEmpty == false {
+                warn("\(key)=\(shown(value)) does not begin with a signal's name: ignored")
+            }
+            fields.append(.containerRuns(stopSignal: number, parts.count > 1 ? ImageDigest(String(parts[1])) : nil))
         case "X_TORPOR_DONE": name(key, value) { .done($0) }
         case "WATCHDOG":
             switch value {

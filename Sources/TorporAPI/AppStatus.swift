@@ -160,6 +160,45 @@ public enum Suspender: String, Hashable, Sendable {
     case nobody
 }
 
+/// The container of an app.
+public struct ContainerInfo: Hashable, Sendable {
+    /// What podman calls it.
+    public var name: String
+    /// Its image, as the configuration has it.
+    public var image: String
+    /// The digest of the image that it was started with, `sha256:…`; nil if it does not run, or podman gave none.
+    public var digest: String?
+    /// Its published ports, as the configuration has them.
+    public var ports: [String] = []
+    /// Its networks.
+    public var networks: [String] = []
+
+    /// A container that has not been started.
+    public init(name: String, image: String) { (self.name, self.image) = (name, image) }
+
+    static func optional(_ fields: Fields, _ name: String) throws(FieldError) -> ContainerInfo? {
+        guard let json = fields[name], !json.isNull else { return nil }
+        return try ContainerInfo(json: json)
+    }
+
+    private init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        name = try fields.string("name")
+        image = try fields.string("image")
+        digest = try fields.optionalString("digest")
+        ports = try fields.strings("ports")
+        networks = try fields.strings("networks")
+    }
+
+    /// Encodes a JSON object.
+    public var json: JSON {
+        [
+            "name": .string(name), "image": .string(image), "digest": .optional(digest), "ports": .strings(ports),
+            "networks": .strings(networks),
+        ]
+    }
+}
+
 /// Everything about one app. In JSON the fields of the summary are at the same level as the others.
 public struct AppStatus: Hashable, Sendable {
     /// What `list` shows.
@@ -228,8 +267,14 @@ public struct AppStatus: Hashable, Sendable {
     public var snapshot: SnapshotInfo?
     /// The sockets that are held for it.
     public var sockets: [SocketInfo] = []
-    /// The image of its container.
-    public var image: String?
+    /// Its container; nil if it has none.
+    public var container: ContainerInfo?
+    /// What is asked for its health, and how often; nil if nothing is.
+    public var health: String?
+    /// Whether its health was asked since it was launched or woke.
+    public var isHealthKnown = false
+    /// Seconds for which it was suspended in this run; nil if it does not run.
+    public var asleepSeconds: Double?
     /// The path of its cgroup.
     public var cgroup: String?
     /// The state whose resource profile applies to it.
@@ -283,7 +328,10 @@ public struct AppStatus: Hashable, Sendable {
         archiveAside = try ArchiveInfo.optional(fields, "state_set_aside")
         snapshot = try SnapshotInfo.optional(fields, "snapshot")
         sockets = try fields.list("sockets") { json throws(FieldError) in try SocketInfo(json: json) }
-        image = try fields.optionalString("image")
+        container = try ContainerInfo.optional(fields, "container")
+        health = try fields.optionalString("health")
+        isHealthKnown = try fields.optionalBool("health_known") ?? false
+        asleepSeconds = try fields.optionalDouble("asleep_s")
         cgroup = try fields.optionalString("cgroup")
         profile = try fields.optionalString("profile")
         profileDone = try fields.strings("profile_done")
@@ -325,7 +373,10 @@ public struct AppStatus: Hashable, Sendable {
         object["state_set_aside"] = archiveAside?.json ?? .null
         object["snapshot"] = snapshot?.json ?? .null
         object["sockets"] = .array(sockets.map(\.json))
-        object["image"] = .optional(image)
+        object["container"] = container?.json ?? .null
+        object["health"] = .optional(health)
+        object["health_known"] = .bool(isHealthKnown)
+        object["asleep_s"] = .optional(asleepSeconds)
         object["cgroup"] = .optional(cgroup)
         object["profile"] = .optional(profile)
         object["profile_done"] = .strings(profileDone)

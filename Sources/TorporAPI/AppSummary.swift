@@ -81,6 +81,8 @@ public struct AppSummary: Hashable, Sendable {
     public var done = false
     /// Why one of its sockets is not bound, a sentence without its subject; nil if all are bound.
     public var socketTrouble: String?
+    /// Why its last health check failed, a sentence without its subject; nil if it passed, or there was none.
+    public var unhealthy: String?
     /// Why its launch waits, in words: for memory, or for a policy.
     public var heldBack: String?
     /// The tags of its configuration.
@@ -165,6 +167,7 @@ public struct AppSummary: Hashable, Sendable {
         stranded = try fields.optionalBool("stranded") ?? false
         done = try fields.optionalBool("done") ?? false
         socketTrouble = try fields.optionalString("socket_trouble")
+        unhealthy = try fields.optionalString("unhealthy")
         heldBack = try fields.optionalString("held_back")
         tags = try fields.strings("tags")
         title = try fields.optionalString("title")
@@ -199,6 +202,7 @@ public struct AppSummary: Hashable, Sendable {
             .init(name: "stranded", value: .bool(stranded)),
             .init(name: "done", value: .bool(done)),
             .init(name: "socket_trouble", value: .optional(socketTrouble)),
+            .init(name: "unhealthy", value: .optional(unhealthy)),
             .init(name: "held_back", value: .optional(heldBack)),
             .init(name: "tags", value: .strings(tags)),
             .init(name: "title", value: .optional(title)),

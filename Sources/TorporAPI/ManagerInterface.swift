@@ -23,10 +23,11 @@ public enum ManagerInterface {
 
         # One app, as "torpor list" shows it. stranded: it should always run, but was evicted, and nothing launches it
         # again. done: it is a oneshot that has finished its work. socket_trouble says why one of its sockets is not
-        # bound, held_back why its launch waits. title is the name that people know it by, titles the same by language
-        # (BCP 47, in lower case), icon the file of its picture. For a scene, template names its template, and scene is
-        # its own name. picture_at is when the picture in its snapshot was taken, in microseconds since 1970; null
-        # without a snapshot, or if it is a text. scenes is null for an app that has none inside.
+        # bound, unhealthy why its last health check failed, held_back why its launch waits. title is the name that
+        # people know it by, titles the same by language (BCP 47, in lower case), icon the file of its picture. For a
+        # scene, template names its template, and scene is its own name. picture_at is when the picture in its snapshot
+        # was taken, in microseconds since 1970; null without a snapshot, or if it is a text. scenes is null for an app
+        # that has none inside.
         type App (
           name: string,
           state: string,
@@ -46,6 +47,7 @@ public enum ManagerInterface {
           stranded: ?bool,
           done: ?bool,
           socket_trouble: ?string,
+          unhealthy: ?string,
           held_back: ?string,
           tags: []string,
           title: ?string,
@@ -93,6 +95,9 @@ public enum ManagerInterface {
           stack: []string,
           user_stack: []string
         )
+
+        # The container in which podman runs an app. digest is that of the image with which it was started.
+        type Container (name: string, image: string, digest: ?string, ports: []string, networks: []string)
 
         # A socket that is held for an app. kind is stream, datagram or seqpacket. waiting, of at most limit, is the
         # number of connections that were not accepted yet, or for datagrams their bytes in the kernel's memory.
@@ -180,6 +185,7 @@ public enum ManagerInterface {
           stranded: ?bool,
           done: ?bool,
           socket_trouble: ?string,
+          unhealthy: ?string,
           held_back: ?string,
           tags: []string,
           title: ?string,
@@ -216,7 +222,10 @@ public enum ManagerInterface {
           state_set_aside: ?Archive,
           snapshot: ?Snapshot,
           sockets: []Socket,
-          image: ?string,
+          container: ?Container,
+          health: ?string,
+          health_known: bool,
+          asleep_s: ?float,
           cgroup: ?string,
           profile: ?string,
           profile_done: []string,

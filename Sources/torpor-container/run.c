@@ -179,17 +179,17 @@ static bool make_networks(const struct order *order, bool *has_changed) {
     return true;
 }
 
-/* Whether the image is there, and which signal it names to end what it runs (empty for none). */
-static bool has_image(const char *image, char *signal, size_t size) {
+/* Whether the image is there; which signal it names to end what it runs (may be empty), a space, and its digest. */
+static bool has_image(const char *image, char *facts, size_t size) {
     struct words words = {0};
     begin(&words);
     add(&words, "image");
     add(&words, "inspect");
-    add(&words, "--format={{.Config.StopSignal}}");
+    add(&words, "--format={{.Config.StopSignal}} {{.Digest}}");
     add(&words, image);
-    int status = podman(&words, OUTPUT_KEPT, signal, size, QUERY_SECONDS, NULL);
+    int status = podman(&words, OUTPUT_KEPT, facts, size, QUERY_SECONDS, NULL);
     if (status == NOT_EXECUTED) exit(fail("needs podman, which is not on the PATH"));
-    signal[strcspn(signal, "\n")] = 0;
+    facts[strcspn(facts, "\n")] = 0;
     return status == 0;
 }
 
@@ -237,8 +237,8 @@ static int run_pull(const struct order *order, char *last, size_t size) {
 }
 
 /* Pulls the image if that is wanted; true if it is there afterwards. */
-static bool pull(const struct order *order, char *signal, size_t size) {
-    bool is_there = has_image(order->image, signal, size);
+static bool pull(const struct order *order, char *facts, size_t size) {
+    bool is_there = has_image(order->image, facts, size);
     if (is_there && (strcmp(order->pull, "missing") == 0 || strcmp(order->pull, "never") == 0)) return true;
     if (strcmp(order->pull, "never") == 0) {
         fail("has no image %s here, and pull = \"never\": fetch it with ‘podman pull’", order->image);
@@ -249,7 +249,7 @@ static bool pull(const struct order *order, char *signal, size_t size) {
     if (order->launch_ms > 0) notify("EXTEND_TIMEOUT_USEC=%ld000", order->launch_ms);
     notify("STATUS=");
     if (is_asked_to_end() != 0) return false;
-    if (status == 0) return has_image(order->image, signal, size);
+    if (status == 0) return has_image(order->image, facts, size);
     if (is_there && strcmp(order->pull, "newer") == 0) return true;
     const char *reason = strncmp(last, "Error: ", 7) == 0 ? last + 7 : last;
     if (status == -1)
@@ -389,7 +389,7 @@ static int run(const struct order *order) {
 }
 
 int start_container(const struct order *order) {
-    char path[PATH_MAX], conmon[32], first[32], signal[64];
+    char path[PATH_MAX], conmon[32], first[32], facts[192];
     take_signals();
     if (!place(path, order->folder, "claimed")) return fail("cannot keep its container's ID in %s: the path is too long", order->folder);
     if (!remove_container(order->folder)) return fail("could not remove the container of its last run: see its log");
@@ -399,7 +399,7 @@ int start_container(const struct order *order) {
         if (make_way(order) < 0) return FAILED;
         write_line(order->folder, "claimed", order->name);
     }
-    if (!pull(order, signal, sizeof signal)) return is_asked_to_end() != 0 ? 128 + is_asked_to_end() : FAILED;
+    if (!pull(order, facts, sizeof facts)) return is_asked_to_end() != 0 ? 128 + is_asked_to_end() : FAILED;
     if (is_asked_to_end() != 0) return 128 + is_asked_to_end();
     int ended = run(order);
     if (ended != 0 && ended != NOT_EXECUTED) {
@@ -416,7 +416,7 @@ int start_container(const struct order *order) {
     int pidfd = read_line(order->folder, "first", first, sizeof first) ? (int)syscall(SYS_pidfd_open, atoi(first), 0) : -1;
     note_bundle(order->folder, conmon);
     free_name_server();
-    char message[128];
-    snprintf(message, sizeof message, "X_TORPOR_CONTAINER=%s%s", signal, order->says_ready ? "\nREADY=1" : "");
+    char message[256];
+    snprintf(message, sizeof message, "X_TORPOR_CONTAINER=%s%s", facts, order->says_ready ? "\nREADY=1" : "");
     return follow_anew(order->name, (pid_t)atoi(conmon), pidfd, message);
 }

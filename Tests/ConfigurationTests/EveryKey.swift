@@ -35,7 +35,7 @@ extension LoaderTests {
         volumes = ["v:/v", "/a:/b:ro", "/c"], networks = ["one", "two:ip=10.0.0.2"], env_file = ["e"], read_only = true, \
         tmpfs = ["/tmp:size=1m"], devices = ["/dev/null"], cap_add = ["NET_RAW"], cap_drop = ["all"], \
         security = ["no-new-privileges"], shm_size = "1MiB", hostname = "h", labels = { a = "b" }, secrets = ["s"], \
-        args = ["--init"] }
+        health = { command = ["/h"], interval = "1min", timeout = "1s", failures = 2 }, args = ["--init"] }
         """,
         "data_folders": "true", "first_launch": "\"initial\"", "version": "\"1:2.0~rc1\"",
         "directory": "\"data/../x\"",
@@ -51,6 +51,7 @@ extension LoaderTests {
         "scenes":
             "{ inside = false, cgroups = false, max_live = 2, max_sessions = 3, discard_after = \"30d\", "
             + "opened_by = \"posters\" }",
+        "health": "{ tcp = \"[::1]:80\", interval = \"7s\", timeout = \"4s\", failures = 5 }",
         "keep_alive": "\"20min\"", "kill_mode": "\"main\"", "last_resort": "true",
         "launch": "\"on-demand\"", "launch_deadline": "\"none\"",
         "limits": "{ nofile = 4096, core = \"0:1GiB\", as = \"unlimited\", rttime = \"5ms\", tasks = 512 }",
@@ -125,6 +126,10 @@ extension LoaderTests {
         (container.addedCapabilities, container.droppedCapabilities) = (["NET_RAW"], ["all"])
         (container.security, container.sharedMemory, container.hostname) = (["no-new-privileges"], 1 << 20, "h")
         (container.labels, container.secrets, container.arguments) = (["a": "b"], ["s"], ["--init"])
+        var health = HealthSpecification(.inside(["/h"]))
+        (health.probe.interval, health.probe.timeout, health.failures) = (.seconds(60), .seconds(1), 2)
+        container.health = health
+        container.isReadyByHealth = false
         container.hasImagesStopSignal = false
         container.isImageWritten = true
         return container
@@ -261,6 +266,9 @@ extension LoaderTests {
         probe.interval = .seconds(1)
         probe.timeout = .seconds(3)
         app.ready = .probe(probe)
+        var health = HealthSpecification(.tcp(host: "::1", port: 80))
+        (health.probe.interval, health.probe.timeout, health.failures) = (.seconds(7), .seconds(4), 5)
+        app.health = health
         rules.readiness = .probe
         app.requires = ["c"]
         var profile = ResourceProfile()

@@ -58,7 +58,7 @@ struct ManualTests {
         let app =
             AppKeys.all.map { $0.name == "resources" ? "resources.STATE" : $0.name }
             + TableReader.backoff.map { "restart_backoff." + $0.name }
-            + ReadyReader.keys.map { "ready." + $0 }
+            + ReadyReader.keys.map { "ready." + $0 } + ReadyReader.healthKeys.map { "health." + $0 }
             + TopicRule.keys.map { "topics.TOPIC." + $0.name }
             + TransferReader.app.map { "transfers." + $0.name }
             + SceneReader.keys.map { "scenes." + $0.name }

@@ -147,7 +147,9 @@ import VarlinkServer
         status.reports = [report]
         status.processes = [ProcessInfo(pid: 7, parent: 1, state: "S", command: "c", threads: 2)]
         status.deadlines = [DeadlineInfo(name: "launch", limitMilliseconds: 1, remainingMilliseconds: nil)]
-        status.image = "i"
+        status.container = ContainerInfo(name: "torpor-web", image: "i")
+        status.container?.digest = "sha256:0"
+        (status.health, status.isHealthKnown, status.asleepSeconds) = ("tcp 127.0.0.1:1", true, 2.5)
         status.log = [LogLine(at: 1, text: "t")]
         status.sockets = [SocketInfo(name: "http", kind: "stream", address: "80")]
         (status.sockets[0].waiting, status.sockets[0].most, status.sockets[0].trouble) = (3, 4096, "t")

@@ -116,6 +116,7 @@ enum AppKeyEffects {
                 specification.rules.readiness = new.rules.readiness
             }
         ),
+        .value("health", \.health, .live),
         .value("requires", \.requires, .live),
         .value("after", \.after, .live),
         .value("before_start", \.beforeStart, .launch),

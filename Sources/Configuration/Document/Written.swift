@@ -113,21 +113,25 @@ extension ReadySpecification: Written {
         case .exec: return "exec"
         case .notify: return "notify"
         case .delegate: return "delegate"
-        case .probe(let probe):
-            var text =
-                switch probe.kind {
-                case .tcp where probe.template != nil: "tcp \(probe.template ?? "")"
-                case .http where probe.template != nil: probe.template ?? ""
-                case .tcp(let host, let port): "tcp \(host):\(port)"
-                case .http(let host, let port, let path): "http://\(host):\(port)\(path)"
-                case .command(let words): "command \(words.joined(separator: " "))"
-                case .file(let path): "file \(path)"
-                }
-            let usual = Probe(probe.kind)
-            if probe.interval != usual.interval { text += ", interval \(Quantity.text(probe.interval))" }
-            if probe.timeout != usual.timeout { text += ", timeout \(Quantity.text(probe.timeout))" }
-            return text
+        case .probe(let probe): return probe.written(Probe(probe.kind))
         }
+    }
+}
+
+extension Probe {
+    /// With the times that differ from the usual ones.
+    fileprivate func written(_ usual: Probe) -> String {
+        var text = text
+        if interval != usual.interval { text += ", interval \(Quantity.text(interval))" }
+        if timeout != usual.timeout { text += ", timeout \(Quantity.text(timeout))" }
+        return text
+    }
+}
+
+extension HealthSpecification: Written {
+    var written: String? {
+        let usual = HealthSpecification(probe.kind)
+        return probe.written(usual.probe) + (failures == usual.failures ? "" : ", failures \(failures)")
     }
 }
 

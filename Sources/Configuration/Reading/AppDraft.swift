@@ -14,6 +14,8 @@ struct AppDraft {
     var answers = false
     /// `ready`, read again for each instance, since it may contain `%i`.
     var ready: (context: Context, node: Node)?
+    /// `health`, likewise.
+    var health: (context: Context, node: Node)?
     /// `snapshot`, likewise.
     var snapshot: (context: Context, node: Node)?
     /// `sockets`, likewise.
@@ -173,6 +175,11 @@ struct AppDraft {
             app.snapshot = SnapshotReader.snapshot(snapshot.context, node)
             app.rules.snapshotDeadline = app.snapshot?.deadline
         }
+        if let health {
+            let node = app.instance.map { health.node.putting(.instance($0)) } ?? health.node
+            app.health = ReadyReader.health(health.context, node, app.declaredSettings)
+        }
+        if ready != nil { app.container?.isReadyByHealth = false }
         // Ready when podman has started it, which is found out as a probe finds it out.
         defer { if app.container != nil, app.ready == .exec { app.rules.readiness = .probe } }
         guard let ready else { return }

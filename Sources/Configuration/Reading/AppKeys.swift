@@ -67,6 +67,7 @@ enum AppKeys {
         },
         .value("launch", \.specification.launch) { Read.choice($0, $1) },
         AppKey("ready") { context, node, draft in draft.ready = (context, node) },
+        AppKey("health") { context, node, draft in draft.health = (context, node) },
         .value("requires", \.specification.requires, Read.texts),
         .value("after", \.specification.after, Read.texts),
         AppKey("settings") { context, node, draft in

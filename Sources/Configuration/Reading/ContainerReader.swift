@@ -32,6 +32,7 @@ enum ContainerReader {
             for (name, value) in TableReader.environment(context, node) { container.labels[name] = value }
         },
         .value("secrets", \.secrets, Read.texts),
+        .optional("health", \.health, ReadyReader.healthInside),
         .value("args", \.arguments, each(argument)),
     ]
 
@@ -55,6 +56,7 @@ enum ContainerReader {
             "args": container.arguments,
         ]
         for (key, words) in lists where !words.isEmpty { members[key] = list(words) }
+        members["health"] = container.health?.written
         if !container.labels.isEmpty {
             members["labels"] = list(container.labels.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" })
         }
@@ -213,7 +215,7 @@ enum ContainerReader {
             return "\(quoted(text)) cannot be used here: \(letters.contains("d") ? needed : terminal)"
         }
         let name = text.split(separator: "=", maxSplits: 1).first.map(String.init) ?? text
-        if name.hasPrefix("--health") { return "\(quoted(name)) cannot be used here: write ready of the app" }
+        if name.hasPrefix("--health") { return "\(quoted(name)) cannot be used here: write health" }
         return own[name].map { "\(quoted(name)) cannot be used here: \($0)" }
     }
 
@@ -234,6 +236,7 @@ extension ContainerSpecification {
     var texts: [String] {
         [image] + [name, directory, user, hostname].compactMap { $0 } + entrypoint + ports + volumes + networks
             + environmentFiles + temporary + devices + Array(labels.values) + secrets + arguments
+            + (health?.probe.kind.words ?? [])
     }
 
     /// Replaces what stands for a scene or an instance.
@@ -251,6 +254,7 @@ extension ContainerSpecification {
             self[keyPath: path] = self[keyPath: path].map(put)
         }
         labels = labels.mapValues(put)
+        health?.probe.put(placeholder)
     }
 }
 

@@ -69,6 +69,7 @@ extension AppSpecification {
             probe.put(placeholder)
             app.ready = .probe(probe)
         }
+        app.health?.probe.put(placeholder)
         app.snapshot?.put(placeholder)
         return app
     }
@@ -138,14 +139,25 @@ extension SocketSpecification {
     }
 }
 
+extension Probe.Kind {
+    /// The words of a command.
+    var words: [String] {
+        switch self {
+        case .command(let words), .inside(let words): words
+        case .tcp, .http, .file: []
+        }
+    }
+}
+
 extension Probe {
-    fileprivate mutating func put(_ placeholder: Placeholder) {
+    mutating func put(_ placeholder: Placeholder) {
         template = template.map { placeholder.put(into: $0) }
         switch kind {
         case .tcp: break
         case .http(let host, let port, let path):
             kind = .http(host: host, port: port, path: placeholder.put(into: path))
         case .command(let words): kind = .command(words.map { placeholder.put(into: $0) })
+        case .inside(let words): kind = .inside(words.map { placeholder.put(into: $0) })
         case .file(let path): kind = .file(placeholder.put(into: path))
         }
     }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads `ready`.
+/// Reads `ready` and `health`.
 enum ReadyReader {
     /// The keys of `ready` as a table: exactly one of these, and how it is probed.
     static let kinds = ["tcp", "http", "command", "file"]
     static let keys = kinds + ["interval", "timeout"]
+    /// Those of `health`.
+    static let healthKeys = keys + ["failures"]
 
     static func ready(_ context: Context, _ node: Node, _ settings: [SettingDeclaration]) -> ReadySpecification? {
         switch node.value {
@@ -21,7 +23,7 @@ enum ReadyReader {
                 )
                 return nil
             }
-        case .table(let members): return probe(context, node, members, settings)
+        case .table(let members): return probe(context, node, members, settings).map(ReadySpecification.probe)
         case .array, .integer, .double, .boolean, .date:
             return context.expected(
                 "\"exec\", \"notify\", \"delegate\" or a table with tcp, http, command or file",
@@ -35,7 +37,7 @@ enum ReadyReader {
         _ node: Node,
         _ members: [Member],
         _ settings: [SettingDeclaration]
-    ) -> ReadySpecification? {
+    ) -> Probe? {
         var found: [Probe.Kind?] = []
         var template: String?
         var interval: Duration?
@@ -66,7 +68,59 @@ enum ReadyReader {
         probe.template = template
         if let interval { probe.interval = interval }
         if let timeout { probe.timeout = timeout }
-        return .probe(probe)
+        return probe
+    }
+
+    static func health(_ context: Context, _ node: Node, _ settings: [SettingDeclaration]) -> HealthSpecification? {
+        guard case .table(let members) = node.value else {
+            return context.expected("a table with tcp, http, command or file", node)
+        }
+        for member in members where !healthKeys.contains(member.key) {
+            Read.unknown(context.at(member.key), member, among: healthKeys)
+            return nil
+        }
+        let own = members.filter { $0.key != "failures" }
+        guard let probe = probe(context, node, own, settings) else { return nil }
+        var health = HealthSpecification(probe.kind)
+        health.probe.template = probe.template
+        return times(context, members, probe, &health) ? health : nil
+    }
+
+    /// `container.health`: a command, or a table with one.
+    static func healthInside(_ context: Context, _ node: Node) -> HealthSpecification? {
+        guard case .table(let members) = node.value else {
+            return Read.command(context, node).map { HealthSpecification(.inside($0)) }
+        }
+        let keys = ["command", "interval", "timeout", "failures"]
+        for member in members where !keys.contains(member.key) {
+            Read.unknown(context.at(member.key), member, among: keys)
+            return nil
+        }
+        guard let probe = probe(context, node, members.filter { $0.key != "failures" }, []),
+            case .command(let words) = probe.kind
+        else { return nil }
+        var health = HealthSpecification(.inside(words))
+        return times(context, members, probe, &health) ? health : nil
+    }
+
+    /// Takes the times that are written; false if an error was reported.
+    private static func times(
+        _ context: Context,
+        _ members: [Member],
+        _ probe: Probe,
+        _ health: inout HealthSpecification
+    ) -> Bool {
+        for member in members {
+            switch member.key {
+            case "interval": health.probe.interval = probe.interval
+            case "timeout": health.probe.timeout = probe.timeout
+            case "failures":
+                guard let count = Read.integer(1...1000)(context.at(member.key), member.node) else { return false }
+                health.failures = Int(count)
+            default: break
+            }
+        }
+        return true
     }
 
     /// The address with the defaults of its settings filled in; nil if an error was reported.
@@ -102,7 +156,7 @@ enum ReadyReader {
         switch kind {
         case .tcp: tcp(text)
         case .http: address(text).map { .http(host: $0.host, port: $0.port, path: $0.path) }
-        case .command, .file: nil
+        case .command, .inside, .file: nil
         }
     }
 

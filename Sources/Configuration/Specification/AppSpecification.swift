@@ -67,9 +67,21 @@ public struct AppSpecification: Sendable, Hashable {
 }
 
 extension AppSpecification {
+    /// How it is checked while it runs: `health`, or else that of its container.
+    public var check: HealthSpecification? { self.health ?? self.container?.health }
+
+    /// How to find out that it is ready: `ready`, or else by the health of its container, at least once a second.
+    public var readiness: ReadySpecification {
+        guard self.ready == .exec, let container = self.container, container.isReadyByHealth,
+            var probe = container.health?.probe
+        else { return self.ready }
+        probe.interval = min(probe.interval, .seconds(1))
+        return .probe(probe)
+    }
+
     /// Whether READY=1 says that it is ready: from the app itself, or from what has started its container.
     public var isReadyByNotify: Bool {
-        switch self.ready {
+        switch self.readiness {
         case .notify: true
         case .exec: self.container != nil
         case .delegate, .probe: false
@@ -110,6 +122,8 @@ public struct AppSettings: Sendable, Hashable {
     public var launch: LaunchMode = .foreground
     /// How to find out that the app is ready.
     public var ready: ReadySpecification = .exec
+    /// How it is checked while it runs; `nil` for not at all.
+    public var health: HealthSpecification?
     /// Names of the apps (instances, never templates) that are started and ready before this one, and stopped after it.
     public var requires: [String] = []
     /// Names of the apps (instances, never templates) that are started before this one if they are started at all.
@@ -264,6 +278,8 @@ public struct Probe: Sendable, Hashable {
         case http(host: String, port: UInt16, path: String)
         /// The command exits with 0.
         case command([String])
+        /// The command exits with 0 inside the container of the app.
+        case inside([String])
         /// The file exists.
         case file(String)
     }
@@ -281,6 +297,39 @@ public struct Probe: Sendable, Hashable {
     public init(_ kind: Kind) {
         self.kind = kind
     }
+}
+
+extension Probe {
+    /// What is probed, as `status` and a diff show it.
+    public var text: String {
+        switch kind {
+        case .tcp where template != nil: "tcp \(template ?? "")"
+        case .http where template != nil: template ?? ""
+        case .tcp(let host, let port): "tcp \(host):\(port)"
+        case .http(let host, let port, let path): "http://\(host):\(port)\(path)"
+        case .command(let words): "command \(words.joined(separator: " "))"
+        case .inside(let words): "command in the container: \(words.joined(separator: " "))"
+        case .file(let path): "file \(path)"
+        }
+    }
+}
+
+/// `health`: how a running app is checked.
+public struct HealthSpecification: Sendable, Hashable {
+    /// What is asked; every 30 s, with 5 s for the answer, if the configuration does not say it.
+    public var probe: Probe
+    /// How many failures in a row end the app.
+    public var failures = 3
+
+    /// A check with the usual times.
+    public init(_ kind: Probe.Kind) {
+        probe = Probe(kind)
+        probe.interval = .seconds(30)
+        probe.timeout = .seconds(5)
+    }
+
+    /// What is asked and how often, as `status` shows it.
+    public var text: String { "\(probe.text), every \(Quantity.text(probe.interval))" }
 }
 
 /// `kill_mode`, `notify_access`: which processes of an app.

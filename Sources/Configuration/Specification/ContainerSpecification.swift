@@ -48,6 +48,10 @@ public struct ContainerSpecification: Sendable, Hashable {
     public var secrets: [String] = []
     /// Whether the image says which signal ends what it runs, since the configuration does not.
     public var hasImagesStopSignal = true
+    /// How the container is asked whether it works, by a command in it: for `ready` and `health` of the app.
+    public var health: HealthSpecification?
+    /// Whether its health shows when it is ready, since the configuration does not say otherwise.
+    public var isReadyByHealth = true
     /// Further options of podman-run(1), as they are.
     public var arguments: [String] = []
 

@@ -13,11 +13,18 @@ package struct StateTimes: Sendable {
     package private(set) var lastUse = never
     /// Whether it is in the foreground.
     package private(set) var isInUse = false
+    /// For how long it was suspended in this run, without the present suspension.
+    package var asleep = Duration.zero
 
     package static let never = Int64.min
 
     package mutating func enter(_ state: AppState, at time: Duration) {
         let now = time.microseconds
+        if state == .notRunning {
+            asleep = .zero
+        } else if isAsleep, state != .suspended {
+            asleep += time - .microseconds(since.4)
+        }
         let isInUse = state == .active || state == .inactive
         if isInUse || self.isInUse { lastUse = now }
         self.isInUse = isInUse
@@ -28,6 +35,14 @@ package struct StateTimes: Sendable {
         case .background: since.3 = now
         case .suspended: since.4 = now
         }
+    }
+
+    /// Whether the state that it entered last is suspended.
+    private var isAsleep: Bool { since.4 != Self.never && since.4 >= max(since.0, since.1, since.2, since.3) }
+
+    /// For how long it was suspended in this run.
+    package func asleep(until now: Duration) -> Duration {
+        asleep + (isAsleep ? max(.zero, now - .microseconds(since.4)) : .zero)
     }
 
     /// A client connected to it, in any state.

@@ -8,6 +8,7 @@ import Linux
 import Notify
 import Output
 import Processes
+package import TorporAPI
 import VarlinkServer
 import WireText
 
@@ -67,7 +68,7 @@ package final class Containers: ShellRoom {
             Self.programName, "start", folder(of: app), name, owner(of: app), container.image, container.pull.rawValue,
             "\(container.pullTimeout.map { max(1, $0.microseconds / 1_000_000) } ?? 0)",
             "\((specification.rules.launchDeadline ?? .zero).microseconds / 1000)",
-            specification.ready == .exec ? "1" : "0", "--",
+            specification.readiness == .exec ? "1" : "0", "--",
         ] + run.arguments(command)
     }
 
@@ -105,9 +106,10 @@ package final class Containers: ShellRoom {
     // MARK: While it runs
 
     /// torpor-container says that the container runs, and by which signal its image wants to be ended.
-    func runs(_ app: AppRuntime, stopSignal: Int32?, saidBy pid: Int32) {
+    func runs(_ app: AppRuntime, stopSignal: Int32?, digest: ImageDigest?, saidBy pid: Int32) {
         guard let tree = app.run.tree, tree.isContainer, pid == tree.leader.pid else { return }
         var run = ContainerRun(isRunning: true)
+        run.digest = digest
         if app.specification.container?.hasImagesStopSignal == true, let stopSignal,
             ![Signal.stop, Signal.continue].contains(stopSignal)
         {
@@ -127,6 +129,21 @@ package final class Containers: ShellRoom {
     /// What ends the app: what the configuration says, or else the image of its container.
     func stopSignal(of app: AppRuntime) -> Int32 {
         app.run.container?.stopSignal ?? app.specification.stopSignal
+    }
+
+    /// What clients are told of it; nil for an app without one.
+    package func info(of app: AppRuntime) -> ContainerInfo? {
+        guard let container = app.specification.container else { return nil }
+        var info = ContainerInfo(name: container.name ?? Self.name(of: app.name), image: container.image)
+        info.digest = app.run.container?.digest?.description
+        info.ports = container.ports
+        info.networks = container.networks
+        return info
+    }
+
+    /// A command that podman runs in the app's container.
+    func inside(_ app: AppRuntime, _ words: [String]) -> [String] {
+        ["podman", "exec", app.specification.container?.name ?? Self.name(of: app.name)] + words
     }
 
     // MARK: Endings
@@ -176,16 +193,23 @@ package struct ContainerRun: Equatable {
     var isRunning = false
     /// The signal that its image names to end it.
     var stopSignal: Int32?
+    /// The SHA-256 digest of its image.
+    var digest: ImageDigest?
 
     package init(isRunning: Bool = false) { self.isRunning = isRunning }
 
-    /// For the recovery file: 0 before it runs, 255 if no signal is named.
-    init(code: UInt8) {
-        isRunning = code != 0
-        stopSignal = code == 0 || code == .max ? nil : Int32(code)
+    init(from record: inout RecordReader) {
+        let flags = record.take(UInt8.self)
+        isRunning = flags & 1 != 0
+        if flags & 2 != 0 { stopSignal = Int32(record.take(UInt8.self)) }
+        if flags & 4 != 0 { digest = ImageDigest((0..<4).map { _ in record.take(UInt64.self) }) }
     }
 
-    var code: UInt8 { isRunning ? UInt8(clamping: stopSignal ?? Int32(UInt8.max)) : 0 }
+    func encode(into record: inout RecordWriter) {
+        record.put((isRunning ? 1 : 0) | (stopSignal == nil ? 0 : 2) | (digest == nil ? 0 : 4) as UInt8)
+        if let stopSignal { record.put(UInt8(clamping: stopSignal)) }
+        for word in digest?.words ?? [] { record.put(word) }
+    }
 }
 
 extension Incarnation {

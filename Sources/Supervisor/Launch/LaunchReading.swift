@@ -32,7 +32,8 @@ struct LaunchFacts: Sendable {
             account: account,
             executable: try Executable.find(
                 command[0],
-                path: specification.environment["PATH"] ?? LaunchEnvironment.inherited["PATH"],
+                path: Containers.forPodman(specification.environment, specification)["PATH"]
+                    ?? LaunchEnvironment.inherited["PATH"],
                 directory: specification.directory,
                 as: account?.fileRights
             ),

@@ -25,7 +25,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     /// What commands have left running, while it is being killed.
     var commandRemains: [CommandRemains] = []
     /// Apps in containers.
-    private(set) lazy var containers = Containers(supervisor)
+    package private(set) lazy var containers = Containers(supervisor)
 
     package init(_ supervisor: Supervisor) {
         self.supervisor = supervisor
@@ -241,7 +241,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     func startProbe(_ app: AppRuntime) {
         // Nothing can be asked before podman has started its container.
         guard containers.isRunning(app) != false else { return }
-        guard case .probe(let probe) = app.specification.ready, app.run.probe == nil,
+        guard case .probe(let probe) = app.specification.readiness, app.run.probe == nil,
             coordinator.machine(app.id).transition == .launching
         else { return }
         app.run.probe = ReadinessProbe(supervisor.settings.filled(probe, of: app), app: app, supervisor: supervisor)
@@ -365,7 +365,8 @@ extension Launcher {
         if let user { variables.merge(Self.variables(of: user, app.specification)) { $1 } }
         let specification = try? supervisor.settings.launched(app)
         let isOwn = Containers.isOwn(command)
-        for (key, value) in specification?.environment ?? [:] where !isOwn { variables[key] = value }
+        let given = specification.map { Containers.forPodman($0.environment, $0) } ?? [:]
+        for (key, value) in given where !isOwn { variables[key] = value }
         for (key, value) in data where key != "TMPDIR" { variables[key] = value }
         variables[AppTag.helperVariable] = "1"
         variables["TORPOR_MANAGER_SOCKET"] = supervisor.runtime.socket

@@ -122,8 +122,13 @@ package final class NotifySockets: ShellRoom {
                 record(app)
             case .exitStatus(let status): note(app, .said, text: "says that it will exit with \(status)")
             case .mainPID(let pid): changeMain(app, pid)
-            case .containerRuns(let stopSignal):
-                supervisor.launcher.containers.runs(app, stopSignal: stopSignal, saidBy: received.pid)
+            case .containerRuns(let stopSignal, let digest):
+                supervisor.launcher.containers.runs(
+                    app,
+                    stopSignal: stopSignal,
+                    digest: digest,
+                    saidBy: received.pid
+                )
             case .watchdogPing:
                 supervisor.policyManager?.heard(app)
                 deliver(.heartbeat, to: id)

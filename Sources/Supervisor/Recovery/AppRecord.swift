@@ -39,7 +39,7 @@ package struct AppRecord {
 
     /// The size in bytes of all of it and the machine, with a ledger of that many restarts.
     package static func bytes(restartLimit: Int) -> Int {
-        400 + AppMachine.laterBytes + AppMachine.wakeBytes + ChannelRecord.bytes + StateTimes.recordBytes
+        445 + AppMachine.laterBytes + AppMachine.wakeBytes + ChannelRecord.bytes + StateTimes.recordBytes
             + LaunchMoments.recordBytes
             + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
     }
@@ -79,7 +79,9 @@ package struct AppRecord {
         if goalOfPerson != nil { flags |= 16 }
         if isOutdated { flags |= 32 }
         if wasCutShort { flags |= 64 }
-        if container != nil { flags |= 128 }
+        // There are more flags.
+        let more = (container == nil ? 0 : 1) | (times.asleep == .zero ? 0 : 2) as UInt8
+        if more != 0 { flags |= 128 }
         record.put(flags)
         tokens.encode(into: &record)
         record.put(lastExit != nil)
@@ -91,7 +93,9 @@ package struct AppRecord {
         }
         record.put(missedDeadline)
         if let goalOfPerson { record.put(goalOfPerson.rawValue) }
-        if let container { record.put(container.code) }
+        if more != 0 { record.put(more) }
+        if let container { container.encode(into: &record) }
+        if times.asleep != .zero { record.put(times.asleep.microseconds) }
         // The only field that may be long: cut to the room that is left.
         if let status { record.put(status, leaving: Self.bytesBehindStatus) }
         times.encode(into: &record)
@@ -126,9 +130,12 @@ package struct AppRecord {
         }
         missedDeadline = record.takeDeadline()
         if flags & 16 != 0 { goalOfPerson = Goal(rawValue: record.takeText()) }
-        if flags & 128 != 0 { container = ContainerRun(code: record.take(UInt8.self)) }
+        let more = flags & 128 != 0 ? record.take(UInt8.self) : 0
+        if more & 1 != 0 { container = ContainerRun(from: &record) }
+        let asleep = more & 2 != 0 ? Duration.microseconds(record.take(Int64.self)) : .zero
         if flags & 4 != 0 { status = record.takeText() }
         times = StateTimes(from: &record)
+        times.asleep = max(.zero, asleep)
         let code = record.take(UInt8.self)
         profileState = AppState.allCases.first { code > 0 && Self.code(of: $0) == code }
         launch = LaunchMoments(from: &record)

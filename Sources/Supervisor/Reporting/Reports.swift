@@ -96,11 +96,13 @@ final class Reports: ShellRoom {
                 if app.run.timeline.firstMessage == nil { what = "did not attach to TORPOR_APP_SOCKET " }
                 if let message = app.dueAtLaunch { what = "did not answer \(message.rawValue) " }
             }
-            return what + within("launch_deadline", rules.launchDeadline)
+            what += within("launch_deadline", rules.launchDeadline)
+            return what + (app.run.probe?.problem.map { " (it \($0))" } ?? "")
         case .backgroundDeadline:
             let message = app.run.missed?.message ?? .didEnterBackground
             return "did not answer \(message.rawValue) " + within("background_deadline", rules.backgroundDeadline)
         case .watchdog:
+            if let verdict = app.run.health?.verdict { return verdict }
             guard let missed = app.run.missed, missed.deadline.kind == .watchdog else {
                 return "set off its own watchdog"
             }

@@ -12,10 +12,10 @@ struct Health: ParsableCommand {
         abstract: "Checks whether all is well, for probes; exits with 1 if not.",
         discussion: """
             All is well if the supervisor answers and has finished its start, the configuration on disk was valid \
-            when last read, every app that should be up is up, every socket is bound, every policy is in use, and \
+            when last read, every app that should be up is up and passes its health check, every socket is bound, every policy is in use, and \
             events and the output of apps can be written. An app is not well if it has failed, if it waits to be \
             launched, or if it has restart = "always" and was evicted with nothing left to launch it. With APP, all \
-            is well if each of these apps is up and ready. A suspended app counts as up, since it is resumed when it \
+            is well if each of these apps is up, ready and healthy. A suspended app counts as up, since it is resumed when it \
             is needed, and so does a oneshot that has done its work.
 
             Each problem is a sentence on standard error. Exit status: 0 all is well; 1 something is not; 4 no \
@@ -154,7 +154,7 @@ struct PlainHealth {
         if app.failed { return failure(app) }
         if app.stranded { return stranding(app) }
         if app.goal == "not-running" || isUp(app) {
-            return hasFailed(app) ? failure(app) : app.socketTrouble.map { "\(app.name) \($0)" }
+            return hasFailed(app) ? failure(app) : (app.unhealthy ?? app.socketTrouble).map { "\(app.name) \($0)" }
         }
         return absence(app)
     }
@@ -163,6 +163,7 @@ struct PlainHealth {
         if app.failed { return failure(app) }
         if app.done, state == nil { return nil }
         guard isUp(app) else { return absence(app) }
+        if let problem = app.unhealthy { return "\(app.name) \(problem)" }
         guard let state, app.state != state else { return nil }
         return "\(app.name) is \(app.state), and not \(state)"
     }

@@ -141,6 +141,7 @@ struct PlainList {
 
     private static func reason(_ app: AppSummary) -> String {
         if let reason = app.heldBack { return "waits: \(reason)" }
+        if let problem = app.unhealthy { return "unhealthy: \(problem)" }
         if app.pid != nil, let scenes = app.scenesInside {
             return "\(scenes.sessions == 1 ? "1 scene" : "\(scenes.sessions) scenes"), \(scenes.live) connected"
         }

@@ -43,7 +43,8 @@ enum Notifications: FuzzedParser {
         case .taskBegin(let name): ("X_TORPOR_TASK_BEGIN", name)
         case .taskEnd(let name): ("X_TORPOR_TASK_END", name)
         case .showsNew: ("X_TORPOR_SNAPSHOT", "1")
-        case .containerRuns(let number): ("X_TORPOR_CONTAINER", number.map { "\($0)" } ?? "")
+        case .containerRuns(let number, let digest):
+            ("X_TORPOR_CONTAINER", (number.map { "\($0)" } ?? "") + (digest.map { " \($0)" } ?? ""))
         case .done(let name): ("X_TORPOR_DONE", name)
         case .fdStore: ("FDSTORE", "1")
         case .fdStoreRemove: ("FDSTOREREMOVE", "1")

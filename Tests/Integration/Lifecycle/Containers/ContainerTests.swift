@@ -184,6 +184,33 @@ struct ContainerTests {
         }
     }
 
+    @Test("It is asked for its health by a command inside: ready by it, and ended when it fails too often")
+    func health() throws {
+        let toml = Self.toml(
+            "networks = [\"none\"]\nhealth = { command = [\"/app\", \"check\"], interval = \"20ms\", failures = 2 }",
+            keys: "restart = \"always\"\nrestart_backoff = { initial = \"1ms\", limit = 100 }"
+        )
+        // The first process of a container ignores signals that it does not handle, such as the watchdog's.
+        .replacingOccurrences(of: "grace = \"1min\"", with: "grace = \"10ms\"")
+        try withPodman(toml) { daemon, podman throws in
+            try daemon.done(.start, "web")
+            let status = try daemon.status("web")
+            #expect(status.health == "command in the container: /app check, every 20ms")
+            #expect(status.container?.name == "torpor-web")
+            #expect(status.container?.digest?.utf8.count == 71)
+            let digest = try podman.podman(["image", "inspect", "--format={{.Digest}}", "localhost/small"])
+            #expect(digest == (status.container?.digest ?? "") + "\n")
+            let first = try Self.inside(daemon)
+            kill(first, SIGHUP)
+            try daemon.eventually("another one runs") {
+                let summary = try daemon.summary("web")
+                return summary.state == "active" && summary.transition == nil && summary.incarnation == 2
+            }
+            #expect(!Truth.isAlive(first))
+            #expect(try daemon.events().contains { $0.text.contains("failed its health check 2 times in a row") })
+        }
+    }
+
     @Test("What podman refuses fails the launch with podman's sentence")
     func refused() throws {
         let toml = Self.toml("networks = [\"none\"]\nvolumes = [\"/nowhere/at/all:/x\"]", keys: "restart = \"never\"")

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Engine
+import EventLoop
+package import Lifecycle
+import Linux
+
+/// Checks apps with `health` while they run, and ends those that fail too often in a row as their watchdog would.
+///
+/// An app is not checked while it is suspended or changes its state, and its failures are counted anew when it wakes: what
+/// sleeps answers nobody, and what has just woken may need a moment.
+package final class HealthChecks: ShellRoom, LifecycleObserver {
+    package unowned(unsafe) let supervisor: Supervisor
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
+        if to == .suspended || to == .notRunning { app.run.health?.rest() }
+    }
+
+    /// Also after an `apply`, which may have added, changed or removed its check.
+    package func touched(_ apps: [AppRuntime]) {
+        for app in apps {
+            guard app.specification.check != nil || app.run.health != nil else { continue }
+            guard app.specification.check != nil, isChecked(app) else {
+                if app.specification.check == nil { app.run.health = nil }
+                continue
+            }
+            if app.run.health == nil { app.run.health = HealthCheck(app, self) }
+            app.run.health?.watch()
+        }
+    }
+
+    package func forget(_ app: AppRuntime) { app.run.health = nil }
+
+    /// Whether it can be expected to answer now.
+    func isChecked(_ app: AppRuntime) -> Bool {
+        let machine = coordinator.machine(app.id)
+        return machine.isAlive && machine.hasProcess && machine.transition == nil && machine.state != .suspended
+            && !machine.isTraced && app.run.exitRecord == nil && !app.specification.rules.isOneshot
+    }
+
+    /// It has failed as often as it may.
+    func failed(_ app: AppRuntime) { deliver(.watchdogTriggered, to: app.id) }
+}
+
+/// The check of one incarnation.
+package final class HealthCheck {
+    private weak var app: AppRuntime?
+    private unowned(unsafe) let checks: HealthChecks
+    private var timer: TimerSource?
+    private var current: ProbeTry?
+    /// In a row.
+    private(set) var failures = 0
+    /// Whether it has succeeded or failed yet.
+    package private(set) var isKnown = false
+    /// Why the last one failed; nil if it succeeded.
+    package private(set) var problem: String?
+    /// Why the app is ended for it.
+    private(set) var verdict: String?
+
+    init(_ app: AppRuntime, _ checks: HealthChecks) {
+        self.app = app
+        self.checks = checks
+    }
+
+    /// Checks from now on.
+    func watch() {
+        guard timer == nil, verdict == nil, let health = app?.specification.check else { return }
+        timer = try? checks.loop.timer { [weak self] in self?.check() }
+        timer?.arm(after: health.probe.interval)
+    }
+
+    /// Checks no more until `watch`.
+    func rest() {
+        timer?.cancel()
+        timer = nil
+        current = nil
+        failures = 0
+        problem = nil
+        isKnown = false
+    }
+
+    private func check() {
+        guard let app, let health = app.specification.check else { return }
+        guard checks.isChecked(app) else { return timer?.arm(after: health.probe.interval) ?? () }
+        current = ProbeTry(health.probe, of: app, checks.supervisor, isQuiet: true) { [weak self] problem in
+            self?.checked(problem)
+        }
+    }
+
+    private func checked(_ problem: String?) {
+        current = nil
+        guard let app, let health = app.specification.check, timer != nil else { return }
+        timer?.arm(after: health.probe.interval)
+        // It was stopped, or began to end, while it was asked.
+        guard checks.isChecked(app) else { return }
+        let hadFailed = failures > 0
+        isKnown = true
+        self.problem = problem
+        guard let problem else {
+            failures = 0
+            if hadFailed { checks.note(app, .healthChecked, text: "passes its health check again") }
+            return
+        }
+        failures += 1
+        checks.note(
+            app,
+            .healthChecked,
+            text: "\(problem) (failure \(failures) of \(health.failures) of its health check)"
+        )
+        guard failures >= health.failures else { return }
+        rest()
+        verdict = "failed its health check \(Readable.count(health.failures, "time")) in a row: it \(problem)"
+        checks.failed(app)
+    }
+}
+
+extension Incarnation {
+    package var health: HealthCheck? {
+        get { slots[HealthCheckSlot.self] }
+        set { slots[HealthCheckSlot.self] = newValue }
+    }
+}
+
+private enum HealthCheckSlot: Slot { typealias Value = HealthCheck }

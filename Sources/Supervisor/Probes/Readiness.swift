@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import EventLoop
+import Lifecycle
+import Linux
+
+/// Checks repeatedly whether an app is ready, and reports it to the core. It stops when its last reference is gone.
+final class ReadinessProbe {
+    private let probe: Probe
+    private weak var app: AppRuntime?
+    private unowned(unsafe) let supervisor: Supervisor
+    private var timer: TimerSource?
+    private var current: ProbeTry?
+    /// Why it is not ready, as the last try found.
+    private(set) var problem: String?
+    /// The last problem with the file of the check that was logged, so that it is logged once.
+    private var said: String?
+
+    init(_ probe: Probe, app: AppRuntime, supervisor: Supervisor) {
+        self.probe = probe
+        self.app = app
+        self.supervisor = supervisor
+    }
+
+    func start() {
+        timer = try? supervisor.loop.timer { [weak self] in self?.tryOnce() }
+        tryOnce()
+    }
+
+    private func tryOnce() {
+        guard let app, isLaunching(app) else { return }
+        current = ProbeTry(probe, of: app, supervisor, isQuiet: false) { [weak self] problem in self?.tried(problem) }
+    }
+
+    private func tried(_ problem: String?) {
+        current = nil
+        guard let app, isLaunching(app) else { return }
+        self.problem = problem
+        guard let problem else { return supervisor.deliver(.ready, to: app.id) }
+        if case .file(let path) = probe.kind, problem != said, problem != ProbeTry.isMissing(path) {
+            said = problem
+            supervisor.log.warning("\(app.name) \(problem)")
+        }
+        timer?.arm(after: probe.interval)
+    }
+
+    private func isLaunching(_ app: AppRuntime) -> Bool {
+        supervisor.coordinator.machine(app.id).transition == .launching
+    }
+}
+
+extension Incarnation {
+    var probe: ReadinessProbe? {
+        get { slots[ProbeSlot.self] }
+        set { slots[ProbeSlot.self] = newValue }
+    }
+}
+
+private enum ProbeSlot: Slot { typealias Value = ReadinessProbe }
