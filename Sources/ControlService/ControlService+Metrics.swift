@@ -2,6 +2,7 @@
 
 import Configuration
 import Engine
+import EventLoop
 import Lifecycle
 import Linux
 import MemoryPressure
@@ -40,6 +41,10 @@ extension ControlService {
                 app.transferCounters.bytes.map { ($0.key, Int(clamping: $0.value)) }.sorted { $0.0 < $1.0 }
             },
             ofScenes,
+            each(.appAsleep) { app in
+                app.run.tree == nil ? 0 : Int(app.times.asleep(until: loop.now).components.seconds)
+            },
+            each(.appUnhealthy) { $0.run.health?.problem == nil ? 0 : 1 },
             each(.appLaunches) { Int($0.counters.launches) },
             each(.appWakes) { Int($0.counters.wakes) },
             several(.appEndings, "reason") { app in

@@ -408,7 +408,8 @@ package final class ControlService: ShellRoom, ClientService {
     private static func processInfo(_ pid: Int32) -> ProcessInfo? {
         guard let stat = try? ProcFS.stat(pid) else { return nil }
         var words = (try? ProcFS.cmdline(pid)) ?? []
-        // Its dozens of arguments are podman's; the name of the container is one of them.
+        // Of their arguments only the container's name means something to people: the others are podman's and Torpor's own.
+        if words.count == 7, words[0] == "torpor-container" { words = ["torpor-container", words[2]] }
         if stat.comm == "conmon", let name = words.firstIndex(of: "-n"), name + 1 < words.count {
             words = ["conmon", words[name + 1]]
         }

@@ -24,6 +24,8 @@ public enum Metric: String, CaseIterable, Sendable {
     case appMemory = "torpor_app_memory_bytes"
     case appProcessor = "torpor_app_cpu_seconds"
     case appUptime = "torpor_app_uptime_seconds"
+    case appAsleep = "torpor_app_asleep_seconds"
+    case appUnhealthy = "torpor_app_unhealthy"
     case appHolds = "torpor_app_holds"
     case appMail = "torpor_app_mailbox_messages"
     case appUnhandled = "torpor_app_unhandled_messages"
@@ -69,6 +71,8 @@ public enum Metric: String, CaseIterable, Sendable {
             .policyStalls:
             .counter
         case .supervisorStart, .supervisorMemory, .supervisorDescriptors, .apps, .appFailed, .appMemory, .appUptime,
+            .appAsleep,
+            .appUnhealthy,
             .appHolds, .appMail, .appUnhandled, .appTransfers, .scenes, .memoryTotal, .memoryAvailable, .swapTotal,
             .swapFree:
             .gauge
@@ -93,7 +97,8 @@ public enum Metric: String, CaseIterable, Sendable {
         case .deadlinesMissed: ["deadline"]
         case .wakeLatency: ["source"]
         case .appState: ["app", rawValue]
-        case .appFailed, .appMemory, .appProcessor, .appUptime, .appHolds, .appMail, .appUnhandled,
+        case .appFailed, .appMemory, .appProcessor, .appUptime, .appAsleep, .appUnhealthy, .appHolds, .appMail,
+            .appUnhandled,
             .appUnhandledDropped, .appLaunches, .appRestarts, .appWakes:
             ["app"]
         case .appTransfers: ["app", "state"]
@@ -132,6 +137,8 @@ public enum Metric: String, CaseIterable, Sendable {
         case .appMemory: "Memory of all processes of an app."
         case .appProcessor: "Processor time of all processes of an app in this run of it."
         case .appUptime: "How long an app has run, including suspended time."
+        case .appAsleep: "How long an app was suspended in this run of it."
+        case .appUnhealthy: "Whether an app failed its last health check."
         case .appHolds: "How many tasks, modes and operators keep an app in the background."
         case .appMail: "How many messages are queued for an app."
         case .appUnhandled: "How many messages to an app were not handled."

@@ -111,7 +111,9 @@ export function appPage(main, name) {
         h("td", { class: "mono" }, process.state), h("td", { class: "right num" }, String(process.threads)))), { label: "Processes" })
       : h("p", { class: "muted" }, "It has no processes."));
     left.replaceChildren(facts([
-      ["Held back", status.held_back], ["Deadlines", status.deadlines.map((one) => `${one.name}: ${one.remaining_ms === null ? "paused" : `${duration(one.remaining_ms / 1000)} left`}`).join(", ")],
+      ["Held back", status.held_back],
+      ["Health", status.health && `${status.unhealthy ? `it ${status.unhealthy}` : status.health_known ? "good" : "not checked yet"} (${status.health})`],
+      ["Asleep", status.asleep_s ? `${duration(status.asleep_s)} of this run` : null], ["Deadlines", status.deadlines.map((one) => `${one.name}: ${one.remaining_ms === null ? "paused" : `${duration(one.remaining_ms / 1000)} left`}`).join(", ")],
       ["Messages", status.mailbox ? `${status.mailbox} queued` : null], ["Share", status.profile_done.join(", ")],
       ["Not available", status.profile_missing.join(", ")], ["Traced", status.traced ? "by a debugger: its deadlines are off" : null],
       ["Outdated", status.outdated ? "it runs with an older configuration" : null],
@@ -120,6 +122,8 @@ export function appPage(main, name) {
     ]));
     more.replaceChildren(facts([
       ["Command", h("code", {}, status.exec.join(" "))], ["Declared in", status.file && h("code", {}, `${status.file}:${status.line}`)], ["Tags", status.tags.join(", ")],
+      ["Container", status.container?.name], ["Image", status.container && h("code", {}, status.container.image + (status.container.digest ? `@${status.container.digest}` : ""))],
+      ["Ports", status.container?.ports.join(", ")], ["Networks", status.container?.networks.join(", ")],
       ["Ready by", status.ready], ["Requires", links(status.requires)], ["After", links(status.after)], ["Required by", links(status.required_by)],
       ["Heartbeat", status.watchdog_ms && `every ${duration(status.watchdog_ms / 1000)}`], ["Cgroup", status.cgroup && h("code", {}, status.cgroup)],
     ]));

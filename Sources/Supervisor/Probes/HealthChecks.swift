@@ -8,7 +8,7 @@ import Linux
 
 /// Checks apps with `health` while they run, and ends those that fail too often in a row as their watchdog would.
 ///
-/// An app is not checked while it is suspended or changes its state, and its failures are counted anew when it wakes: what
+/// An app is not checked while it is suspended or changes its state, and its failures start at zero again when it wakes: what
 /// sleeps answers nobody, and what has just woken may need a moment.
 package final class HealthChecks: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
