@@ -469,18 +469,6 @@ package final class ControlService: ShellRoom, ClientService {
     }
 }
 
-extension ReadySpecification {
-    /// The text of `status`.
-    var text: String {
-        switch self {
-        case .exec: "exec"
-        case .notify: "notify"
-        case .delegate: "delegate"
-        case .probe(let probe): probe.text
-        }
-    }
-}
-
 extension AppRuntime {
     /// Clients that wait for the read of its icon.
     var iconReplies: [Reply]? {

@@ -21,6 +21,10 @@ struct order {
 /* Takes what is meant for the container out of this process's environment: podman would go by it. */
 void prepare_environment(void);
 
+/* Writes the variables that begin with TORPOR_INSIDE_, without that, into a file for podman's --env-file, and removes them from
+   the environment. */
+void write_variables(const char *path);
+
 /* Puts it back for a fresh image of this program. */
 void restore_environment(void);
 

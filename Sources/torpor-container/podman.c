@@ -51,6 +51,31 @@ void prepare_environment(void) {
         setenv("XDG_RUNTIME_DIR", folder, 1);
 }
 
+void write_variables(const char *path) {
+    extern char **environ;
+    static const char prefix[] = "TORPOR_INSIDE_";
+    int fd = -1;
+    for (char **entry = environ; *entry != NULL;) {
+        if (strncmp(*entry, prefix, sizeof prefix - 1) != 0) {
+            entry++;
+            continue;
+        }
+        if (fd < 0) fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd >= 0) dprintf(fd, "%s\n", *entry + sizeof prefix - 1);
+        // The next one moves here.
+        char name[512];
+        size_t length = strcspn(*entry, "=");
+        if (length >= sizeof name) {
+            entry++;
+            continue;
+        }
+        memcpy(name, *entry, length);
+        name[length] = 0;
+        if (unsetenv(name) != 0) entry++;
+    }
+    if (fd >= 0) close(fd);
+}
+
 void leave_to_container(void) {
     if (passed > 0) syscall(SYS_close_range, 3, 2 + passed, 0);
     passed = 0;

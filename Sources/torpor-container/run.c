@@ -330,9 +330,11 @@ static bool cgroup_of(const char *process, char *path, size_t size) {
     return is_found;
 }
 
-/* One aardvark-dns answers names for all of podman's networks. Without systemd it runs in the cgroup of the app whose container
-   came first, and would sleep and end with it: it moves to where torpor-keeper, the parent of this process, is. */
-static void free_name_server(void) {
+/* What serves all containers of this user: aardvark-dns answers names in podman's networks, and rootless podman's pause process
+   (catatonit, or podman itself) keeps its user namespace. Without systemd they run in the cgroup of the app whose container came
+   first, and would sleep and end with it: they move to where torpor-keeper, the parent of this process, is. */
+static void free_common_helpers(void) {
+    static const char *const names[] = {"aardvark-dns", "catatonit", "podman pause"};
     char own[PATH_MAX + 64], other[PATH_MAX + 64], parent[16], line[32], comm[32];
     snprintf(parent, sizeof parent, "%d", (int)getppid());
     if (!cgroup_of("self", own, sizeof own) || !cgroup_of(parent, other, sizeof other)) return;
@@ -342,7 +344,10 @@ static void free_name_server(void) {
         line[strcspn(line, "\n")] = 0;
         char folder[64];
         snprintf(folder, sizeof folder, "/proc/%s", line);
-        if (!read_line(folder, "comm", comm, sizeof comm) || strcmp(comm, "aardvark-dns") != 0) continue;
+        if (!read_line(folder, "comm", comm, sizeof comm)) continue;
+        bool is_common = false;
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) is_common |= strcmp(comm, names[i]) == 0;
+        if (!is_common) continue;
         // A program of that name inside the container has another root.
         struct stat root, theirs;
         char path[80];
@@ -381,6 +386,8 @@ static int run(const struct order *order) {
     addf(&words, "--pidfile=%s/first", order->folder);
     keep_limits(&words, order);
     for (char **word = order->arguments; *word != NULL; word++) add(&words, *word);
+    char path[PATH_MAX];
+    if (place(path, order->folder, "variables")) write_variables(path);
     delete(order->folder, "id");
     delete(order->folder, "conmon");
     delete(order->folder, "first");
@@ -410,12 +417,13 @@ int start_container(const struct order *order) {
     }
     if (ended == NOT_EXECUTED) return fail("needs podman, which is not on the PATH");
     if (ended != 0) return fail("could not be started by podman");
+    delete(order->folder, "variables");
     leave_to_container();
     if (!read_line(order->folder, "conmon", conmon, sizeof conmon)) return fail("was started, but podman did not say which process is conmon");
     // Not there any longer if what it ran has ended: conmon is a zombie then, or about to be.
     int pidfd = read_line(order->folder, "first", first, sizeof first) ? (int)syscall(SYS_pidfd_open, atoi(first), 0) : -1;
     note_bundle(order->folder, conmon);
-    free_name_server();
+    free_common_helpers();
     char message[256];
     snprintf(message, sizeof message, "X_TORPOR_CONTAINER=%s%s", facts, order->says_ready ? "\nREADY=1" : "");
     return follow_anew(order->name, (pid_t)atoi(conmon), pidfd, message);

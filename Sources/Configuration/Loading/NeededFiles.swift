@@ -29,6 +29,14 @@ struct NeededFiles {
             )
         }
         if app.container == nil { check("exec", app.exec) }
+        for volume in app.container?.volumes ?? [] {
+            let fields = volume.split(separator: ":")
+            guard fields.count > 1, fields[0].hasPrefix("/"), find(String(fields[0])) == .nothing else { continue }
+            draft.warning(
+                "container",
+                "volumes: there is no \(quoted(String(fields[0]))) now, and podman starts nothing without it"
+            )
+        }
         for hook in app.beforeStart { check("before_start", hook.command) }
         for hook in app.afterStop { check("after_stop", hook.command) }
         if case .probe(let probe) = app.ready, case .command(let words) = probe.kind { check("ready", words) }

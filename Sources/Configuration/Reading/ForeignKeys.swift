@@ -4,6 +4,7 @@
 enum ForeignKeys {
     /// A sentence that names the right key for an unknown key of an app; nil if no other supervisor has that key.
     static func hint(_ key: String, at path: String) -> String? {
+        if let text = besides(key, path) { return text }
         guard path.hasPrefix("apps.") || path.hasPrefix("defaults."), let text = table[key.lowercased()] else {
             return nil
         }
@@ -12,6 +13,26 @@ enum ForeignKeys {
         let isDirect = path.hasPrefix("defaults.") ? depth == 2 : depth == 3 || path.hasPrefix("apps.\"")
         return isDirect ? text : nil
     }
+
+    /// A hint for a key of the app that stands in `container`, or the other way round.
+    private static func besides(_ key: String, _ path: String) -> String? {
+        let parts = path.split(separator: ".")
+        guard path.hasPrefix("apps."), parts.count >= 3 else { return nil }
+        // In `container.health` and the like other keys stand.
+        if parts.count >= 4, parts[parts.count - 2] == "container" {
+            guard AppKeys.all.contains(where: { $0.name.utf8.elementsEqual(key.utf8) }) else {
+                return key == "command" || key == "cmd" ? "write exec of the app, above the table container" : nil
+            }
+            return "\(key) is a key of the app: write it above the table container"
+        }
+        guard parts.count == 3, onlyContainers.contains(key) else { return nil }
+        return "it is a key of container: write container = { image = \"IMAGE\", \(key) = … }, or [apps.NAME.container]"
+    }
+
+    private static let onlyContainers: Set = [
+        "image", "pull", "volumes", "networks", "read_only", "tmpfs", "cap_add", "cap_drop", "shm_size", "hostname",
+        "secrets",
+    ]
 
     private static let table: [String: String] = {
         var table: [String: String] = [:]
@@ -65,7 +86,7 @@ enum ForeignKeys {
         (["watchdogsec", "watchdog_sec"], "write watchdog = \"10s\""),
         (
             ["healthcheck", "health_check", "readiness", "wait_ready"],
-            "write ready = { http = \"http://127.0.0.1:8000/\" }"
+            "write ready = { http = \"http://127.0.0.1:8000/\" }, or health for checks while it runs"
         ),
         (["execstartpre", "exec_start_pre", "pre_start"], "write before_start = [[\"PROGRAM\"]]"),
         (["execstoppost", "exec_stop_post", "post_stop", "finish"], "write after_stop = [[\"PROGRAM\"]]"),
@@ -86,7 +107,11 @@ enum ForeignKeys {
         (["labels", "profiles", "namespace"], "write tags = [\"NAME\"]"),
         (["ulimits", "limitnofile"], "write limits = { nofile = 4096 }"),
         (["cron_restart", "cron", "schedule", "oncalendar"], "write timers = [{ calendar = \"daily\" }]"),
-        (["ports", "listen", "listenstream"], "write sockets = [{ stream = \"8000\" }]"),
+        (["liveness", "livenessprobe"], "write health = { http = \"http://127.0.0.1:8000/\" }"),
+        (
+            ["ports", "listen", "listenstream"],
+            "write sockets = [{ stream = \"8000\" }]; ports of a container go into [apps.NAME.container]"
+        ),
         (["watch"], "Torpor restarts nothing when a file changes: settings_files tells an app that one changed"),
     ]
 }

@@ -43,6 +43,7 @@ struct Resolver {
         }
         reportCycles()
         SocketConflicts.check(apps + templates, self)
+        ContainerConflicts.check(apps + templates, self)
         return (apps.sorted { ($0.template, $0.instance ?? 0) < ($1.template, $1.instance ?? 0) }, templates)
     }
 

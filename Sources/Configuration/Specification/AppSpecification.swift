@@ -67,6 +67,12 @@ public struct AppSpecification: Sendable, Hashable {
 }
 
 extension AppSpecification {
+    /// What its container is called; `nil` for an app without one. A scene's or an instance's name has an @, which podman
+    /// does not allow.
+    public var containerName: String? {
+        self.container.map { $0.name ?? "torpor-" + self.name.split(separator: "@").joined(separator: ".") }
+    }
+
     /// How it is checked while it runs: `health`, or else that of its container.
     public var check: HealthSpecification? { self.health ?? self.container?.health }
 
@@ -296,6 +302,18 @@ public struct Probe: Sendable, Hashable {
     /// A probe with the default interval and timeout.
     public init(_ kind: Kind) {
         self.kind = kind
+    }
+}
+
+extension ReadySpecification {
+    /// As `status` shows it.
+    public var text: String {
+        switch self {
+        case .exec: "exec"
+        case .notify: "notify"
+        case .delegate: "delegate"
+        case .probe(let probe): probe.text
+        }
     }
 }
 

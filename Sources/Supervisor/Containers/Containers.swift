@@ -45,7 +45,7 @@ package final class Containers: ShellRoom {
         _ command: [String]
     ) -> [String]? {
         guard let container = specification.container else { return nil }
-        let name = container.name ?? Self.name(of: app.name)
+        let name = specification.containerName ?? app.name
         var run = PodmanRun(
             container,
             name: name,
@@ -61,6 +61,7 @@ package final class Containers: ShellRoom {
             run.addVariable(name, path)
             run.mount(path)
         }
+        run.addFile(folder(of: app) + "/variables")
         if let path = app.notifySocket?.path { run.addSocket(path, variable: "NOTIFY_SOCKET") }
         if let path = app.server?.path { run.addSocket(path, variable: "TORPOR_APP_SOCKET") }
         run.mount(supervisor.savedStates.stateDirectory(of: app))
@@ -72,12 +73,6 @@ package final class Containers: ShellRoom {
         ] + run.arguments(command)
     }
 
-    /// What a container is called whose configuration does not say it. A scene's or an instance's name has an @, which
-    /// podman does not allow.
-    static func name(of app: String) -> String {
-        "torpor-" + app.split(separator: "@").joined(separator: ".")
-    }
-
     /// A container's label, by which its app knows it again: other supervisors of the same user may have an app of the name.
     private func owner(of app: AppRuntime) -> String { supervisor.runtime.directory(of: app) }
 
@@ -87,6 +82,20 @@ package final class Containers: ShellRoom {
         _ specification: AppSpecification
     ) -> [String: String] {
         specification.container == nil ? variables : variables.filter { !PodmanRun.isPodmans($0.key) }
+    }
+
+    /// The variables with which torpor-container is started: those by which podman would go have another name, under which
+    /// they reach the container in a file.
+    nonisolated static func forLaunch(
+        _ variables: [String: String],
+        _ specification: AppSpecification
+    ) -> [String: String] {
+        guard specification.container != nil else { return variables }
+        var result = forPodman(variables, specification)
+        for (name, value) in variables where PodmanRun.isInFile(name, value) {
+            result[PodmanRun.prefixInFile + name] = value
+        }
+        return result
     }
 
     /// Makes the folder in which torpor-container keeps what it knows, for the user that it runs as.
@@ -134,7 +143,7 @@ package final class Containers: ShellRoom {
     /// What clients are told of it; nil for an app without one.
     package func info(of app: AppRuntime) -> ContainerInfo? {
         guard let container = app.specification.container else { return nil }
-        var info = ContainerInfo(name: container.name ?? Self.name(of: app.name), image: container.image)
+        var info = ContainerInfo(name: app.specification.containerName ?? app.name, image: container.image)
         info.digest = app.run.container?.digest?.description
         info.ports = container.ports
         info.networks = container.networks
@@ -143,7 +152,7 @@ package final class Containers: ShellRoom {
 
     /// A command that podman runs in the app's container.
     func inside(_ app: AppRuntime, _ words: [String]) -> [String] {
-        ["podman", "exec", app.specification.container?.name ?? Self.name(of: app.name)] + words
+        ["podman", "exec", app.specification.containerName ?? app.name] + words
     }
 
     // MARK: Endings

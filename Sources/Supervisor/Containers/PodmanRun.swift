@@ -8,6 +8,7 @@ import WireText
 struct PodmanRun {
     private let container: ContainerSpecification
     private var options: [String]
+    private var needsFile = false
 
     /// The container in the app's own cgroup, which podman leaves alone: torpord limits and follows the app by it. Its
     /// output is the app's (passthrough), and podman removes it when it has ended.
@@ -65,10 +66,28 @@ struct PodmanRun {
     }
 
     /// A variable of the app. podman takes its value from its own environment, so that the command line, which everybody can
-    /// read, does not have it; except where podman itself would go by it.
+    /// read, does not have it. Where podman itself would go by it, torpor-container writes it into a file, which can have
+    /// no value of several lines.
     mutating func addVariable(_ name: String, _ value: String) {
-        options.append(Self.isPodmans(name) ? "--env=\(name)=\(value)" : "--env=\(name)")
+        if Self.isInFile(name, value) {
+            needsFile = true
+        } else {
+            options.append(Self.isPodmans(name) ? "--env=\(name)=\(value)" : "--env=\(name)")
+        }
     }
+
+    /// The file of those variables, if there are any; behind those of the configuration, since a later file wins.
+    mutating func addFile(_ path: String) {
+        if needsFile { options.append("--env-file=\(path)") }
+    }
+
+    /// Whether a variable reaches the container in a file.
+    static func isInFile(_ name: String, _ value: String) -> Bool {
+        isPodmans(name) && !value.utf8.contains { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
+    }
+
+    /// What stands before the name of such a variable in the environment of torpor-container.
+    static let prefixInFile = "TORPOR_INSIDE_"
 
     /// A folder of the machine that the app finds at the same path.
     mutating func mount(_ path: String) { options.append("--volume=\(path):\(path)") }

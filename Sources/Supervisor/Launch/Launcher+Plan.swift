@@ -85,8 +85,8 @@ extension Launcher {
         let data = supervisor.dataFolders.variables(of: app)
         // Environment files and the configuration may override it.
         variables["TMPDIR"] = data["TMPDIR"]
-        for (key, value) in Containers.forPodman(read, specification) { variables[key] = value }
-        for (key, value) in Containers.forPodman(specification.environment, specification) { variables[key] = value }
+        for (key, value) in Containers.forLaunch(read, specification) { variables[key] = value }
+        for (key, value) in Containers.forLaunch(specification.environment, specification) { variables[key] = value }
         for (key, value) in data where key != "TMPDIR" { variables[key] = value }
         variables["NOTIFY_SOCKET"] = app.notifySocket?.path
         if let watchdog = specification.rules.watchdog { variables["WATCHDOG_USEC"] = "\(watchdog.microseconds)" }

@@ -36,7 +36,8 @@ struct Podman {
             stubborn = getenv("STUBBORN");
             signal(SIGTERM, end);
             signal(SIGQUIT, end);
-            dprintf(1, "greeting %s, pid %d\\n", getenv("GREETING") ? getenv("GREETING") : "none", (int)getpid());
+            dprintf(1, "greeting %s, pid %d, PATH %s, key %s\\n", getenv("GREETING") ? getenv("GREETING") : "none",
+                    (int)getpid(), getenv("PATH"), getenv("STORAGE_KEY"));
             if (fork() == 0) {
                 for (;;) pause();
             }

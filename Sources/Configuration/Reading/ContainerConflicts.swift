@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Checks that no two apps have containers of one name, and tells of ports that several publish.
+enum ContainerConflicts {
+    static func check(_ apps: [AppSpecification], _ resolver: Resolver) {
+        var names: [String: String] = [:]
+        var ports: [UInt16: [(port: PublishedPort, app: String)]] = [:]
+        for app in apps where app.scenes == nil {
+            guard let container = app.container, let name = app.containerName else { continue }
+            if let other = names[name] {
+                resolver.drafts[app.template]?.error(
+                    "container",
+                    "the name \(quoted(name)) is already that of the container of \(quoted(other)): write another name"
+                )
+            } else {
+                names[name] = app.name
+            }
+            for text in container.ports {
+                // Ranges of any length: only their first ports are compared one by one.
+                guard let port = PublishedPort(text) else { continue }
+                for number in port.numbers.prefix(256) {
+                    let others = ports[number] ?? []
+                    if let other = others.first(where: { $0.port.isOn(port) && $0.app != app.name }) {
+                        resolver.drafts[app.template]?.warning(
+                            "container",
+                            "ports: \(quoted(other.app)) publishes \(number)\(port.kind == "tcp" ? "" : "/\(port.kind)") "
+                                + "too, so only one of them can run at a time"
+                        )
+                        break
+                    }
+                    ports[number] = others + [(port, app.name)]
+                }
+            }
+        }
+    }
+}
+
+/// What an element of `ports` takes of the machine.
+struct PublishedPort {
+    /// An IP address; empty for all of them.
+    var address = ""
+    var numbers: ClosedRange<UInt16>
+    /// `tcp`, `udp` or `sctp`.
+    var kind = "tcp"
+
+    /// Nil if podman chooses the port, or if it is not known yet.
+    init?(_ text: String) {
+        let parts = text.split(separator: "/", maxSplits: 1)
+        if parts.count == 2 { kind = String(parts[1]) }
+        guard var rest = parts.first else { return nil }
+        if rest.hasPrefix("["), let end = rest.firstIndex(of: "]") {
+            address = String(rest[rest.index(after: rest.startIndex)..<end])
+            rest = rest[rest.index(after: end)...]
+        }
+        let fields = rest.split(separator: ":", omittingEmptySubsequences: false)
+        guard fields.count >= 2 else { return nil }
+        if fields.count == 3, !fields[0].isEmpty { address = String(fields[0]) }
+        let ends = fields[fields.count - 2].split(separator: "-").map { UInt16($0) ?? 0 }
+        guard let first = ends.first, let last = ends.last, first > 0, first <= last else { return nil }
+        numbers = first...last
+        if ["0.0.0.0", "::"].contains(address) { address = "" }
+    }
+
+    /// Whether both cannot be there at a time, where they have a port in common.
+    func isOn(_ other: PublishedPort) -> Bool {
+        kind == other.kind && (address.isEmpty || other.address.isEmpty || address == other.address)
+    }
+}
