@@ -103,7 +103,7 @@ enum Compose {
                 guard seen.count <= 64, let other = tree.text(full).flatMap({ try? YAML.parse($0) }),
                     let services = other["services"]?.members
                 else {
-                    result.remark("\(path), which is included, cannot be read: import it by itself.", line: entry.line)
+                    result.remark("\(path), which is included, cannot be read: import it by itself.", at: entry.place)
                     continue
                 }
                 let inner = SourceTree.folder(full)
@@ -139,7 +139,7 @@ enum Compose {
         let isUsed: Set = ["volumes", "networks", "secrets", "configs", "include", "name", "version"]
         for (key, node) in members where key != "services" && !key.hasPrefix("x-") {
             if project != nil, isUsed.contains(key) { continue }
-            leftOut.add(key, because: reasons[key] ?? "it is not a key of a compose file", at: SourceLine(node.line))
+            leftOut.add(key, because: reasons[key] ?? "it is not a key of a compose file", at: node.place)
         }
         for (text, place) in leftOut.sentences() { result.remark(text + ".", at: place) }
     }

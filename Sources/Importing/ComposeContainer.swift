@@ -120,7 +120,7 @@ struct ComposeContainer {
         program.remark(
             "its image is built: run ‘\(words.map(ShellWords.quote).joined(separator: " "))’ before it starts, and "
                 + "after each change",
-            line: build.line
+            at: build.place
         )
     }
 
@@ -170,7 +170,7 @@ struct ComposeContainer {
         for port in node["ports"]?.list ?? [] {
             if let text = port.text {
                 if text.isEmpty || text.hasSuffix(":") {
-                    program.remark("the port \(quoted(text)) is incomplete, and is left out", line: port.line)
+                    program.remark("the port \(quoted(text)) is incomplete, and is left out", at: port.place)
                 } else {
                     ports.append(text)
                 }
@@ -229,7 +229,7 @@ struct ComposeContainer {
         case "bind", "volume":
             guard let from = volume["source"]?.text ?? volume["src"]?.text else { return volumes.append(target) }
             volumes.append(source(from, &program) + ":" + target + (isReadOnly ? ":ro" : ""))
-        case let kind: program.remark("a volume of the type \(quoted(kind)) is left out", line: volume.line)
+        case let kind: program.remark("a volume of the type \(quoted(kind)) is left out", at: volume.place)
         }
     }
 
@@ -237,7 +237,7 @@ struct ComposeContainer {
         if let mode = node["network_mode"]?.text, !mode.isEmpty {
             if mode.hasPrefix("service:") {
                 let other = String(mode.dropFirst(8))
-                put("networks", ["container:torpor-\(Names.valid(other))"])
+                program.joined = other
                 program.requires.append(other)
             } else {
                 put("networks", [mode])
@@ -282,7 +282,7 @@ struct ComposeContainer {
                 } else {
                     program.remark(
                         "the \(isSecret ? "secret" : "config") \(quoted(source)) has no file, and is left out",
-                        line: entry.line
+                        at: entry.place
                     )
                 }
             }

@@ -72,7 +72,7 @@ struct ComposeService {
             let reason =
                 Self.containers[key] == nil
                 ? "it is not a key of a compose file" : "podman-run(1) may have an option for it, which goes into args"
-            leftOut.add(key, because: reason, at: SourceLine(value.line))
+            leftOut.add(key, because: reason, at: value.place)
         }
         program.remark(leftOut)
     }
@@ -101,7 +101,7 @@ struct ComposeService {
             leftOut.add(
                 key,
                 because: Self.containers[key] ?? "it is not a key of a compose file",
-                at: SourceLine(value.line)
+                at: value.place
             )
         }
         program.remark(leftOut)
@@ -203,7 +203,7 @@ struct ComposeService {
             }
             if rule["condition"]?.text == "service_completed_successfully" { program.completed.append(name) }
             if rule["restart"]?.flag == true {
-                program.remark("is not restarted when \(quoted(name)) is", line: rule.line)
+                program.remark("is not restarted when \(quoted(name)) is", at: rule.place)
             }
         }
     }
@@ -303,10 +303,10 @@ struct ComposeService {
             }
         }
         for (key, value) in deploy?.members ?? [] where !["resources", "replicas", "restart_policy"].contains(key) {
-            program.remark("deploy.\(key) is not translated", line: value.line)
+            program.remark("deploy.\(key) is not translated", at: value.place)
         }
         for (key, value) in deploy?["resources"]?.members ?? [] where key != "limits" {
-            program.remark("deploy.resources.\(key) is not translated", line: value.line)
+            program.remark("deploy.resources.\(key) is not translated", at: value.place)
         }
     }
 

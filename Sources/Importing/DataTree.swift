@@ -12,8 +12,28 @@ struct DataNode: Sendable {
         case map(OrderedTable<DataNode>)
     }
 
+    /// What a tag of a compose file wants done with what stands in a file before.
+    enum Tag: Sendable {
+        /// `!reset`: it is taken away.
+        case reset
+        /// `!override`: it is replaced as a whole.
+        case override
+    }
+
     var value: Value
     var line: Int
+    /// The name of its file, where that is not the source itself.
+    var file: String?
+    var tag: Tag?
+
+    init(value: Value, line: Int, file: String? = nil) {
+        self.value = value
+        self.line = line
+        self.file = file
+    }
+
+    /// Where it stands; nil where that is not known.
+    var place: SourceLine? { line > 0 ? SourceLine(line, of: file) : nil }
 
     /// The member of that name.
     subscript(key: String) -> DataNode? {

@@ -13,6 +13,8 @@ public struct ImportedConfiguration: Sendable {
     /// What concerns all of them.
     public var remarks: [Remark] { told.list }
     private var told = Remarks()
+    /// Whether the validation has refused the name of a container.
+    var isRenamed = false
     /// What was left out of the source as nothing of its kind: why it may have no program.
     private(set) var doubts: [String] = []
 
@@ -90,6 +92,10 @@ public struct ImportedProgram: Sendable {
     var contents: [String] = []
     /// Compose: the programs that must have ended well before it.
     var completed: [String] = []
+    /// Containers: what podman runs in its own container as its probe; the container's name depends on that of its app.
+    var probe: [String] = []
+    /// Containers: the program whose container's network it is in, by its name in the source.
+    var joined: String?
     /// Supervisord: the lower it is, the earlier it is started.
     var priority = SupervisordPriority()
     /// Why it cannot be an app; nil where it is one.

@@ -162,6 +162,7 @@ public enum Importer {
             )
         }
         Names.assign(&result)
+        ContainerNames.assign(&result)
         return result
     }
 }

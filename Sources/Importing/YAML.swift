@@ -15,9 +15,15 @@ enum YAML {
 
     /// The first document of a text.
     ///
-    /// - Parameter language: what an error says that the text is not.
-    static func parse(_ text: String, as language: String = "YAML") throws(ImportError) -> DataNode {
-        var builder = Builder(text, language)
+    /// - Parameters:
+    ///   - language: what an error says that the text is not.
+    ///   - file: the name of its file, where that is not the source itself.
+    static func parse(
+        _ text: String,
+        as language: String = "YAML",
+        of file: String? = nil
+    ) throws(ImportError) -> DataNode {
+        var builder = Builder(text, language, file)
         defer { builder.end() }
         return try builder.document()
     }
@@ -30,9 +36,11 @@ enum YAML {
         private var repeated = 0
 
         private let language: String
+        private let file: String?
 
-        init(_ text: String, _ language: String) {
+        init(_ text: String, _ language: String, _ file: String?) {
             self.language = language
+            self.file = file
             parser = .allocate(capacity: 1)
             let utf8 = Array(text.utf8)
             bytes = .allocate(capacity: max(1, utf8.count))
@@ -51,9 +59,9 @@ enum YAML {
         /// What comes next of a document, without its memory.
         private enum Event {
             case alias(String)
-            case scalar(String, isPlain: Bool, anchor: String?)
-            case list(anchor: String?)
-            case map(anchor: String?)
+            case scalar(String, isPlain: Bool, anchor: String?, tag: DataNode.Tag?)
+            case list(anchor: String?, tag: DataNode.Tag?)
+            case map(anchor: String?, tag: DataNode.Tag?)
             case end
             case other
             case over
@@ -71,6 +79,13 @@ enum YAML {
             func text(_ start: UnsafeMutablePointer<yaml_char_t>?) -> String? {
                 start.map { String(terminatedWire: UnsafePointer<UInt8>($0)) }
             }
+            func tag(_ name: String?) -> DataNode.Tag? {
+                switch name {
+                case "!reset": .reset
+                case "!override": .override
+                default: nil
+                }
+            }
             switch event.type {
             case YAML_ALIAS_EVENT: return (.alias(text(event.data.alias.anchor) ?? ""), line)
             case YAML_SCALAR_EVENT:
@@ -78,10 +93,19 @@ enum YAML {
                 let bytes = UnsafeBufferPointer(start: scalar.value, count: scalar.length)
                 let isPlain = scalar.style == YAML_PLAIN_SCALAR_STYLE && scalar.tag == nil
                 return (
-                    .scalar(String(wire: bytes), isPlain: isPlain, anchor: text(scalar.anchor)), line
+                    .scalar(
+                        String(wire: bytes),
+                        isPlain: isPlain,
+                        anchor: text(scalar.anchor),
+                        tag: tag(text(scalar.tag))
+                    ), line
                 )
-            case YAML_SEQUENCE_START_EVENT: return (.list(anchor: text(event.data.sequence_start.anchor)), line)
-            case YAML_MAPPING_START_EVENT: return (.map(anchor: text(event.data.mapping_start.anchor)), line)
+            case YAML_SEQUENCE_START_EVENT:
+                let start = event.data.sequence_start
+                return (.list(anchor: text(start.anchor), tag: tag(text(start.tag))), line)
+            case YAML_MAPPING_START_EVENT:
+                let start = event.data.mapping_start
+                return (.map(anchor: text(start.anchor), tag: tag(text(start.tag))), line)
             case YAML_SEQUENCE_END_EVENT, YAML_MAPPING_END_EVENT: return (.end, line)
             case YAML_STREAM_END_EVENT, YAML_DOCUMENT_END_EVENT: return (.over, line)
             default: return (.other, line)
@@ -103,7 +127,7 @@ enum YAML {
             guard depth < YAML.depthLimit, count < YAML.countLimit, repeated < YAML.repeatedLimit else {
                 throw ImportError("line \(line): it is nested too deeply, or has too many values")
             }
-            var node = DataNode(value: .null, line: line)
+            var node = DataNode(value: .null, line: line, file: file)
             let name: String?
             switch event {
             case .end, .over, .other: return nil
@@ -113,17 +137,20 @@ enum YAML {
                 }
                 measure(known)
                 return known
-            case .scalar(let text, let isPlain, let anchor):
+            case .scalar(let text, let isPlain, let anchor, let tag):
                 name = anchor
+                node.tag = tag
                 let isNull = isPlain && ["", "~", "null", "Null", "NULL"].contains(text)
                 node.value = isNull ? .null : .scalar(text, isPlain: isPlain)
-            case .list(let anchor):
+            case .list(let anchor, let tag):
                 name = anchor
+                node.tag = tag
                 var elements: [DataNode] = []
                 while let element = try child(depth) { elements.append(element) }
                 node.value = .list(elements)
-            case .map(let anchor):
+            case .map(let anchor, let tag):
                 name = anchor
+                node.tag = tag
                 node.value = .map(try members(depth))
             }
             if let name { anchors[name] = node }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import WireText
+
+/// Puts in what depends on the names of containers, which are known when all apps have theirs.
+enum ContainerNames {
+    static func assign(_ result: inout ImportedConfiguration) {
+        var places: [WireText: Int] = [:]
+        for (index, program) in result.programs.enumerated() where program.isTranslated {
+            let name = WireText(program.name)
+            if places[name] == nil { places[name] = index }
+        }
+        for index in result.programs.indices where result.programs[index].isTranslated {
+            probe(&result.programs[index])
+            guard let joined = result.programs[index].joined else { continue }
+            join(joined, places[WireText(joined)].map { result.programs[$0] }, &result.programs[index])
+        }
+    }
+
+    private static func probe(_ program: inout ImportedProgram) {
+        guard !program.probe.isEmpty, let name = container(program), case .table(let rest) = program["ready"] else {
+            return
+        }
+        var ready: OrderedTable = [("command", TOMLValue.strings(["podman", "exec", name] + program.probe))]
+        for (key, value) in rest where key != "command" { ready[key] = value }
+        program["ready"] = .table(ready)
+    }
+
+    private static func join(_ joined: String, _ other: ImportedProgram?, _ program: inout ImportedProgram) {
+        guard case .table(var table) = program["container"] else { return }
+        guard let other else {
+            return program.cannot("it is in the network of \(quoted(joined)), which is not translated")
+        }
+        guard let name = container(other) else {
+            return program.cannot("it is in the network of \(quoted(joined)), which has several containers")
+        }
+        table["networks"] = .strings(["container:\(name)"])
+        program["container"] = .table(table)
+    }
+
+    /// What podman calls the container of a program; nil where there are several.
+    private static func container(_ program: ImportedProgram) -> String? {
+        guard program["instances"] == nil, case .table(let table) = program["container"] else { return nil }
+        guard case .string(let name) = table["name"] else { return "torpor-" + program.appName }
+        return name
+    }
+}
