@@ -14,23 +14,81 @@ extension ImportedConfiguration {
         system: ConfigurationSystem = .live,
         environment: [String: String] = [:]
     ) {
-        // Each round takes out one key of a program at least, or the program.
-        let rounds = programs.reduce(programs.count + 1) { $0 + $1.keys.count }
-        for _ in 0..<rounds {
-            let errors = errors(at: path, system, environment)
-            guard !errors.isEmpty else { return }
-            let places = Dictionary(
-                programs.indices.map { (programs[$0].appName, $0) },
-                uniquingKeysWith: { one, _ in one }
-            )
-            var isBetter = false
-            for error in errors where refuse(error, places) { isBetter = true }
-            if !isBetter { break }
+        // The validation stops at so many errors as nobody reads: each round would find a few apps' only.
+        if errors(at: path, system, environment).count > Self.manyErrors {
+            for part in parts() { validate(part, at: path, system, environment) }
+            ContainerNames.assign(&self)
         }
+        guard !mend(at: path, system, environment) else { return }
         // Nothing is refused any more that has a place; a file that is not valid is of no use to anybody.
         if let error = errors(at: path, system, environment).first {
             for index in programs.indices { programs[index].cannot(error.message) }
             remark(error.message)
+        }
+    }
+
+    /// Errors of a file that is validated in parts.
+    private static let manyErrors = 100
+    /// Bytes of the programs of a part, about.
+    private static let partSize = 1 << 14
+
+    /// Takes out what is refused, until nothing is, or nothing that has a place; true in the first case.
+    private mutating func mend(
+        at path: String,
+        _ system: ConfigurationSystem,
+        _ environment: [String: String],
+        isWhole: Bool = true
+    ) -> Bool {
+        // Each round takes out one key of a program at least, or the program.
+        let rounds = programs.reduce(programs.count + 1) { $0 + $1.keys.count }
+        let places = Dictionary(
+            programs.indices.map { (programs[$0].appName, $0) },
+            uniquingKeysWith: { one, _ in one }
+        )
+        for _ in 0..<rounds {
+            let errors = errors(at: path, system, environment)
+            guard !errors.isEmpty else { return true }
+            var isBetter = false
+            isRenamed = false
+            for error in errors where refuse(error, places) { isBetter = true }
+            if !isBetter { return false }
+            // Other programs and its probe go by a container's name.
+            if isRenamed, isWhole { ContainerNames.assign(&self) }
+        }
+        return false
+    }
+
+    /// Programs in a row that are not large together.
+    private func parts() -> [Range<Int>] {
+        var parts: [Range<Int>] = []
+        var begin = 0
+        var size = 0
+        for (index, program) in programs.enumerated() {
+            if index > begin, size + program.size > Self.partSize {
+                parts.append(begin..<index)
+                (begin, size) = (index, 0)
+            }
+            size += program.size
+        }
+        return parts + [begin..<programs.count]
+    }
+
+    /// Takes out what is refused of some programs, whatever the others are.
+    private mutating func validate(
+        _ part: Range<Int>,
+        at path: String,
+        _ system: ConfigurationSystem,
+        _ environment: [String: String]
+    ) {
+        var alone = ImportedConfiguration(kind: kind, source: source)
+        alone.programs = Array(programs[part])
+        let others = ["requires", "after"]
+        for index in alone.programs.indices { for key in others { alone.programs[index].keys[key] = nil } }
+        _ = alone.mend(at: path, system, environment, isWhole: false)
+        for (index, place) in part.enumerated() {
+            let before = programs[place]
+            programs[place] = alone.programs[index]
+            for key in others { programs[place].keys[key] = before.keys[key] }
         }
     }
 
@@ -85,6 +143,7 @@ extension ImportedConfiguration {
         programs[index].keys["container"] = .table(OrderedTable(others))
         programs[index].remark("container.\(key) = \(value.text) is left out: \(message)")
         if key == "image" { programs[index].cannot(message) }
+        if key == "name" { isRenamed = true }
         return true
     }
 
