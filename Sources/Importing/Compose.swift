@@ -5,16 +5,19 @@ import WireText
 
 /// A compose file: its services as containers, or only their commands as programs of this machine.
 enum Compose {
-    static func read(_ text: String, _ tree: SourceTree, into result: inout ImportedConfiguration) throws(ImportError) {
-        let root: DataNode
-        do throws(ImportError) {
-            root = try YAML.parse(text)
-        } catch {
-            throw ImportError("\(result.source): \(error.description)")
+    /// - Parameter others: files that are merged over it, in this order.
+    static func read(
+        _ text: String,
+        others: [(path: String, text: String)] = [],
+        _ tree: SourceTree,
+        into result: inout ImportedConfiguration
+    ) throws(ImportError) {
+        var root = try parsed(text, result.source, of: nil)
+        for (path, text) in others {
+            root = ComposeMerge.files(root, try parsed(text, path, of: SourceTree.lastPart(path)))
         }
-        guard let members = root.members else {
-            throw ImportError("\(result.source): a compose file is a table with services, but this is \(root.kind)")
-        }
+        root = DataNode(value: .map(root.members?.filtered { $0.value.tag != .reset } ?? []), line: root.line)
+        let members = root.members ?? []
         let folder = SourceTree.folder(result.source)
         let variables = variables(folder, tree)
         // Files of the first version have the services without a table around them.
@@ -22,18 +25,24 @@ enum Compose {
         guard let services = isOld ? members : root["services"]?.members else {
             throw ImportError("\(result.source): it has no table named services")
         }
-        let project = tree.hasPrograms ? nil : ComposeProject(root, folder: folder, variables: variables)
-        if !isOld { others(members, project, &result) }
+        let project = tree.hasPrograms ? nil : ComposeProject(root.withoutReset, folder: folder, variables: variables)
+        if !isOld { beside(members, project, &result) }
         let extender = ComposeExtension(tree: tree)
         var files = [ComposeExtension.Services(folder: folder, nodes: services)]
         var seen: Set<WireText> = [WireText(result.source)]
         if project != nil { files += included(root, folder, tree, variables, &result, &seen) }
+        let profiles = ComposeProfiles(tree.profiles, variables)
+        var known: Set<WireText> = []
         for file in files {
-            for (name, node) in file.nodes {
-                var program = ImportedProgram(name, line: files.count == 1 ? node.line : nil)
-                read(node, of: file, extender, variables, project, into: &program)
+            for (name, node) in file.nodes where node.tag != .reset {
+                var program = ImportedProgram(name, line: node.file == nil ? node.line : nil)
+                let whole = read(node, of: file, extender, variables, project, profiles, into: &program)
+                known.formUnion((whole?["profiles"]?.list ?? []).compactMap(\.text).map(WireText.init))
                 try result.append(program)
             }
+        }
+        for name in tree.profiles where name != "*" && !known.contains(WireText(name)) {
+            result.remark("No service has the profile \(quoted(name)), which --profile names.")
         }
         completed(&result)
         guard tree.hasPrograms else {
@@ -58,29 +67,61 @@ enum Compose {
         _ extender: ComposeExtension,
         _ variables: [String: String],
         _ project: ComposeProject?,
+        _ profiles: ComposeProfiles,
         into program: inout ImportedProgram
-    ) {
+    ) -> DataNode? {
         let merged: DataNode
         do throws(ComposeExtension.Failure) {
             guard node.members != nil else {
                 throw ComposeExtension.Failure(message: "it is \(node.kind), not a table")
             }
-            merged = try extender.merged(node, in: file)
+            merged = try extender.merged(node, in: file).withoutReset
         } catch {
-            return program.cannot(error.message)
+            program.cannot(error.message)
+            return nil
         }
         var interpolation = ComposeInterpolation(variables: variables)
         let whole = merged.mapTexts { interpolation.expand($0) }
         var service = ComposeService(node: whole, folder: file.folder, variables: variables, program: program)
         service.project = project
+        service.profiles = profiles
         service.read(into: &program)
-        guard program.isTranslated else { return }
+        guard program.isTranslated else { return whole }
         for name in interpolation.missing {
             program.remark("the variable \(name) is not set here, and is taken as empty")
         }
         for name in interpolation.wanted {
             program.remark("the variable \(name) must be set, and is not: it is taken as empty")
         }
+        return whole
+    }
+
+    private static func parsed(_ text: String, _ path: String, of file: String?) throws(ImportError) -> DataNode {
+        let root: DataNode
+        do throws(ImportError) {
+            root = try YAML.parse(text, of: file)
+        } catch {
+            throw ImportError("\(path): \(error.description)")
+        }
+        guard root.members != nil else {
+            throw ImportError("\(path): a compose file is a table with services, but this is \(root.kind)")
+        }
+        return root
+    }
+
+    private static let names = ["compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml"]
+    private static let overrides = [
+        "compose.override.yml", "compose.override.yaml", "docker-compose.override.yml", "docker-compose.override.yaml",
+    ]
+
+    /// The file that compose reads over one with a usual name, where no other is named.
+    static func override(of path: String, _ tree: SourceTree) -> (path: String, text: String)? {
+        guard names.contains(SourceTree.lastPart(path)) else { return nil }
+        for name in overrides {
+            let beside = SourceTree.join(SourceTree.folder(path), name)
+            if let text = tree.text(beside) { return (beside, text) }
+        }
+        return nil
     }
 
     /// The services of the files that `include` names, each relative to its own folder.
@@ -100,7 +141,8 @@ enum Compose {
                 let full = SourceTree.join(folder, interpolation.expand(path))
                 // Each file once, whoever includes it.
                 guard seen.insert(WireText(full)).inserted else { continue }
-                guard seen.count <= 64, let other = tree.text(full).flatMap({ try? YAML.parse($0) }),
+                guard seen.count <= 64,
+                    let other = tree.text(full).flatMap({ try? YAML.parse($0, of: SourceTree.lastPart(full)) }),
                     let services = other["services"]?.members
                 else {
                     result.remark("\(path), which is included, cannot be read: import it by itself.", at: entry.place)
@@ -123,7 +165,7 @@ enum Compose {
     }
 
     /// What stands beside the services.
-    private static func others(
+    private static func beside(
         _ members: OrderedTable<DataNode>,
         _ project: ComposeProject?,
         _ result: inout ImportedConfiguration

@@ -50,55 +50,19 @@ final class ComposeExtension {
                 message: "extends adds more than \(Self.countLimit) values: import the file in parts"
             )
         }
-        return Self.merge(base, node)
+        return ComposeMerge.service(base, node)
     }
 
     private func read(_ path: String) -> Services? {
         if let known = files[WireText(path)] { return known }
         var services: Services?
-        if let text = tree.text(path), let nodes = (try? YAML.parse(text))?["services"]?.members {
+        if let text = tree.text(path),
+            let nodes = (try? YAML.parse(text, of: SourceTree.lastPart(path)))?["services"]?.members
+        {
             services = Services(folder: SourceTree.folder(path), nodes: nodes)
         }
         files[WireText(path)] = .some(services)
         return services
-    }
-
-    /// Keys of which both services' values count.
-    private static let together: Set = [
-        "environment", "depends_on", "labels", "env_file", "profiles", "volumes", "ports", "tmpfs",
-    ]
-
-    /// Tables become one; of all else what stands in the service itself counts, but for lists that go together.
-    private static func merge(_ base: DataNode, _ own: DataNode) -> DataNode {
-        guard var members = base.members, let others = own.members else { return own }
-        for (key, node) in others where key != "extends" {
-            guard let before = members[key] else {
-                members[key] = node
-                continue
-            }
-            var node = node
-            if together.contains(key), let first = before.list, let second = node.list {
-                node.value = .list(first + second)
-            } else if together.contains(key), let first = before.list, let second = node.members {
-                node.value = .map(OrderedTable(asMembers(first) + second.members))
-            } else if together.contains(key), let first = before.members, let second = node.list {
-                node.value = .map(OrderedTable(first.members + asMembers(second)))
-            } else if before.members != nil, node.members != nil {
-                node = merge(before, node)
-            }
-            members[key] = node
-        }
-        return DataNode(value: .map(members), line: own.line)
-    }
-
-    /// `NAME=value` and `NAME` of a list as a table has them.
-    private static func asMembers(_ list: [DataNode]) -> [(key: String, value: DataNode)] {
-        list.compactMap { node in
-            guard let text = node.text else { return nil }
-            guard let equals = text.firstIndex(of: "=") else { return (text, DataNode(value: .null, line: node.line)) }
-            let value = String(text[text.index(after: equals)...])
-            return (String(text[..<equals]), DataNode(value: .scalar(value, isPlain: false), line: node.line))
-        }
     }
 }
 

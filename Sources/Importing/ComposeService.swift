@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import WireText
+
 /// One service of a compose file.
 struct ComposeService {
     let node: DataNode
@@ -8,6 +10,7 @@ struct ComposeService {
     let name: String
     /// The project whose containers they are; nil for programs of this machine.
     var project: ComposeProject?
+    var profiles = ComposeProfiles([], [:])
 
     init(node: DataNode, folder: String, variables: [String: String], program: ImportedProgram) {
         self.node = node
@@ -310,12 +313,14 @@ struct ComposeService {
         }
     }
 
-    /// Compose starts it only with one of its profiles.
+    /// Compose starts it only with one of its profiles: it is launched with the others if one of them is active.
     @discardableResult
     private func profiles(_ program: inout ImportedProgram) -> [String] {
         let tags = (node["profiles"]?.list ?? []).compactMap(\.text).filter { !$0.isEmpty }
         if !tags.isEmpty {
             program["tags"] = .strings(tags)
+        }
+        if !tags.isEmpty, !profiles.has(tags) {
             program["launch"] = .string("on-demand")
             program.remark(
                 "belongs to the profile \(tags.joined(separator: ", ")): start it with ‘torpor start tag:\(tags[0])’"
@@ -332,5 +337,20 @@ struct ComposeService {
         tags += labels.map { $0.hasSuffix("=") ? String($0.dropLast()) : $0 }
         tags = tags.filter { !$0.isEmpty }
         if !tags.isEmpty { program["tags"] = .strings(tags) }
+    }
+}
+
+/// The profiles whose services are started with the others.
+struct ComposeProfiles {
+    private let names: Set<WireText>
+
+    /// Those of the option; without it those of the variable `COMPOSE_PROFILES`.
+    init(_ named: [String], _ variables: [String: String]) {
+        let usual = (variables["COMPOSE_PROFILES"] ?? "").split(separator: ",").map { $0.trimmed }
+        names = Set((named.isEmpty ? usual : named).map(WireText.init))
+    }
+
+    func has(_ profiles: [String]) -> Bool {
+        names.contains(WireText("*")) || profiles.contains { names.contains(WireText($0)) }
     }
 }

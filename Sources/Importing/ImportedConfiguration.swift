@@ -8,6 +8,8 @@ public struct ImportedConfiguration: Sendable {
     public var kind: SourceKind
     /// The file or folder that it was read from.
     public var source: String
+    /// Files that were read together with it.
+    var others: [String] = []
     /// Its programs in their order, those that cannot be translated included.
     public var programs: [ImportedProgram] = []
     /// What concerns all of them.

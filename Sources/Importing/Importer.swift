@@ -21,13 +21,56 @@ public enum Importer {
         if name.hasSuffix(".js") || name.hasSuffix(".cjs") || name.hasSuffix(".mjs") || name.hasSuffix(".ts") {
             throw program(path)
         }
-        guard let kind = kind ?? SourceKind.ofFile(path, text) else {
-            throw ImportError(
-                "\(path) does not look like a configuration that can be imported: say what it is with --from ("
-                    + SourceKind.allCases.map(\.rawValue).joined(separator: ", ") + ")"
-            )
-        }
+        guard let kind = kind ?? SourceKind.ofFile(path, text) else { throw unknown(path) }
         return try read(path, text, kind, tree)
+    }
+
+    /// Reads files that belong together: compose files of which the later ones are merged over the first, or units.
+    ///
+    /// - Parameters:
+    ///   - paths: the files, or one file or folder; absolute.
+    ///   - kind: whose configuration they are; nil to tell it from the first one's name and text.
+    ///   - tree: what may be read.
+    public static func read(
+        _ paths: [String],
+        as kind: SourceKind? = nil,
+        in tree: SourceTree
+    ) throws(ImportError) -> ImportedConfiguration {
+        guard let first = paths.first else { throw ImportError("there is nothing to import: name a file or folder") }
+        guard paths.count > 1 else { return try read(first, as: kind, in: tree) }
+        var files: [(path: String, text: String)] = []
+        for path in paths {
+            guard let text = tree.text(path) else {
+                throw ImportError(
+                    tree.names(path) == nil
+                        ? "\(path) cannot be read: name existing files" : "\(path) is a folder: import it by itself"
+                )
+            }
+            files.append((path, text))
+        }
+        let kinds = files.map { SourceKind.ofFile($0.path, $0.text) }
+        guard let kind = kind ?? kinds.first.flatMap({ $0 }) else { throw unknown(first) }
+        for (path, other) in zip(paths, kinds) {
+            guard let other, other != kind else { continue }
+            throw ImportError("\(path) is \(other.title), but \(first) is \(kind.title): import them one by one")
+        }
+        var result = ImportedConfiguration(kind: kind, source: first)
+        result.others = Array(paths.dropFirst())
+        switch kind {
+        case .compose:
+            try Compose.read(files[0].text, others: Array(files.dropFirst()), tree, into: &result)
+        case .systemd: try Systemd.read(paths, tree, into: &result)
+        case .procfile, .supervisord, .pm2, .s6, .runit:
+            throw ImportError("\(kind.title) is imported by itself: name one file or folder")
+        }
+        return try finished(result)
+    }
+
+    private static func unknown(_ path: String) -> ImportError {
+        ImportError(
+            "\(path) does not look like a configuration that can be imported: say what it is with --from ("
+                + SourceKind.allCases.map(\.rawValue).joined(separator: ", ") + ")"
+        )
     }
 
     /// A configuration that only node can tell.
@@ -51,7 +94,16 @@ public enum Importer {
         switch kind {
         case .procfile: try Procfile.read(text, tree, into: &result)
         case .supervisord: try Supervisord.read(text, in: SourceTree.folder(path), tree, into: &result)
-        case .compose: try Compose.read(text, tree, into: &result)
+        case .compose:
+            let override = Compose.override(of: path, tree)
+            if let override {
+                result.others = [override.path]
+                result.remark(
+                    "\(SourceTree.lastPart(override.path)) beside it is merged over it, as by compose: name the files "
+                        + "to choose which are read."
+                )
+            }
+            try Compose.read(text, others: override.map { [$0] } ?? [], tree, into: &result)
         case .pm2: try PM2.read(text, tree, into: &result)
         case .systemd: try Systemd.read([path], tree, into: &result)
         case .s6, .runit:

@@ -31,6 +31,10 @@ struct OrderedTable<Value> {
     var keys: [String] { members.map(\.key) }
     var isEmpty: Bool { members.isEmpty }
 
+    func filtered(_ isLeft: ((key: String, value: Value)) -> Bool) -> OrderedTable {
+        OrderedTable(members.filter(isLeft))
+    }
+
     func mapValues<Other>(_ change: (Value) -> Other) -> OrderedTable<Other> {
         var table = OrderedTable<Other>()
         table.members = members.map { ($0.key, change($0.value)) }

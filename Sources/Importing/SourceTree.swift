@@ -22,6 +22,8 @@ public struct SourceTree {
     public var environmentName: String?
     /// Compose: whether services become programs of this machine instead of containers.
     public var hasPrograms = false
+    /// Compose: the profiles whose services are started with the others; "*" for all.
+    public var profiles: [String] = []
 
     /// A limit of setrlimit(2); `UInt64.max` for none.
     public struct Bound: Sendable, Hashable {

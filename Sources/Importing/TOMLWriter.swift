@@ -16,7 +16,9 @@ extension ImportedConfiguration {
     }
 
     private var head: String {
-        var text = "# \(kind.title), read by ‘torpor import’ from \(Self.harmless(source)).\n"
+        var text =
+            "# \(kind.title), read by ‘torpor import’ from "
+            + Self.harmless(LeftOutKeys.list([source] + others)) + ".\n"
         text = text.prefix(2) + text.dropFirst(2).prefix(1).uppercased() + text.dropFirst(3)
         for remark in remarks { text += Self.wrapped(remark.text) }
         if translatedCount == 0 { text += "# It has no program that can become an app.\n" }

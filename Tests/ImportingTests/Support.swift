@@ -60,8 +60,11 @@ struct Imported {
     }
 
     init(_ name: String, in tree: SourceTree, kind: SourceKind? = nil) throws {
-        let path = name.isEmpty ? "/srv/app" : "/srv/app/" + name
-        result = try Importer.read(path, as: kind, in: tree)
+        try self.init([name], in: tree, kind: kind)
+    }
+
+    init(_ names: [String], in tree: SourceTree, kind: SourceKind? = nil) throws {
+        result = try Importer.read(names.map { $0.isEmpty ? "/srv/app" : "/srv/app/" + $0 }, as: kind, in: tree)
         result.validate(at: "/srv/app/torpor.toml", system: machine())
         var system = machine()
         let text = Array(result.toml.utf8)

@@ -1292,9 +1292,9 @@ _torpor_init() {
 _torpor_import() {
     repeating_flags=()
     non_repeating_flags=(--programs --force --json --version -h --help)
-    repeating_options=()
+    repeating_options=(--profile)
     non_repeating_options=(--from --output -o --env)
-    __torpor_offer_flags_options 1
+    __torpor_offer_flags_options -1
 
     # Offer option value completions
     case "${prev}" in
@@ -1309,11 +1309,14 @@ _torpor_import() {
     '--env')
         return
         ;;
+    '--profile')
+        return
+        ;;
     esac
 
     # Offer positional completions
     case "${positional_number}" in
-    1)
+    *)
         __torpor_add_completions -f
         return
         ;;

@@ -107,7 +107,7 @@ function __torpor_parse_tokens -S
         case 'init'
             __torpor_parse_subcommand 1 'y/yes' 'force' 'json' 'version' 'h/help'
         case 'import'
-            __torpor_parse_subcommand 1 'from=' 'o/output=' 'env=' 'programs' 'force' 'json' 'version' 'h/help'
+            __torpor_parse_subcommand -r 1 'from=' 'o/output=' 'env=' 'profile=+' 'programs' 'force' 'json' 'version' 'h/help'
         case 'check'
             __torpor_parse_subcommand 1 'strict' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'apply'
@@ -617,10 +617,11 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor init" json' -l 'json' -d 'One JSON document on standard output.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor init" version' -l 'version' -d 'Show the version.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor init" h help' -s 'h' -l 'help' -d 'Show help information.'
-complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor import" -eq 1' -F
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor import" -ge 1' -F
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor import" from' -l 'from' -d 'The kind of PATH: procfile, supervisord, compose, pm2, s6, runit, systemd.' -rfka 'procfile supervisord compose pm2 s6 runit systemd'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor import" o output' -l 'output' -s 'o' -d 'The file to write; else standard output.' -rF
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor import" env' -l 'env' -d 'PM2: use the environment env_NAME.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor import"' -l 'profile' -d 'Compose: start the services of this profile with the others; "*" for all. Repeatable.' -rfka ''
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor import" programs' -l 'programs' -d 'Compose: translate commands to programs of this machine, without containers.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor import" force' -l 'force' -d 'Overwrite an existing file.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor import" json' -l 'json' -d 'One JSON document on standard output.'

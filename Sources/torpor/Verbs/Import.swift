@@ -20,11 +20,15 @@ struct Import: ParsableCommand {
     .examples(
         "torpor import Procfile",
         "torpor import /etc/supervisor/supervisord.conf --output torpor.toml",
-        "torpor import docker-compose.yml --json"
+        "torpor import docker-compose.yml --json",
+        "torpor import compose.yml compose.prod.yml --profile tools"
     )
 
-    @Argument(help: "The file or folder to translate.", completion: .file())
-    package var path: String
+    @Argument(
+        help: "The file or folder to translate; several compose files are merged, several units go together.",
+        completion: .file()
+    )
+    package var path: [String]
     @Option(
         help: ArgumentHelp(
             "The kind of PATH: \(SourceKind.allCases.map(\.rawValue).joined(separator: ", ")).",
@@ -41,6 +45,13 @@ struct Import: ParsableCommand {
     var output: String?
     @Option(help: ArgumentHelp("PM2: use the environment env_NAME.", valueName: "name"))
     var env: String?
+    @Option(
+        help: ArgumentHelp(
+            "Compose: start the services of this profile with the others; \"*\" for all. Repeatable.",
+            valueName: "name"
+        )
+    )
+    var profile: [String] = []
     @Flag(help: "Compose: translate commands to programs of this machine, without containers.")
     var programs = false
     @Flag(help: "Overwrite an existing file.")
@@ -53,13 +64,14 @@ struct Import: ParsableCommand {
         var tree = ImportFiles.live
         tree.environmentName = env
         tree.hasPrograms = programs
+        tree.profiles = profile
         let target = output.map(ImportFiles.absolute)
         if let target, !force, ImportFiles.isTaken(target) {
             throw Failure(status: .usage, message: "\(target) exists: name another file, or overwrite it with --force")
         }
         var result: ImportedConfiguration
         do throws(ImportError) {
-            result = try Importer.read(ImportFiles.absolute(path), as: kind, in: tree)
+            result = try Importer.read(path.map(ImportFiles.absolute), as: kind, in: tree)
         } catch {
             throw Failure(status: .usage, message: Terminal.harmless(error.description))
         }
