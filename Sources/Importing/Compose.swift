@@ -47,10 +47,7 @@ enum Compose {
         completed(&result)
         guard tree.hasPrograms else {
             for text in project?.networkRemarks ?? [] { result.remark(text) }
-            result.remark(
-                "Apps are suspended when you say so, or by a policy: write policies = [\"server\"] into [supervisor]."
-            )
-            return wakes(&result)
+            return ContainerValues.wake(&result)
         }
         let accountless = result.programs.filter { $0.isTranslated && $0["user"] == nil }.map(\.name)
         if !accountless.isEmpty {
@@ -154,14 +151,6 @@ enum Compose {
             }
         }
         return files
-    }
-
-    /// A request to a container that sleeps wakes it, from this machine as from another container.
-    private static func wakes(_ result: inout ImportedConfiguration) {
-        for index in result.programs.indices
-        where result.programs[index].isTranslated && result.programs[index]["type"] == nil {
-            result.programs[index]["wake_on_connect"] = .boolean(true)
-        }
     }
 
     /// What stands beside the services.

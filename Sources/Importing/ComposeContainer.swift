@@ -94,7 +94,7 @@ struct ComposeContainer {
             table["pull"] = .string("never")
             return remarkBuild(build, image, &program)
         }
-        let image = Self.qualified(text)
+        let image = ContainerValues.qualified(text)
         table["image"] = .string(image)
         switch node["pull_policy"]?.text {
         case "always": table["pull"] = .string("always")
@@ -126,14 +126,6 @@ struct ComposeContainer {
 
     private static func isRemote(_ context: String) -> Bool {
         ["http://", "https://", "git@", "git://", "ssh://"].contains { context.hasPrefix($0) }
-    }
-
-    /// docker takes a name without a registry for one of Docker Hub; podman asks, or refuses it.
-    static func qualified(_ image: String) -> String {
-        let parts = image.split(separator: "/", maxSplits: 1)
-        guard parts.count > 1 else { return "docker.io/library/" + image }
-        let isHost = parts[0].contains(".") || parts[0].contains(":") || parts[0] == "localhost"
-        return isHost ? image : "docker.io/" + image
     }
 
     private mutating func command(_ program: inout ImportedProgram) {
@@ -198,17 +190,10 @@ struct ComposeContainer {
 
     /// The short form.
     private mutating func add(_ text: String, _ program: inout ImportedProgram) {
-        let fields = text.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
-        guard fields.count > 1 else { return volumes.append(text) }
-        // What only Docker Desktop knows.
-        let others: Set = ["cached", "delegated", "consistent", "rw", "nocopy"]
-        let options = fields.dropFirst(2).joined(separator: ":").split(separator: ",").map(String.init)
-            .filter { !others.contains($0) }
-        let end = fields[1] + (options.isEmpty ? "" : ":" + options.joined(separator: ","))
-        if fields[0].hasPrefix("~") {
-            program.remark("the volume \(quoted(text)) begins at a user's home, and is left out: write its path")
+        if let volume = ContainerValues.volume(text, source: { source($0, &program) }) {
+            volumes.append(volume)
         } else {
-            volumes.append(source(fields[0], &program) + ":" + end)
+            program.remark("the volume \(quoted(text)) begins at a user's home, and is left out: write its path")
         }
     }
 
@@ -296,16 +281,7 @@ struct ComposeContainer {
         put("cap_drop", texts("cap_drop"))
         put(
             "security",
-            texts("security_opt").compactMap { text in
-                if text.hasPrefix("no-new-privileges") {
-                    return text.hasSuffix("false") ? nil : "no-new-privileges"
-                }
-                // docker writes a colon where podman has an equals sign.
-                guard let colon = text.firstIndex(of: ":"), !text.contains("=") else { return text }
-                let value = String(text[text.index(after: colon)...])
-                let isFile = text.hasPrefix("seccomp") && value.hasPrefix(".")
-                return text[..<colon] + "=" + (isFile ? SourceTree.join(folder, value) : value)
-            }
+            texts("security_opt").compactMap { ContainerValues.security($0, folder: folder) }
         )
         if node["privileged"]?.flag == true { arguments.append("--privileged") }
         if node["read_only"]?.flag == true { table["read_only"] = .boolean(true) }

@@ -4,11 +4,13 @@
 struct ComposeHealth {
     let node: DataNode?
     let folder: String
+    /// What remarks call it.
+    var title = "healthcheck"
 
     func read(into program: inout ImportedProgram) {
         guard let node, !node.isNull, node["disable"]?.flag != true else { return }
         guard let test = node["test"] else {
-            program.remark("healthcheck has no test of its own, and the image's is not known", at: node.place)
+            program.remark("\(title) has no test of its own, and the image's is not known", at: node.place)
             return
         }
         var words: [String]
@@ -19,7 +21,7 @@ struct ComposeHealth {
             case "CMD-SHELL": words = ["/bin/sh", "-c", list.dropFirst().joined(separator: " ")]
             default:
                 program.remark(
-                    "healthcheck begins with \(quoted(kind)), which is neither CMD nor CMD-SHELL, and is left out",
+                    "\(title) begins with \(quoted(kind)), which is neither CMD nor CMD-SHELL, and is left out",
                     at: test.place
                 )
                 return
@@ -30,7 +32,7 @@ struct ComposeHealth {
             words = []
         }
         guard let first = words.first, !first.isEmpty, words != ["/bin/sh", "-c", ""] else {
-            program.remark("healthcheck has nothing to run, and is left out", at: test.place)
+            program.remark("\(title) has nothing to run, and is left out", at: test.place)
             return
         }
         let isLine = words.count == 3 && words[0] == "/bin/sh" && words[1] == "-c"
@@ -42,7 +44,7 @@ struct ComposeHealth {
             } else if program["instances"] == nil {
                 program.probe = words
             } else {
-                program.remark("healthcheck is left out: its instances have different containers", at: test.place)
+                program.remark("\(title) is left out: its instances have different containers", at: test.place)
                 return
             }
         } else if let address {
@@ -59,7 +61,7 @@ struct ComposeHealth {
         program["ready"] = .table(ready)
         if let own = node["start_interval"], !own.isNull {
             program.remark(
-                "healthcheck.start_interval is left out: the check runs at least once a second",
+                "\(title).start_interval is left out: the check runs at least once a second",
                 at: own.place
             )
         }
@@ -67,7 +69,7 @@ struct ComposeHealth {
         let whole = begin + Double(max(1, min(retries, 10_000))) * (interval + timeout)
         program["launch_deadline"] = Amounts.duration(seconds: max(1, whole.rounded())).map(TOMLValue.string)
         program.remark(
-            "healthcheck only decides when it is ready: a later failure restarts nothing (as in compose)",
+            "\(title) only decides when it is ready: a later failure restarts nothing",
             at: test.place
         )
     }
@@ -83,7 +85,7 @@ struct ComposeHealth {
     private func seconds(_ key: String, _ usual: Double, _ program: inout ImportedProgram) -> Double {
         guard let text = node?[key]?.text, !text.isEmpty else { return usual }
         if let seconds = Amounts.compose(text) { return seconds }
-        program.remark("healthcheck.\(key) = \(quoted(text)) is not a duration, and is left out")
+        program.remark("\(title).\(key) = \(quoted(text)) is not a duration, and is left out")
         return usual
     }
 }

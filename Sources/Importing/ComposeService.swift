@@ -219,21 +219,8 @@ struct ComposeService {
             rule = ["none": "no", "on-failure": "on-failure"][swarm["condition"]?.text ?? "any"] ?? "always"
             limit = swarm["max_attempts"]?.integer
         }
-        if rule.hasPrefix("on-failure:") {
-            limit = Int(rule.dropFirst(11))
-            rule = "on-failure"
-        }
-        switch rule {
-        case "no", "false", "none", "": program["restart"] = .string("never")
-        case "on-failure": program["restart"] = .string("on-failure")
-        case "always", "unless-stopped": program["restart"] = .string("always")
-        default:
-            program["restart"] = .string("never")
-            program.remark("restart = \(quoted(rule)) is not known, and is taken as no")
-        }
-        if rule != "no", program["restart"] != .string("never") {
-            // Docker gives up only where a number is given.
-            var backoff: OrderedTable = [("limit", TOMLValue.integer(Int64(min(10_000, max(0, limit ?? 10_000)))))]
+        ContainerValues.restart(rule, limit: limit, &program)
+        if case .table(var backoff) = program["restart_backoff"] {
             for (key, name) in [("delay", "initial"), ("window", "window")] {
                 guard node["restart"] == nil, let text = swarm?[key]?.text else { continue }
                 if let time = Amounts.compose(text).flatMap(Amounts.duration(seconds:)) {
@@ -266,34 +253,17 @@ struct ComposeService {
         let deploy = node["deploy"]
         let limits = deploy?["resources"]?["limits"]
         if let text = node["mem_limit"]?.text ?? limits?["memory"]?.text {
-            if let bytes = Amounts.bytes(text), bytes > 0 {
-                program["memory_limit"] = .string(Amounts.size(bytes))
-            } else if text != "0" {
-                program.remark("the memory limit \(quoted(text)) is not a size, and is left out")
-            }
+            ContainerValues.memory(text, &program)
         }
-        if let text = node["cpus"]?.text ?? limits?["cpus"]?.text, let processors = Double(text), processors > 0,
-            processors < 100_000
-        {
-            let share = TOMLValue.string("\(Int((processors * 100).rounded()))%")
-            program["resources"] = .table([
-                ("active", .table([("cpu_max", share)])), ("inactive", .table([("cpu_max", share)])),
-                ("background", .table([("cpu_max", share)])),
-            ])
-        }
-        if let number = node["pids_limit"]?.integer ?? limits?["pids"]?.integer, number > 0 {
-            program.set(inTable: "limits", "tasks", .integer(Int64(number)))
+        if let text = node["cpus"]?.text ?? limits?["cpus"]?.text { ContainerValues.processors(text, &program) }
+        if let number = node["pids_limit"]?.integer ?? limits?["pids"]?.integer {
+            ContainerValues.tasks(number, &program)
         }
         for (name, rule) in node["ulimits"]?.members ?? [] {
             if let text = rule.text {
-                program.set(
-                    inTable: "limits",
-                    name,
-                    text == "-1" ? .string("unlimited") : Int64(text).map(TOMLValue.integer) ?? .string(text)
-                )
+                ContainerValues.limit(name, text, &program)
             } else if let soft = rule["soft"]?.text, let hard = rule["hard"]?.text {
-                let bounds = [soft, hard].map { $0 == "-1" ? "unlimited" : $0 }
-                program.set(inTable: "limits", name, .string(bounds.joined(separator: ":")))
+                ContainerValues.limit(name, soft + ":" + hard, &program)
             }
         }
         if let number = node["scale"]?.integer ?? deploy?["replicas"]?.integer, number != 1 {

@@ -17,6 +17,29 @@ enum ContainerNames {
         }
     }
 
+    /// Makes what is in the network of a container, or has its volumes, require the program that has that container.
+    static func link(_ result: inout ImportedConfiguration) {
+        var programs: [WireText: String] = [:]
+        for program in result.programs where program.isTranslated {
+            guard case .table(let table) = program["container"], case .string(let name) = table["name"] else {
+                continue
+            }
+            programs[WireText(name)] = program.name
+        }
+        for index in result.programs.indices {
+            guard case .table(let table) = result.programs[index]["container"],
+                case .array(let networks) = table["networks"], case .string(let network)? = networks.first,
+                network.hasPrefix("container:")
+            else { continue }
+            let name = String(network.dropFirst("container:".count))
+            guard let program = programs[WireText(name)] else {
+                result.programs[index].remark("the container \(quoted(name)) must run already: it is in its network")
+                continue
+            }
+            result.programs[index].requires.append(program)
+        }
+    }
+
     private static func probe(_ program: inout ImportedProgram) {
         guard !program.probe.isEmpty, let name = container(program), case .table(let rest) = program["ready"] else {
             return

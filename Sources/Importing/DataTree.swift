@@ -99,6 +99,11 @@ struct DataNode: Sendable {
 }
 
 extension DataNode {
+    /// The words of a list in JSON; nil of what is none.
+    static func words(ofJSON text: String) -> [String]? {
+        (try? JSON.parse(text)).flatMap { DataNode($0).list?.compactMap(\.text) }
+    }
+
     /// JSON as it stands.
     init(_ json: JSON) {
         line = 0

@@ -60,9 +60,26 @@ public enum Importer {
         case .compose:
             try Compose.read(files[0].text, others: Array(files.dropFirst()), tree, into: &result)
         case .systemd: try Systemd.read(paths, tree, into: &result)
-        case .procfile, .supervisord, .pm2, .s6, .runit:
+        case .quadlet: try Quadlet.read(paths, tree, into: &result)
+        case .procfile, .supervisord, .pm2, .s6, .runit, .dockerRun:
             throw ImportError("\(kind.title) is imported by itself: name one file or folder")
         }
+        return try finished(result)
+    }
+
+    /// Reads a command line of docker run or podman run.
+    ///
+    /// - Parameters:
+    ///   - command: its words, or the whole of it.
+    ///   - folder: where its relative paths begin.
+    public static func read(
+        command: [String],
+        in folder: String,
+        _ tree: SourceTree
+    ) throws(ImportError) -> ImportedConfiguration {
+        var result = ImportedConfiguration(kind: .dockerRun, source: "the command line")
+        let text = command.count == 1 ? command[0] : command.map(ShellWords.quote).joined(separator: " ")
+        try DockerRun.read(text, in: folder, tree, into: &result)
         return try finished(result)
     }
 
@@ -106,6 +123,8 @@ public enum Importer {
             try Compose.read(text, others: override.map { [$0] } ?? [], tree, into: &result)
         case .pm2: try PM2.read(text, tree, into: &result)
         case .systemd: try Systemd.read([path], tree, into: &result)
+        case .quadlet: try Quadlet.read([path], tree, into: &result)
+        case .dockerRun: try DockerRun.read(text, in: SourceTree.folder(path), tree, into: &result)
         case .s6, .runit:
             throw ImportError("\(path) is a file, but \(kind.title) are folders: name the folder that they are in")
         }
@@ -138,7 +157,13 @@ public enum Importer {
                 }
                 try Systemd.read(units.map { path + "/" + $0 }, tree, into: &result)
                 return try finished(result)
-            case .procfile, .supervisord, .compose, .pm2:
+            case .quadlet:
+                var result = ImportedConfiguration(kind: kind, source: path)
+                let suffixes = Quadlet.suffixes + [".timer"]
+                let units = (tree.names(path) ?? []).filter { name in suffixes.contains { name.hasSuffix($0) } }
+                try Quadlet.read(units.map { path + "/" + $0 }, tree, into: &result)
+                return try finished(result)
+            case .procfile, .supervisord, .compose, .pm2, .dockerRun:
                 let files = files(in: path, tree).filter { $0.kind == kind }
                 guard let file = files.first else {
                     if kind == .supervisord, let files = try supervisordFiles(path, tree) { return files }

@@ -16,6 +16,10 @@ public enum SourceKind: String, Sendable, CaseIterable {
     case runit
     /// Units of systemd.
     case systemd
+    /// Containers of Quadlet, podman's units for systemd.
+    case quadlet
+    /// Command lines of docker run and podman run.
+    case dockerRun = "docker-run"
 
     /// What a sentence calls it.
     public var title: String {
@@ -27,6 +31,8 @@ public enum SourceKind: String, Sendable, CaseIterable {
         case .s6: "service directories of s6"
         case .runit: "service directories of runit"
         case .systemd: "units of systemd"
+        case .quadlet: "units of Quadlet"
+        case .dockerRun: "command lines of docker run"
         }
     }
 }
@@ -40,6 +46,7 @@ extension SourceKind {
         if name.hasPrefix("procfile") || name.hasSuffix(".procfile") || name.hasSuffix("__procfile") {
             return .procfile
         }
+        if Quadlet.suffixes.contains(where: { name.hasSuffix($0) }) { return .quadlet }
         if unitSuffixes.contains(where: { name.hasSuffix($0) }) { return .systemd }
         if name.contains("supervisor"), name.hasSuffix(".conf") || name.hasSuffix(".ini") { return .supervisord }
         if isYAML || isJSON {
@@ -55,22 +62,33 @@ extension SourceKind {
 
     /// A Procfile is known by its name alone: `NAME: TEXT` is what lines of many other files are, as those of /etc/passwd.
     private static func ofText(_ text: String, isJSON: Bool) -> SourceKind? {
+        // Units of both have it.
+        var isUnit = false
         for line in text.split(whereSeparator: \.isNewline).prefix(2_000) {
             let trimmed = line.trimmed
+            if trimmed == "[Unit]" { isUnit = true }
             for section in ["program:", "supervisord", "supervisorctl", "group:", "eventlistener:", "fcgi-program:"]
             where trimmed.hasPrefix("[\(section)") {
                 return .supervisord
             }
-            if ["[Unit]", "[Service]", "[Install]"].contains(trimmed) { return .systemd }
+            if Quadlet.sections.contains(where: { trimmed == "[\($0)]" }) { return .quadlet }
+            if ["[Service]", "[Install]"].contains(trimmed) { return .systemd }
+            if commands.contains(where: { trimmed.hasPrefix($0) }) { return .dockerRun }
             if line.hasPrefix("services:") { return .compose }
             if line.hasPrefix("apps:") { return .pm2 }
         }
-        return isJSON ? .pm2 : nil
+        return isUnit ? .systemd : isJSON ? .pm2 : nil
     }
+
+    private static let commands = [
+        "docker run ", "podman run ", "docker container run ", "podman container run ", "sudo docker run ",
+        "sudo podman run ",
+    ]
 
     /// The kind of a folder.
     static func ofFolder(_ path: String, _ tree: SourceTree) -> SourceKind? {
         let names = tree.names(path) ?? []
+        if names.contains(where: { name in Quadlet.programs.contains { name.hasSuffix($0) } }) { return .quadlet }
         if names.contains(where: { name in unitSuffixes.contains { name.hasSuffix($0) } }) { return .systemd }
         let isOne = names.contains("run") || (names.contains("type") && names.contains("up"))
         let folders = isOne ? [path] : names.map { path + "/" + $0 }.filter { tree.names($0) != nil }

@@ -44,13 +44,7 @@ enum Systemd {
             wanted.formUnion(reader.wanted.map(WireText.init))
             try result.append(program)
         }
-        before(all, &result)
-        // A unit that another one wants is started with it.
-        for index in result.programs.indices where wanted.contains(WireText(result.programs[index].name)) {
-            if !["timers", "sockets", "paths"].contains(where: { result.programs[index][$0] != nil }) {
-                result.programs[index]["launch"] = nil
-            }
-        }
+        order(all, wanted, &result)
         for (index, unit) in all.services.enumerated() where unit.isDynamic && result.programs[index].isTranslated {
             result.programs[index].withhold()
         }
@@ -60,15 +54,33 @@ enum Systemd {
         }
     }
 
-    /// `Before=` is the other's `After=`.
-    private static func before(_ units: SystemdUnits, _ result: inout ImportedConfiguration) {
+    /// `Before=` is the other's `After=`; a unit that another one wants is started with it.
+    ///
+    /// - Parameter wanted: the names of services that others want.
+    static func order(_ units: SystemdUnits, _ wanted: Set<WireText>, _ result: inout ImportedConfiguration) {
         var places: [WireText: Int] = [:]
         for (index, program) in result.programs.enumerated() { places[WireText(program.name)] = index }
         for unit in units.services {
-            for name in unit.lists("Unit", "Before") where name.hasSuffix(".service") {
-                guard let index = places[WireText(String(name.dropLast(8)))] else { continue }
+            for name in unit.lists("Unit", "Before") {
+                guard let other = service(name).flatMap({ units.names[WireText($0)] }),
+                    let index = places[WireText(other)]
+                else { continue }
                 result.programs[index].after.append(unit.title)
             }
         }
+        for name in wanted {
+            guard let index = units.names[name].flatMap({ places[WireText($0)] }) else { continue }
+            if !["timers", "sockets", "paths"].contains(where: { result.programs[index][$0] != nil }) {
+                result.programs[index]["launch"] = nil
+            }
+        }
+    }
+
+    /// The name of a service or container; nil of another unit.
+    static func service(_ name: String) -> String? {
+        for suffix in [".service", ".container"] where name.hasSuffix(suffix) {
+            return String(name.dropLast(suffix.count))
+        }
+        return nil
     }
 }

@@ -4,6 +4,8 @@
 struct SystemdRemarks {
     let unit: SystemdUnit
     let text: SystemdText
+    /// Sections that are read elsewhere.
+    var own: Set<String> = []
 
     /// Keys of `[Service]` that are read elsewhere.
     private static let known: Set = [
@@ -63,6 +65,7 @@ struct SystemdRemarks {
         for entry in unit.entries where !entry.key.hasPrefix("X-") && !entry.section.hasPrefix("X-") {
             if entry.value.isEmpty { continue }
             switch entry.section {
+            case let section where own.contains(section): break
             case "Service": service(entry, &sandbox, &leftOut, &program)
             case "Unit", "Install":
                 let isIdle = entry.key == "DefaultInstance" && unit.instance == nil

@@ -9,6 +9,8 @@ struct SystemdService {
     let units: SystemdUnits
     let tree: SourceTree
     let text: SystemdText
+    /// Sections that are read elsewhere.
+    var own: Set<String> = []
 
     init(unit: SystemdUnit, units: SystemdUnits, tree: SourceTree) {
         self.unit = unit
@@ -28,12 +30,37 @@ struct SystemdService {
 
     /// The name of a service, of whatever other unit nil.
     private func service(_ name: String) -> String? {
-        name.hasSuffix(".service") ? String(text.expanded(name).dropLast(8)) : nil
+        Systemd.service(text.expanded(name))
     }
 
     func read(into program: inout ImportedProgram) {
         kind(&program)
         guard program.isTranslated else { return }
+        title(&program)
+        environment(&program)
+        guard commands(&program) else { return }
+        place(&program)
+        rest(&program)
+        template(&program)
+    }
+
+    /// A template has instances where something says which one it is.
+    func template(_ program: inout ImportedProgram) {
+        if unit.instance == "", !program.keys.values.allSatisfy({ !$0.text.contains("%i") }) {
+            program["instances"] = .integer(1)
+            program.remark("is a template: instances here are numbers, \(unit.prefix)@1 to \(unit.prefix)@N")
+        }
+    }
+
+    /// What a service has in common with a container that a unit describes: all but what runs, and where.
+    func readAround(into program: inout ImportedProgram) {
+        title(&program)
+        steps(&program)
+        account(&program)
+        rest(&program)
+    }
+
+    private func title(_ program: inout ImportedProgram) {
         if let title = unit.value("Unit", "Description").map(text.expanded) {
             if let problem = AppPresentation.problem(inTitle: title) {
                 program.remark("Description is left out as a title: \(problem)", at: unit.line("Unit", "Description"))
@@ -41,19 +68,15 @@ struct SystemdService {
                 program["title"] = .string(title)
             }
         }
-        environment(&program)
-        guard commands(&program) else { return }
-        place(&program)
+    }
+
+    private func rest(_ program: inout ImportedProgram) {
         order(&program)
         SystemdRestart(service: self).read(into: &program)
         SystemdResources(service: self).read(into: &program)
         output(&program)
         SystemdTriggers(service: self).read(into: &program)
-        if unit.instance == "", !program.keys.values.allSatisfy({ !$0.text.contains("%i") }) {
-            program["instances"] = .integer(1)
-            program.remark("is a template: instances here are numbers, \(unit.prefix)@1 to \(unit.prefix)@N")
-        }
-        SystemdRemarks(unit: unit, text: text).add(to: &program)
+        SystemdRemarks(unit: unit, text: text, own: own).add(to: &program)
     }
 
     // MARK: What runs
@@ -124,6 +147,12 @@ struct SystemdService {
             let set = defaults.map { "[ \"${\($0.name)+x}\" ] || export \($0.name)=\(ShellWords.quote($0.value))" }
             program["exec"] = .strings(["/bin/sh", "-c", "set -e -f\n" + (set + lines).joined(separator: "\n")])
         }
+        steps(&program)
+        return true
+    }
+
+    /// The deadline, and what runs before and after it.
+    private func steps(_ program: inout ImportedProgram) {
         let limit = value("TimeoutStartSec") ?? value("TimeoutSec") ?? (value("Type") == "oneshot" ? "infinity" : "90s")
         let isWaiting = program["ready"] != nil || program["type"] != nil
         if isWaiting { program["launch_deadline"] = deadline(limit, "TimeoutStartSec", &program) }
@@ -141,7 +170,6 @@ struct SystemdService {
             )
         }
         ending(&program)
-        return true
     }
 
     private func hooks(_ key: String, _ commands: [SystemdCommand], _ limit: String, _ program: inout ImportedProgram) {
@@ -223,12 +251,7 @@ struct SystemdService {
     }
 
     private func place(_ program: inout ImportedProgram) {
-        if let user = value("User") { program["user"] = .string(user) }
-        if let group = value("Group") { program["group"] = .string(group) }
-        let groups = unit.lists("Service", "SupplementaryGroups").map(text.expanded)
-        if !groups.isEmpty { program["supplementary_groups"] = .strings(groups) }
-        if let mask = value("UMask") { program["umask"] = .string(mask) }
-        if let nice = integer("Nice", &program) { program["nice"] = .integer(nice) }
+        account(&program)
         if var directory = value("WorkingDirectory") {
             if directory.hasPrefix("-") { directory.removeFirst() }
             if directory == "~" {
@@ -242,6 +265,15 @@ struct SystemdService {
         } else if value("User") != nil {
             program["directory"] = .string("/")
         }
+    }
+
+    private func account(_ program: inout ImportedProgram) {
+        if let user = value("User") { program["user"] = .string(user) }
+        if let group = value("Group") { program["group"] = .string(group) }
+        let groups = unit.lists("Service", "SupplementaryGroups").map(text.expanded)
+        if !groups.isEmpty { program["supplementary_groups"] = .strings(groups) }
+        if let mask = value("UMask") { program["umask"] = .string(mask) }
+        if let nice = integer("Nice", &program) { program["nice"] = .integer(nice) }
     }
 
     /// The number that a key has; one that is none is told.
@@ -267,7 +299,9 @@ struct SystemdService {
         }
         let installs = ["WantedBy", "RequiredBy", "UpheldBy"].contains { !unit.lists("Install", $0).isEmpty }
         if !installs { program["launch"] = .string("on-demand") }
-        if !unit.isUser, value("User") == nil, unit.lists("Install", "WantedBy").contains("default.target") {
+        if unit.suffix == ".service", !unit.isUser, value("User") == nil,
+            unit.lists("Install", "WantedBy").contains("default.target")
+        {
             program.remark(
                 "WantedBy=default.target: it is taken as a system unit; a user unit runs in the user's home: "
                     + "write directory, or import it from a folder user/",
@@ -281,8 +315,9 @@ struct SystemdService {
         var found: [String] = []
         var others: [String] = []
         for name in unit.lists("Unit", key) {
-            if let title = service(name), units.titles.contains(WireText(title)) {
-                found.append(title)
+            if units.made.contains(WireText(name)) { continue }
+            if let title = service(name), let app = units.names[WireText(title)] {
+                found.append(app)
             } else {
                 others.append(name)
             }

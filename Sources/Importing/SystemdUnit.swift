@@ -19,6 +19,7 @@ struct SystemdUnit {
     /// Without `.service`: `web`, `web@` of a template.
     var name: String
     var suffix: String
+    let path: String
     private(set) var entries: [Entry] = []
     /// Where the entries of each key are.
     private var places: [Key: [Int]] = [:]
@@ -30,13 +31,16 @@ struct SystemdUnit {
     /// The unit at a path; nil where it cannot be read.
     init?(path: String, tree: SourceTree) {
         guard let text = tree.text(path) else { return nil }
+        self.path = path
         var file = SourceTree.lastPart(path)
         // Files of a collection have their origin before their name.
         if let cut = file.range(of: "__", backwards: true) { file = String(file[cut...]) }
         let dot = file.lastIndex(of: ".") ?? file.endIndex
         name = String(file[..<dot])
         suffix = String(file[dot...])
-        isUser = path.contains("/user/") || path.contains(".user.")
+        isUser =
+            path.contains("/user/") || path.contains(".user.") || path.contains("/.config/containers/systemd/")
+            || path.contains("/containers/systemd/users/")
         read(text, of: SourceTree.lastPart(path))
         let folder = path + ".d"
         for name in tree.names(folder) ?? [] where name.hasSuffix(".conf") {
@@ -114,8 +118,20 @@ struct SystemdUnit {
 
     var prefix: String { name.firstIndex(of: "@").map { String(name[..<$0]) } ?? name }
 
+    /// The name of its service, without `.service`: Quadlet makes `web.service` of web.container, and web-pod.service of
+    /// web.pod.
+    var serviceName: String {
+        switch suffix {
+        case ".container": value("Container", "ServiceName") ?? name
+        case ".pod": value("Pod", "ServiceName") ?? name + "-pod"
+        default: name
+        }
+    }
+
     /// What the app is called.
-    var title: String { instance?.isEmpty == false && !name.hasSuffix("@") ? name : prefix }
+    var title: String {
+        suffix == ".pod" ? serviceName : instance?.isEmpty == false && !name.hasSuffix("@") ? name : prefix
+    }
 }
 
 extension String {
@@ -133,21 +149,27 @@ extension String {
 
 /// Units that are read together.
 struct SystemdUnits {
+    /// Services, and containers, which become services.
     let services: [SystemdUnit]
-    /// Names of services, without `.service`.
-    let titles: Set<WireText>
+    /// What they are called as programs, by their names without `.service`.
+    private(set) var names: [WireText: String] = [:]
+    /// Units that nothing has to wait for, since what they make is there when it is needed.
+    let made: Set<WireText>
     private var triggers: [WireText: [SystemdUnit]] = [:]
 
-    init(_ units: [SystemdUnit]) {
-        services = units.filter { $0.suffix == ".service" }
-        titles = Set(services.map { WireText($0.title) })
-        for unit in units where unit.suffix != ".service" {
+    init(_ units: [SystemdUnit], made: Set<WireText> = []) {
+        services = units.filter { [".service", ".container", ".pod"].contains($0.suffix) }
+        self.made = made
+        for unit in services { for name in [unit.title, unit.serviceName] { names[WireText(name)] = unit.title } }
+        for unit in units where [".socket", ".timer", ".path"].contains(unit.suffix) {
             triggers[WireText(unit.target), default: []].append(unit)
         }
     }
 
     /// Sockets, timers and paths of a service.
-    func triggers(of service: SystemdUnit) -> [SystemdUnit] { triggers[WireText(service.name + ".service")] ?? [] }
+    func triggers(of service: SystemdUnit) -> [SystemdUnit] {
+        triggers[WireText(service.serviceName + ".service")] ?? []
+    }
 }
 
 extension SystemdUnit {

@@ -22,6 +22,14 @@ struct CorpusTests {
             "w.service",
             "[Unit]\nAfter=x.service\n[Service]\nExecStart=-/bin/a ${B} \\\n c\nRestart=always\nEnvironment=\"A=b c\"\n[Install]\nWantedBy=x\n"
         ),
+        (
+            "w.container",
+            "[Container]\nImage=a.image\nImage=x\nExec=a \"b c\"\nEnvironment=A=b \"C=d\"\nVolume=a.volume:/b:Z\nPublishPort=80:80\nHealthCmd=curl -f localhost\nPodmanArgs=-it --cpus 2\n[Install]\nWantedBy=x\n"
+        ),
+        (
+            "run.sh",
+            "docker run -dit --name web -p 80:80 -e \"A=$B\" \\\n -v './a':/b --restart=on-failure:3 --health-cmd 'curl -f localhost' img:1 c d\n"
+        ),
     ]
 
     /// Fails where the result is not valid; what cannot be read may be refused.

@@ -2,6 +2,7 @@
 
 import Configuration
 import Importing
+import Linux
 import Testing
 
 /// A folder of files, and nothing else, at `/srv/app`.
@@ -96,4 +97,29 @@ func refusal(_ name: String, _ text: String, kind: SourceKind? = nil) -> String?
     } catch {
         return error.description
     }
+}
+
+/// The first two blocks of code with a language of a section of docs/import.md: a source, and what becomes of it.
+func documented(_ section: String) throws -> (source: String, toml: String) {
+    let page = try File.readString("docs/import.md")
+    var blocks: [String] = []
+    var (isSection, block) = (false, String?.none)
+    for line in page.split(separator: "\n", omittingEmptySubsequences: false) {
+        if line.hasPrefix("## ") { isSection = line == "## \(section)" }
+        guard isSection else { continue }
+        if let done = block {
+            block = line == "```" ? nil : done + line + "\n"
+            if block == nil { blocks.append(done) }
+        } else if line.hasPrefix("```") {
+            block = ""
+        }
+    }
+    try #require(blocks.count >= 2)
+    return (blocks[0], blocks[1])
+}
+
+/// The configuration without its comments and the empty lines around them.
+func plain(_ toml: String) -> String {
+    let lines = toml.split(separator: "\n", omittingEmptySubsequences: false).filter { !$0.hasPrefix("#") }
+    return lines.drop { $0.isEmpty }.joined(separator: "\n")
 }

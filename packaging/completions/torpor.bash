@@ -1299,7 +1299,7 @@ _torpor_import() {
     # Offer option value completions
     case "${prev}" in
     '--from')
-        __torpor_add_completions -W 'procfile'$'\n''supervisord'$'\n''compose'$'\n''pm2'$'\n''s6'$'\n''runit'$'\n''systemd'
+        __torpor_add_completions -W 'procfile'$'\n''supervisord'$'\n''compose'$'\n''pm2'$'\n''s6'$'\n''runit'$'\n''systemd'$'\n''quadlet'$'\n''docker-run'
         return
         ;;
     '--output'|'-o')

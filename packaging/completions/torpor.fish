@@ -618,7 +618,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor init" version' -l 'version' -d 'Show the version.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor init" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor import" -ge 1' -F
-complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor import" from' -l 'from' -d 'The kind of PATH: procfile, supervisord, compose, pm2, s6, runit, systemd.' -rfka 'procfile supervisord compose pm2 s6 runit systemd'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor import" from' -l 'from' -d 'The kind of PATH: procfile, supervisord, compose, pm2, s6, runit, systemd, quadlet, docker-run.' -rfka 'procfile supervisord compose pm2 s6 runit systemd quadlet docker-run'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor import" o output' -l 'output' -s 'o' -d 'The file to write; else standard output.' -rF
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor import" env' -l 'env' -d 'PM2: use the environment env_NAME.' -rfka ''
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor import"' -l 'profile' -d 'Compose: start the services of this profile with the others; "*" for all. Repeatable.' -rfka ''

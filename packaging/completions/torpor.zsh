@@ -846,10 +846,10 @@ _torpor_init() {
 
 _torpor_import() {
     local -i ret=1
-    local -ar ___from=('procfile' 'supervisord' 'compose' 'pm2' 's6' 'runit' 'systemd')
+    local -ar ___from=('procfile' 'supervisord' 'compose' 'pm2' 's6' 'runit' 'systemd' 'quadlet' 'docker-run')
     local -ar arg_specs=(
         '*:path:_files'
-        '--from[The kind of PATH\: procfile, supervisord, compose, pm2, s6, runit, systemd.]:kind:{__torpor_complete "${___from[@]}"}'
+        '--from[The kind of PATH\: procfile, supervisord, compose, pm2, s6, runit, systemd, quadlet, docker-run.]:kind:{__torpor_complete "${___from[@]}"}'
         '(--output -o)'{--output,-o}'[The file to write; else standard output.]:file:_files'
         '--env[PM2\: use the environment env_NAME.]:name:'
         '*--profile[Compose\: start the services of this profile with the others; "*" for all. Repeatable.]:name:'

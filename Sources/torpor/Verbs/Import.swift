@@ -13,7 +13,8 @@ struct Import: ParsableCommand {
         abstract: "Translates another supervisor's configuration.",
         discussion: """
             PATH is a Procfile, a supervisord configuration, a compose file (its containers, for podman), a PM2 ecosystem file, \
-            systemd units, or a folder of s6 or runit service directories. What cannot be translated is reported on \
+            systemd units, containers of Quadlet, or a folder of s6 or runit service directories; with --from docker-run \
+            also a command line. What cannot be translated is reported on \
             standard error and left as comments in the file, which is always valid.
             """
     )
@@ -21,7 +22,9 @@ struct Import: ParsableCommand {
         "torpor import Procfile",
         "torpor import /etc/supervisor/supervisord.conf --output torpor.toml",
         "torpor import docker-compose.yml --json",
-        "torpor import compose.yml compose.prod.yml --profile tools"
+        "torpor import compose.yml compose.prod.yml --profile tools",
+        "torpor import /etc/containers/systemd",
+        "torpor import --from docker-run \"docker run -p 8080:80 nginx\""
     )
 
     @Argument(
@@ -71,7 +74,7 @@ struct Import: ParsableCommand {
         }
         var result: ImportedConfiguration
         do throws(ImportError) {
-            result = try Importer.read(path.map(ImportFiles.absolute), as: kind, in: tree)
+            result = try Self.read(path, kind, tree)
         } catch {
             throw Failure(status: .usage, message: Terminal.harmless(error.description))
         }
@@ -93,6 +96,20 @@ struct Import: ParsableCommand {
         }
         // Fail if no part of the file could be translated.
         if result.translatedCount == 0 { throw Failure(status: .failed, message: nil) }
+    }
+
+    /// For docker run PATH may be the command line itself, as one word or as several.
+    private static func read(
+        _ paths: [String],
+        _ kind: SourceKind?,
+        _ tree: SourceTree
+    ) throws(ImportError) -> ImportedConfiguration {
+        guard kind == .dockerRun, let first = paths.first, !File.exists(first),
+            paths.count > 1 || first.utf8.contains(UInt8(ascii: " "))
+        else {
+            return try Importer.read(paths.map(ImportFiles.absolute), as: kind, in: tree)
+        }
+        return try Importer.read(command: paths, in: ThisProcess.directory, tree)
     }
 
     private static func kind(_ name: String) throws(Failure) -> SourceKind {

@@ -204,6 +204,67 @@ struct DocumentedKeyTests {
         )
     }
 
+    // MARK: Containers
+
+    private func quadlet(_ line: String, _ section: String, _ name: String) throws {
+        let key = Self.name(line)
+        let beside = ["HealthCmd", "HealthOnFailure"].contains(key) ? "" : "HealthCmd=x\n"
+        var files = [
+            "web.container":
+                "[Container]\nImage=docker.io/me/web\nNetwork=n.network\nVolume=v.volume:/v\n"
+                + (section == "Container" ? beside : ""), "n.network": "[Network]\n", "v.volume": "[Volume]\n",
+            "p.pod": "[Pod]\n", "pod-name": "",
+        ]
+        if section == "Pod" { files["web.container"]? += "Pod=p.pod\n" }
+        let without = files
+        files[name] = (files[name] ?? "") + line.replacing("Pod=pod-name", with: "Pod=p.pod") + "\n"
+        // Options of a network or volume are in the command that makes it.
+        let isCommand = section == "Network" || section == "Volume"
+        try check(isCommand ? section.lowercased() : key, "web.container", without: without, with: files)
+    }
+
+    @Test("of a container of Quadlet", arguments: lines(ContainerKeys.container))
+    func container(line: String) throws { try quadlet(line, "Container", "web.container") }
+
+    @Test("of a pod of Quadlet", arguments: lines(ContainerKeys.pod).filter { !$0.hasPrefix("ServiceName") })
+    func pod(line: String) throws { try quadlet(line, "Pod", "p.pod") }
+
+    @Test("of a network of Quadlet", arguments: lines(ContainerKeys.network))
+    func network(line: String) throws { try quadlet(line, "Network", "n.network") }
+
+    @Test("of a volume of Quadlet", arguments: lines(ContainerKeys.volume))
+    func volume(line: String) throws { try quadlet(line, "Volume", "v.volume") }
+
+    private static func words(_ text: String) -> [String] { text.split(separator: " ").map(String.init) }
+
+    @Test("options of docker run and podman run that have a value", arguments: words(ContainerKeys.valued))
+    func valued(option: String) throws {
+        let values = [
+            "cpus": "2", "env": "A=b", "memory": "1g", "pids-limit": "7", "restart": "always", "shm-size": "1m",
+            "stop-timeout": "3", "ulimit": "nofile=3", "publish": "1:1", "volume": "/a:/b",
+            "mount": "type=tmpfs,target=/a",
+            "tmpfs": "/a", "device": "/dev/x", "workdir": "/w", "pull": "always", "stop-signal": "INT",
+        ]
+        let usual = "docker run --health-cmd=x "
+        let health = option == "health-cmd" ? "y" : option.hasPrefix("health-") ? "20" : nil
+        try check(
+            option,
+            "run.sh",
+            without: ["run.sh": usual + "me/web\n"],
+            with: ["run.sh": usual + "--\(option) \(values[option] ?? health ?? "value") me/web\n"]
+        )
+    }
+
+    @Test("options of docker run and podman run without a value", arguments: words(ContainerKeys.flags))
+    func flags(option: String) throws {
+        try check(
+            option,
+            "run.sh",
+            without: ["run.sh": "docker run --health-cmd=x me/web\n"],
+            with: ["run.sh": "docker run --health-cmd=x --\(option) me/web\n"]
+        )
+    }
+
     // MARK: Procfile
 
     @Test(

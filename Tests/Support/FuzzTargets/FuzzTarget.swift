@@ -26,8 +26,10 @@ public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible 
     case gatewayRules = "gateway-rules"
     case gpsd
     case importCompose = "import-compose"
+    case importDockerRun = "import-docker-run"
     case importPM2 = "import-pm2"
     case importProcfile = "import-procfile"
+    case importQuadlet = "import-quadlet"
     case importServices = "import-services"
     case importSupervisord = "import-supervisord"
     case importSystemd = "import-systemd"
@@ -67,8 +69,10 @@ public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible 
         case .gatewayRules: GatewayRules.self
         case .gpsd: GPSReports.self
         case .importCompose: ComposeFiles.self
+        case .importDockerRun: DockerRuns.self
         case .importPM2: PM2Files.self
         case .importProcfile: Procfiles.self
+        case .importQuadlet: QuadletUnits.self
         case .importServices: ServiceDirectories.self
         case .importSupervisord: SupervisordFiles.self
         case .importSystemd: SystemdUnits.self

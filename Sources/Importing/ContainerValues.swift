@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Values that docker, podman and compose files have in common, in Torpor's terms.
+enum ContainerValues {
+    /// docker takes a name without a registry for one of Docker Hub; podman asks, or refuses it.
+    static func qualified(_ image: String) -> String {
+        let parts = image.split(separator: "/", maxSplits: 1)
+        guard parts.count > 1 else { return "docker.io/library/" + image }
+        let isHost = parts[0].contains(".") || parts[0].contains(":") || parts[0] == "localhost"
+        return isHost ? image : "docker.io/" + image
+    }
+
+    /// `SOURCE:TARGET[:OPTIONS]` or `TARGET`; nil for a source that begins at a user's home, which is not known here.
+    ///
+    /// - Parameter source: what becomes of the source.
+    static func volume(_ text: String, source: (String) -> String) -> String? {
+        let fields = text.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+        guard fields.count > 1 else { return text }
+        guard !fields[0].hasPrefix("~") else { return nil }
+        // What only Docker Desktop knows.
+        let others: Set = ["cached", "delegated", "consistent", "rw", "nocopy"]
+        let options = fields.dropFirst(2).joined(separator: ":").split(separator: ",").map(String.init)
+            .filter { !others.contains($0) }
+        let end = fields[1] + (options.isEmpty ? "" : ":" + options.joined(separator: ","))
+        return source(fields[0]) + ":" + end
+    }
+
+    /// A value of `--security-opt`; nil for one that says what is so anyway.
+    static func security(_ text: String, folder: String) -> String? {
+        if text.hasPrefix("no-new-privileges") { return text.hasSuffix("false") ? nil : "no-new-privileges" }
+        // docker may write a colon where podman has an equals sign.
+        guard let sign = text.firstIndex(where: { $0 == ":" || $0 == "=" }) else { return text }
+        let value = String(text[text.index(after: sign)...])
+        let isFile = text.hasPrefix("seccomp") && value.hasPrefix(".")
+        return text[..<sign] + "=" + (isFile ? SourceTree.join(folder, value) : value)
+    }
+
+    /// `no`, `always`, `unless-stopped`, `on-failure` or `on-failure:N`.
+    static func restart(_ text: String, limit: Int? = nil, _ program: inout ImportedProgram) {
+        var rule = text
+        var limit = limit
+        if rule.hasPrefix("on-failure:") {
+            limit = Int(rule.dropFirst(11))
+            rule = "on-failure"
+        }
+        switch rule {
+        case "no", "false", "none", "": program["restart"] = .string("never")
+        case "on-failure": program["restart"] = .string("on-failure")
+        case "always", "unless-stopped": program["restart"] = .string("always")
+        default:
+            program["restart"] = .string("never")
+            program.remark("restart = \(quoted(rule)) is not known, and is taken as no")
+        }
+        guard program["restart"] != .string("never") else { return }
+        // Docker gives up only where a number is given.
+        program["restart_backoff"] = .table([
+            ("limit", TOMLValue.integer(Int64(min(10_000, max(0, limit ?? 10_000)))))
+        ])
+    }
+
+    static func memory(_ text: String, _ program: inout ImportedProgram) {
+        if let bytes = Amounts.bytes(text), bytes > 0 {
+            program["memory_limit"] = .string(Amounts.size(bytes))
+        } else if text != "0" {
+            program.remark("the memory limit \(quoted(text)) is not a size, and is left out")
+        }
+    }
+
+    static func processors(_ text: String, _ program: inout ImportedProgram) {
+        guard let processors = Double(text), processors > 0, processors < 100_000 else {
+            if Double(text) != 0 {
+                program.remark("the limit of \(quoted(text)) processors is not a number, and is left out")
+            }
+            return
+        }
+        let share = TOMLValue.string("\(Int((processors * 100).rounded()))%")
+        let states = ["active", "inactive", "background"]
+        program["resources"] = .table(OrderedTable(states.map { ($0, .table([("cpu_max", share)])) }))
+    }
+
+    static func tasks(_ number: Int, _ program: inout ImportedProgram) {
+        if number > 0 { program.set(inTable: "limits", "tasks", .integer(Int64(number))) }
+    }
+
+    /// - Parameter value: a number, `-1` for none, or two of them with a colon.
+    static func limit(_ name: String, _ value: String, _ program: inout ImportedProgram) {
+        let bounds = value.split(separator: ":", omittingEmptySubsequences: false)
+            .map { $0 == "-1" ? "unlimited" : String($0) }
+        let text = bounds.joined(separator: ":")
+        program.set(inTable: "limits", name, Int64(text).map(TOMLValue.integer) ?? .string(text))
+    }
+
+    /// A request to a container that sleeps wakes it, from this machine as from another container.
+    static func wake(_ result: inout ImportedConfiguration) {
+        for index in result.programs.indices
+        where result.programs[index].isTranslated && result.programs[index]["type"] == nil {
+            result.programs[index]["wake_on_connect"] = .boolean(true)
+        }
+        result.remark(
+            "Apps are suspended when you say so, or by a policy: write policies = [\"server\"] into [supervisor]."
+        )
+    }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import WireText
+
+/// Command lines of `docker run` and `podman run`.
+enum DockerRun {
+    /// - Parameters:
+    ///   - text: one command line, or a file with several.
+    ///   - folder: where relative paths begin.
+    static func read(
+        _ text: String,
+        in folder: String,
+        _ tree: SourceTree,
+        into result: inout ImportedConfiguration
+    ) throws(ImportError) {
+        let shell = ShellText(text, variables: tree.variables, folder: folder)
+        for command in shell.commands {
+            let words = command.words.drop { ShellWords.assignment($0.text) != nil || before.contains($0.text) }
+            guard let first = words.first else { continue }
+            let place = SourceLine(first.line)
+            guard let begin = start(words) else {
+                result.doubt(
+                    "\(quoted(words.map(\.text).joined(separator: " "))) is no docker run, and is left out",
+                    at: place
+                )
+                continue
+            }
+            var program = ImportedProgram("app", line: first.line)
+            if let problem = command.problem {
+                program.cannot(problem.sentence, at: SourceLine(problem.line))
+            } else {
+                read(Array(words[begin...]), in: folder, tree, place, into: &program)
+            }
+            for name in Set(command.missing).sorted() {
+                program.remark("the variable \(name) is not set here, and is taken as empty", at: place)
+            }
+            if program.isTranslated, SourceTree.lastPart(first.text) == "podman", let name = containerName(program) {
+                program.remark(
+                    "the container \(name) must be gone before: ‘\(removal(of: name))’ removes it, without its volumes",
+                    at: place
+                )
+            }
+            try result.append(program)
+        }
+        ContainerNames.link(&result)
+        ContainerValues.wake(&result)
+    }
+
+    /// What may stand in front of a command.
+    private static let before: Set = ["sudo", "exec", "time", "nohup"]
+
+    /// Where the options begin.
+    private static func start(_ words: ArraySlice<ShellText.Word>) -> Int? {
+        guard let first = words.first, ["docker", "podman"].contains(SourceTree.lastPart(first.text)) else {
+            return nil
+        }
+        var index = words.startIndex + 1
+        if index < words.endIndex, words[index].text == "container" { index += 1 }
+        guard index < words.endIndex, words[index].text == "run" || words[index].text == "create" else { return nil }
+        return index + 1
+    }
+
+    private static func read(
+        _ words: [ShellText.Word],
+        in folder: String,
+        _ tree: SourceTree,
+        _ place: SourceLine,
+        into program: inout ImportedProgram
+    ) {
+        let options = PodmanOptions(words.map(\.text))
+        if let name = options.given.last(where: { $0.name == "name" })?.value, !name.isEmpty {
+            program.name = name
+        } else if let image = options.rest.first, let name = self.name(of: image) {
+            program.name = name
+        }
+        if let problem = options.problem {
+            let word = words[problem.place]
+            return program.cannot("\(problem.sentence) (column \(word.column))", at: SourceLine(word.line))
+        }
+        guard let image = options.rest.first, !image.isEmpty else {
+            return program.cannot("it names no image", at: place)
+        }
+        var container = ContainerOptions(folder: folder, variables: tree.variables)
+        container.add(options, at: place, &program)
+        container.finish(
+            image: ContainerValues.qualified(image),
+            command: Array(options.rest.dropFirst()),
+            &program
+        )
+        if program["restart"] == nil { program["restart"] = .string("never") }
+        if program["grace"] == nil { program["grace"] = .string("10s") }
+    }
+
+    /// `nginx` of `docker.io/library/nginx:1.27@sha256:…`.
+    private static func name(of image: String) -> String? {
+        SourceTree.lastPart(String(image.prefix { $0 != "@" })).split(separator: ":").first.map(String.init)
+    }
+
+    private static func containerName(_ program: ImportedProgram) -> String? {
+        guard case .table(let table) = program["container"], case .string(let name) = table["name"] else { return nil }
+        return name
+    }
+
+    private static func removal(of name: String) -> String {
+        ["podman", "rm", "--force", name].map(ShellWords.quote).joined(separator: " ")
+    }
+}

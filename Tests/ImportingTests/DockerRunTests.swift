@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Importing
+import Lifecycle
+import Testing
+
+@Suite("Command lines of docker run become apps in containers")
+struct DockerRunTests {
+    private func imported(_ text: String) throws -> Imported {
+        try Imported("run.sh", in: tree(["run.sh": text], variables: ["HOME": "/home/me", "TAG": "1.27"]))
+    }
+
+    private func container(_ options: String) throws -> (app: AppSpecification, container: ContainerSpecification) {
+        let found = try imported("docker run --name web \(options)\n")
+        let app = try found["web"]
+        return (app, try #require(app.container))
+    }
+
+    @Test("the example of the page")
+    func page() throws {
+        let (source, toml) = try documented("docker run")
+        #expect(try plain(imported(source).result.toml) == toml)
+    }
+
+    @Test("a command line by itself begins in the caller's folder")
+    func line() throws {
+        let command = "docker run -d --name web -p 8080:80 -v ./site:/usr/share/nginx/html:ro nginx:1.27"
+        for words in [[command], command.split(separator: " ").map(String.init)] {
+            var result = try Importer.read(command: words, in: "/srv/app", tree([:]))
+            result.validate(at: "/srv/app/torpor.toml", system: machine())
+            #expect(result.kind == .dockerRun && result.translatedCount == 1)
+            #expect(result.toml.contains("volumes = [\"/srv/app/site:/usr/share/nginx/html:ro\"]"), "\(result.toml)")
+            #expect(result.toml.contains("image = \"docker.io/library/nginx:1.27\""))
+        }
+    }
+
+    @Test(
+        "the image is what follows the options, however they are written",
+        arguments: [
+            "-dit -p8080:80 -eA=b img cmd -x", "-it -p=8080:80 --env=A=b img cmd -x",
+            "--rm -p 8080:80 -e A=b img cmd -x",
+            "--publish=8080:80 --env A=b -- img cmd -x", "-diteA=b -p 8080:80 --init=false --rm=true img cmd -x",
+            "-p 8080:80 \\\n  -e A=b \\\n  img cmd -x # -p 1:1",
+            "-p '8080':\"80\" -e A\"=\"b img cmd -x > /dev/null 2>&1",
+        ]
+    )
+    func order(options: String) throws {
+        let (app, container) = try container(options)
+        #expect(container.image == "docker.io/library/img" && app.exec == ["cmd", "-x"], "\(container)")
+        #expect(container.ports == ["8080:80"] && app.environment == ["A": "b"])
+    }
+
+    @Test("options have their keys, and the others go to podman")
+    func options() throws {
+        let (app, container) = try container(
+            """
+            --restart unless-stopped -m 512m --cpus 1.5 --pids-limit 50 --ulimit nofile=10:20 -u 1:2 -w /w -h box \
+            --stop-timeout 7 --stop-signal=SIGINT --read-only --tmpfs /run --shm-size 1g --cap-add NET_ADMIN \
+            --cap-drop ALL --security-opt no-new-privileges:true --device /dev/x -l a=b --env-file ./e \
+            --mount type=bind,src=./s,dst=/s,readonly --mount type=volume,source=v,target=/v \
+            --mount type=image,source=x,target=/i --net shop --network-alias w --pull always --gpus all \
+            --entrypoint /e --add-host a:1.2.3.4 --privileged --health-cmd 'curl -f localhost || exit 1' \
+            --health-retries=2 -p 192.168.1.5:80:80 -v data:/data:cached img one
+            """
+        )
+        #expect(app.rules.restart == .always)
+        #expect(container.user == "1:2" && container.directory == "/w" && container.hostname == "box")
+        #expect(container.isReadOnly && container.temporary == ["/run"] && container.sharedMemory == 1 << 30)
+        #expect(container.addedCapabilities == ["NET_ADMIN"] && container.droppedCapabilities == ["ALL"])
+        #expect(container.security == ["no-new-privileges"] && container.labels == ["a": "b"])
+        #expect(container.devices == ["/dev/x", "nvidia.com/gpu=all"] && container.environmentFiles == ["/srv/app/e"])
+        #expect(container.volumes == ["/srv/app/s:/s:ro", "v:/v", "data:/data"] && container.pull == .always)
+        #expect(container.networks == ["shop:alias=web,alias=w"] && container.entrypoint == ["/e"])
+        #expect(
+            container.arguments == ["--mount=type=image,source=x,target=/i", "--add-host=a:1.2.3.4", "--privileged"]
+        )
+        guard case .probe(let probe) = app.ready else { throw Missing() }
+        #expect(probe.kind == .http(host: "192.168.1.5", port: 80, path: "/"))
+    }
+
+    @Test("a file with several commands, variables and what is no docker run")
+    func file() throws {
+        let found = try imported(
+            """
+            #!/bin/sh
+            set -e
+            DATA="$HOME/my data"
+            docker network create shop
+            sudo docker run -d --name db \\
+              -v "$DATA/db:/db" -v $(pwd)/x:/x -e 'X=$DATA' postgres:${TAG:-16}
+            # docker run not this
+            docker run --network container:db --volumes-from db --link db:d -e NO=$NOTHING worker && docker rm x; podman run --name p ghcr.io/p
+            docker run $(id) img
+            """
+        )
+        let store = try #require(found["db"].container)
+        #expect(
+            store.volumes == ["/home/me/my data/db:/db", "/srv/app/x:/x"] && store.image.hasSuffix("postgres:1.27")
+        )
+        #expect(try found["db"].environment == ["X": "$DATA"])
+        let worker = try found["worker"]
+        #expect(worker.container?.networks == ["container:db"] && worker.requires == ["db"])
+        #expect(worker.container?.arguments == ["--volumes-from=db"])
+        #expect(found.remarks("worker").contains { $0.contains("NOTHING is not set") })
+        #expect(found.remarks("p").contains { $0.contains("‘podman rm --force p’") })
+        #expect(found.remarks("app").contains { $0.contains("command of a shell") })
+        let all = found.result.remarks.map(\.text)
+        #expect(
+            all.contains { $0.contains("docker network create shop") } && all.contains { $0.contains("docker rm x") }
+        )
+        #expect(found.apps.count == 3)
+    }
+
+    @Test(
+        "an option that is none is refused with its column",
+        arguments: [
+            ("docker run --nmae x img", "did you mean --name? (column 12)"),
+            ("docker run -dZ img", "\"-Z\" is no option"),
+            ("docker run -d", "it names no image"), ("docker run -p", "--publish has no value"),
+            ("docker run --pod x img", "it is in a pod"), ("docker run -e 'A img", "a quote is not closed"),
+        ]
+    )
+    func refused(text: String, sentence: String) throws {
+        let found = try Importer.read("/srv/app/run.sh", as: .dockerRun, in: tree(["run.sh": text]))
+        #expect(found.programs[0].obstacle?.contains(sentence) == true, "\(found.programs)")
+    }
+
+    @Test("hostile text is read in time, and ends in a valid file or a sentence")
+    func hostile() throws {
+        let many = String(repeating: "-e A\u{301}=\"b\"\u{301} --label 'x'\u{301}=1 -it ", count: 10_000)
+        let braces = String(repeating: "${", count: 50_000)
+        let quotes = String(repeating: "\"", count: 100_001)
+        let texts = [
+            "docker run \(many) img", "docker run -v \(String(repeating: "a:", count: 100_000)) img",
+            "docker run --name \u{0}x img\u{0} c\u{0}", "docker run \(braces) img",
+            "docker run \(quotes) img", "docker run -e 'a\u{301}'\u{301} 'im\u{301}g'",
+            String(repeating: "docker run img;", count: 1_000), "docker run \\", "docker run -", "docker run -- ", "$(",
+        ]
+        for text in texts {
+            do throws(ImportError) {
+                var result = try Importer.read("/srv/app/run.sh", as: .dockerRun, in: tree(["run.sh": text]))
+                result.validate(at: "/srv/app/torpor.toml", system: machine())
+                var system = machine()
+                let toml = Array(result.toml.utf8)
+                system.read = { _ in .success(toml) }
+                let read = ConfigurationLoader.load(path: "/srv/app/torpor.toml", environment: [:], system: system)
+                #expect(throws: Never.self) { try read.get() }
+            } catch {
+                #expect(!error.description.isEmpty)
+            }
+        }
+    }
+
+    private struct Missing: Error {}
+}
