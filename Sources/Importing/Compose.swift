@@ -47,6 +47,7 @@ enum Compose {
         completed(&result)
         guard tree.hasPrograms else {
             for text in project?.networkRemarks ?? [] { result.remark(text) }
+            ContainerValues.mounts(tree, &result)
             return ContainerValues.wake(&result)
         }
         let accountless = result.programs.filter { $0.isTranslated && $0["user"] == nil }.map(\.name)

@@ -43,6 +43,7 @@ struct ComposeContainer {
         put("directory", node["working_dir"]?.text.map { SourceTree.join("/", $0) })
         put("user", node["user"]?.text)
         ports(&program)
+        links(&program)
         volumes(&program)
         networks(&program)
         files(&program)
@@ -113,6 +114,16 @@ struct ComposeContainer {
             words += ["-f", SourceTree.join(SourceTree.join(folder, context), file)]
         }
         if let target = build["target"]?.text { words += ["--target", target] }
+        for (key, option) in [("network", "--network"), ("shm_size", "--shm-size")] {
+            if let text = build[key]?.text { words += [option, text] }
+        }
+        for (key, option) in [("cache_from", "--cache-from"), ("cache_to", "--cache-to"), ("platforms", "--platform")] {
+            for text in (build[key]?.list ?? []).compactMap(\.text) { words += [option, text] }
+        }
+        for (key, option) in [("labels", "--label"), ("additional_contexts", "--build-context")] {
+            for (name, value) in build[key]?.members ?? [] { words += [option, "\(name)=\(value.text ?? "")"] }
+            for text in (build[key]?.list ?? []).compactMap(\.text) { words += [option, text] }
+        }
         let given = build["args"]
         for (name, value) in given?.members ?? [] { words += ["--build-arg", "\(name)=\(value.text ?? "")"] }
         for text in (given?.list ?? []).compactMap(\.text) { words += ["--build-arg", text] }
@@ -122,6 +133,15 @@ struct ComposeContainer {
                 + "after each change",
             at: build.place
         )
+        let read: Set = [
+            "context", "dockerfile", "target", "args", "network", "shm_size", "cache_from", "cache_to", "platforms",
+            "labels", "additional_contexts", "tags",
+        ]
+        var leftOut = LeftOutKeys()
+        for (key, node) in build.members ?? [] where !read.contains(key) && !key.hasPrefix("x-") {
+            leftOut.add("build.\(key)", because: "podman-build(1) may have an option for it", at: node.place)
+        }
+        program.remark(leftOut)
     }
 
     private static func isRemote(_ context: String) -> Bool {
@@ -178,6 +198,22 @@ struct ComposeContainer {
         put("ports", ports)
         if program["instances"] != nil, ports.contains(where: { $0.contains(":") }) {
             program.remark("its instances would publish the same port: write %i into ports, such as \"808%i:80\"")
+        }
+    }
+
+    /// A link is an order, and a name for the other service.
+    private func links(_ program: inout ImportedProgram) {
+        for link in texts("links") {
+            let parts = link.split(separator: ":", maxSplits: 1).map(String.init)
+            guard let other = parts.first else { continue }
+            program.requires.append(other)
+            if let alias = parts.last, !alias.utf8.elementsEqual(other.utf8) {
+                program.remark(
+                    "links: \(quoted(alias)) is no name of \(quoted(other)) here: write it into the networks of that app, "
+                        + "as in \"NETWORK:alias=NAME\"",
+                    at: node["links"]?.place
+                )
+            }
         }
     }
 
@@ -266,7 +302,7 @@ struct ComposeContainer {
                     secrets.append(target == source ? name : "\(name),target=\(target)")
                 } else {
                     program.remark(
-                        "the \(isSecret ? "secret" : "config") \(quoted(source)) has no file, and is left out",
+                        "\(key): \(quoted(source)) has no file, and is left out",
                         at: entry.place
                     )
                 }
@@ -318,6 +354,9 @@ struct ComposeContainer {
         }
         for (name, value) in pairs("sysctls") { arguments.append("--sysctl=\(name)=\(value)") }
         for (name, value) in pairs("annotations") { arguments.append("--annotation=\(name)=\(value)") }
+        if !texts("oom_score_adj").isEmpty {
+            program.remark("oom_score_adj is left out: resources sets it, as in resources.active.oom_score_adj")
+        }
         for key in ["domainname", "runtime", "label_file", "mem_reservation"] where !texts(key).isEmpty {
             program.remark("\(key) is left out: podman-run(1) may have an option for it, which goes into args")
         }

@@ -53,10 +53,13 @@ struct ComposeProject {
                 }
             }
             if let driver = node["driver"]?.text, driver != "bridge" { options += ["--driver", driver] }
-            guard !options.isEmpty else { return nil }
+            let others = ["driver_opts", "enable_ipv4"].filter { node[$0]?.isNull == false }
+            let rest =
+                others.isEmpty ? "" : " \(LeftOutKeys.list(others)) of it \(others.count > 1 ? "are" : "is") left out."
+            guard !options.isEmpty else { return rest.isEmpty ? nil : "The network \(network(key)):" + rest }
             let words = ["podman", "network", "create"] + options + [network(key)]
             return "Create the network \(network(key)) before the first start: "
-                + "‘\(words.map(ShellWords.quote).joined(separator: " "))’."
+                + "‘\(words.map(ShellWords.quote).joined(separator: " "))’." + rest
         }
     }
 
@@ -72,6 +75,10 @@ struct ComposeProject {
 
     /// Why a volume is not what the file says.
     func problem(ofVolume key: String) -> String? {
+        if let driver = volumes?[key]?["driver"]?.text, driver != "local", !driver.isEmpty {
+            return "create the volume \(volume(key)) yourself with ‘podman volume create --driver …’: its driver is "
+                + quoted(driver)
+        }
         guard let driver = volumes?[key]?["driver_opts"], !driver.isNull else { return nil }
         return "create the volume \(volume(key)) yourself with ‘podman volume create’: it has driver_opts"
     }

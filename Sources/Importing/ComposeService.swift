@@ -162,9 +162,14 @@ struct ComposeService {
             program.append(to: "environment_file", .string((isOptional ? "-" : "") + SourceTree.join(folder, path)))
         }
         guard let node = node["environment"] else { return }
+        var missing: [String] = []
         for (name, value) in node.members ?? [] {
             // Without a value it is the caller's, as it is for an app.
-            if let text = value.text ?? (value.isNull ? variables[name] : nil) { program.setVariable(name, text) }
+            if let text = value.text ?? (value.isNull ? variables[name] : nil) {
+                program.setVariable(name, text)
+            } else if value.isNull {
+                missing.append(name)
+            }
         }
         for element in node.list ?? [] {
             guard let text = element.text else { continue }
@@ -172,7 +177,14 @@ struct ComposeService {
                 program.setVariable(String(text[..<equals]), String(text[text.index(after: equals)...]))
             } else if let value = variables[text] {
                 program.setVariable(text, value)
+            } else {
+                missing.append(text)
             }
+        }
+        // A program of this machine has them of its supervisor.
+        if project != nil, !missing.isEmpty {
+            let verb = missing.count > 1 ? "have no value here, and are" : "has no value here, and is"
+            program.remark("\(LeftOutKeys.list(missing)) of environment \(verb) left out", at: node.place)
         }
     }
 

@@ -90,6 +90,34 @@ enum ContainerValues {
         program.set(inTable: "limits", name, Int64(text).map(TOMLValue.integer) ?? .string(text))
     }
 
+    /// What docker would do about mounts of this machine, and podman does not.
+    static func mounts(_ tree: SourceTree, _ result: inout ImportedConfiguration) {
+        var missing = OrderedTable<Void>()
+        for index in result.programs.indices where result.programs[index].isTranslated {
+            guard case .table(let table) = result.programs[index]["container"],
+                case .array(let volumes) = table["volumes"]
+            else { continue }
+            for case .string(let volume) in volumes where volume.hasPrefix("/") && volume.contains(":") {
+                let source = String(volume.prefix { $0 != ":" })
+                if ["/var/run/docker.sock", "/run/docker.sock"].contains(source) {
+                    result.programs[index].remark(
+                        "mounts docker's socket, so it manages docker's containers: that of podman is "
+                            + "/run/podman/podman.sock (podman-system-service(1))"
+                    )
+                } else if !tree.exists(source) {
+                    missing[source] = ()
+                }
+            }
+        }
+        let all = missing.keys
+        guard !all.isEmpty else { return }
+        let paths = all.prefix(10).map(ShellWords.quote).joined(separator: ", ")
+        result.remark(
+            "Mounted, and not here: \(paths)\(all.count > 10 ? " and \(all.count - 10) more" : ""). podman creates no "
+                + "folder that is missing."
+        )
+    }
+
     /// A request to a container that sleeps wakes it, from this machine as from another container.
     static func wake(_ result: inout ImportedConfiguration) {
         for index in result.programs.indices

@@ -43,6 +43,7 @@ enum DockerRun {
             try result.append(program)
         }
         ContainerNames.link(&result)
+        ContainerValues.mounts(tree, &result)
         ContainerValues.wake(&result)
     }
 

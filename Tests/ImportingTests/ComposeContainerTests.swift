@@ -192,6 +192,38 @@ struct ComposeContainerTests {
         #expect(found.result.remarks.contains { $0.text.contains(command) }, "\(found.result.remarks)")
     }
 
+    @Test("what is lost of links, variables, builds, networks, volumes and mounts is said")
+    func lost() throws {
+        let found = try imported(
+            """
+            name: p
+            services:
+              web:
+                build: { context: ., cache_from: [a], network: host, labels: { x: "y" }, ssh: [default] }
+                links: ["db:base", cache]
+                environment: [A, B=1, C]
+                volumes: ["./here:/h", "./gone:/g", "/var/run/docker.sock:/s", "far:/f"]
+              db: { image: d }
+              cache: { image: c }
+            volumes: { far: { driver: nfs } }
+            networks: { default: { driver_opts: { a: b } } }
+            """,
+            files: ["here/x": ""]
+        )
+        #expect(try found["web"].requires == ["db", "cache"] && found["web"].environment == ["B": "1"])
+        let web = found.remarks("web")
+        for sentence in [
+            "--network host --cache-from a --label x=y /srv/app’", "build.ssh is left out",
+            "\"base\" is no name of \"db\"",
+            "A and C of environment have no value here", "docker's socket", "podman volume create --driver",
+        ] {
+            #expect(web.contains { $0.contains(sentence) }, "\(sentence): \(web)")
+        }
+        let all = found.result.remarks.map(\.text)
+        #expect(all.contains { $0.contains("driver_opts of it is left out") })
+        #expect(all.contains { $0.hasPrefix("Mounted, and not here: /srv/app/gone. ") }, "\(all)")
+    }
+
     @Test("included files are read, each from its own folder, and one that is not there is told")
     func included() throws {
         let other = "services: {db: {image: d, volumes: [\"./x:/x\"]}}\n"

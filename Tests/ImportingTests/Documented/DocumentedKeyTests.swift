@@ -11,8 +11,8 @@ struct DocumentedKeyTests {
         var file: String
         var remarks: Set<String>
 
-        init(_ name: String, _ files: [String: String]) throws {
-            let found = try Imported(name, files).result
+        init(_ name: String, _ files: [String: String], hasPrograms: Bool = true) throws {
+            let found = try Imported(name, in: tree(files, hasPrograms: hasPrograms)).result
             file = found.toml.split(separator: "\n").filter { !$0.hasPrefix("#") }.joined(separator: "\n")
             remarks = Set((found.remarks + found.programs.flatMap(\.remarks)).map(\.text))
         }
@@ -23,9 +23,15 @@ struct DocumentedKeyTests {
         }
     }
 
-    private func check(_ key: String, _ name: String, without: [String: String], with: [String: String]) throws {
-        let before = try Outcome(name, without)
-        let after = try Outcome(name, with)
+    private func check(
+        _ key: String,
+        _ name: String,
+        without: [String: String],
+        with: [String: String],
+        hasPrograms: Bool = true
+    ) throws {
+        let before = try Outcome(name, without, hasPrograms: hasPrograms)
+        let after = try Outcome(name, with, hasPrograms: hasPrograms)
         #expect(
             after.tells(key, before),
             "\(key) has no effect, and nothing is said of it\n\(with)\n\(after.file)\n\(after.remarks.sorted())"
@@ -132,6 +138,26 @@ struct DocumentedKeyTests {
             "compose.yaml",
             without: Self.compose(["command: web", without]),
             with: Self.compose(["command: web", with])
+        )
+    }
+
+    /// Keys that change nothing: of what is seen of `docker compose up`, and of ports that are open anyway.
+    private static let idle: Set = ["attach", "expose", "provider", "develop"]
+
+    @Test("of a service as a container", arguments: lines(ComposeKeys.service).filter { !idle.contains(name($0)) })
+    func serviceContainer(line: String) throws {
+        let key = Self.name(line)
+        func files(_ lines: [String]) -> [String: String] {
+            let text = "services:\n  db: {image: db}\n  base: {image: b, user: \"34\"}\n  web:\n"
+            return ["compose.yaml": text + lines.map { "    \($0)\n" }.joined()]
+        }
+        let image = key == "image" ? [] : ["image: web"]
+        try check(
+            key,
+            "compose.yaml",
+            without: files(["image: web"]),
+            with: files(image + [line]),
+            hasPrograms: false
         )
     }
 
