@@ -21,8 +21,8 @@ struct LoaderTests {
         }
         let isDefaults = table == "defaults"
         let result = load(
-            text + (isDefaults ? "[apps.a]\n[apps.b]\nafter = []\nrequires = []\n" : "")
-                + (isDefaults ? "[apps.c]\nafter = []\nrequires = []\n" : Self.others)
+            text + (isDefaults ? "[apps.a]\n[apps.b]\nafter = []\nrequires = []\ncontainer.name = \"b\"\n" : "")
+                + (isDefaults ? "[apps.c]\nafter = []\nrequires = []\ncontainer.name = \"c\"\n" : Self.others)
         )
         let configuration = try result.get()
         #expect(configuration.apps.map(\.name) == ["a", "b", "c"])
