@@ -54,6 +54,7 @@ enum ContainerNames {
         guard let other else {
             return program.cannot("it is in the network of \(quoted(joined)), which is not translated")
         }
+        guard other.appName != program.appName else { return program.cannot("it joins its own network") }
         guard let name = container(other) else {
             return program.cannot("it is in the network of \(quoted(joined)), which has several containers")
         }

@@ -63,47 +63,49 @@ struct SystemdText {
     }
 
     /// The words of a value, without their quotes and escapes; nil where a quote is not closed.
+    ///
+    /// By scalars: a quote with a mark behind it is one Character, but systemd sees the quote.
     static func words(_ text: String) -> [String]? {
         var words: [String] = []
-        var word = ""
+        var word = String.UnicodeScalarView()
         var isWord = false
-        var quote: Character?
-        var rest = text[...]
-        while let character = rest.popFirst() {
-            if character == "\\" {
-                word += escape(&rest)
+        var quote: Unicode.Scalar?
+        var rest = text.unicodeScalars[...]
+        while let scalar = rest.popFirst() {
+            if scalar == "\\" {
+                word.append(contentsOf: escape(&rest).unicodeScalars)
                 isWord = true
             } else if let open = quote {
-                if character == open { quote = nil } else { word.append(character) }
-            } else if character == "\"" || character == "'" {
-                quote = character
+                if scalar == open { quote = nil } else { word.append(scalar) }
+            } else if scalar == "\"" || scalar == "'" {
+                quote = scalar
                 isWord = true
-            } else if character.isWhitespace {
-                if isWord { words.append(word) }
-                word = ""
+            } else if scalar == " " || scalar == "\t" || scalar == "\n" || scalar == "\r" {
+                if isWord { words.append(String(word)) }
+                word = .init()
                 isWord = false
             } else {
-                word.append(character)
+                word.append(scalar)
                 isWord = true
             }
         }
         guard quote == nil else { return nil }
-        if isWord { words.append(word) }
+        if isWord { words.append(String(word)) }
         return words
     }
 
     /// What a backslash and what follows it stand for.
-    private static func escape(_ rest: inout Substring) -> String {
+    private static func escape(_ rest: inout Substring.UnicodeScalarView) -> String {
         guard let letter = rest.popFirst() else { return "\\" }
-        let plain: [Character: String] = [
+        let plain: [Unicode.Scalar: String] = [
             "a": "\u{7}", "b": "\u{8}", "f": "\u{c}", "n": "\n", "r": "\r", "t": "\t", "v": "\u{b}", "s": " ",
             "\\": "\\",
             "\"": "\"", "'": "'",
         ]
         if let text = plain[letter] { return text }
         func code(_ digits: Int, _ radix: Int, _ first: String) -> String? {
-            let written = first + rest.prefix(digits - first.count)
-            guard written.count == digits, let value = UInt32(written, radix: radix), value > 0,
+            let written = first + String(rest.prefix(digits - first.count))
+            guard written.unicodeScalars.count == digits, let value = UInt32(written, radix: radix), value > 0,
                 let scalar = Unicode.Scalar(value)
             else { return nil }
             rest = rest.dropFirst(digits - first.count)

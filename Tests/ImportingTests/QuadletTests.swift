@@ -177,5 +177,26 @@ struct QuadletTests {
         }
     }
 
+    @Test("hostile text is read in time, and ends in a valid file or a sentence")
+    func hostile() throws {
+        let head = "[Container]\nImage=ghcr.io/w\n"
+        let texts = [
+            head + "Exec=a '\u{301}b c'\u{301} \"\u{301}\"\n", head + "Exec=" + String(repeating: "'", count: 100_001),
+            head + String(repeating: "Label=a\u{301}=\u{301}b\n", count: 10_000),
+            head + "Volume=\u{0}a:/b\nUser=\u{0}\n",
+            head + "PodmanArgs=" + String(repeating: "-e A=b --cpus 2 ", count: 10_000) + "\n",
+            head + "Network=web.container\nPod=web.container\n", head + "Network=web.container\n",
+            head + String(repeating: "Mount=type=bind,", count: 5_000) + "\n", "[Container]\nImage=web.image\n",
+            head + "Ulimit==\nSysctl==\nMount=,\nVolume=:\nPublishPort=:\nAddDevice=-\nSecret=,\nNetwork=:\n",
+        ]
+        for text in texts {
+            _ = try imported(["web.container": text, "web.image": "[Image]\nImage=web.image\n"])
+        }
+        let own = try imported(["web.container": head + "Network=web.container\n"])
+        #expect(own.remarks("web").contains { $0.contains("its own network") })
+        let marks = try imported(["web.container": texts[0]])
+        #expect(try marks["web"].exec == ["a", "\u{301}b c\u{301}", "\u{301}"])
+    }
+
     private struct Missing: Error {}
 }
