@@ -6,6 +6,8 @@ struct ComposeHealth {
     let folder: String
     /// What remarks call it.
     var title = "healthcheck"
+    /// Whether the app ends when it fails too often, and not only its launch waits for it.
+    var ends = false
 
     func read(into program: inout ImportedProgram) {
         guard let node, !node.isNull, node["disable"]?.flag != true else { return }
@@ -41,6 +43,8 @@ struct ComposeHealth {
         if case .table(let container) = program["container"] {
             if let address = address.flatMap({ PublishedPorts(container).outside($0) }) {
                 ready["http"] = .string(address)
+            } else if ends {
+                inside(container, words, &program)
             } else if program["instances"] == nil {
                 program.probe = words
             } else {
@@ -58,7 +62,8 @@ struct ComposeHealth {
         let begin = seconds("start_period", 0, &program)
         ready["interval"] = .string(Amounts.duration(seconds: max(0.001, min(interval, 1))) ?? "1s")
         ready["timeout"] = .string(Amounts.duration(seconds: max(0.001, timeout)) ?? "30s")
-        program["ready"] = .table(ready)
+        let isInside = ready["http"] == nil && ends && program["container"] != nil
+        if !isInside { program["ready"] = .table(ready) }
         if let own = node["start_interval"], !own.isNull {
             program.remark(
                 "\(title).start_interval is left out: the check runs at least once a second",
@@ -68,10 +73,36 @@ struct ComposeHealth {
         // It counts as unhealthy after so many failures behind the period in which none count.
         let whole = begin + Double(max(1, min(retries, 10_000))) * (interval + timeout)
         program["launch_deadline"] = Amounts.duration(seconds: max(1, whole.rounded())).map(TOMLValue.string)
+        if ends, !isInside {
+            program["health"] = .table(health(ready.filtered { ["http", "command"].contains($0.key) }, &program))
+        }
+        if ends { return }
         program.remark(
             "\(title) only decides when it is ready: a later failure restarts nothing",
             at: test.place
         )
+    }
+
+    /// As `container.health`, by which it is ready too.
+    private func inside(
+        _ container: OrderedTable<TOMLValue>,
+        _ words: [String],
+        _ program: inout ImportedProgram
+    ) {
+        var container = container
+        container["health"] = .table(health([("command", TOMLValue.strings(words))], &program))
+        program["container"] = .table(container)
+    }
+
+    private func health(
+        _ check: OrderedTable<TOMLValue>,
+        _ program: inout ImportedProgram
+    ) -> OrderedTable<TOMLValue> {
+        var health = check
+        health["interval"] = .string(Amounts.duration(seconds: max(0.001, seconds("interval", 30, &program))) ?? "30s")
+        health["timeout"] = .string(Amounts.duration(seconds: max(0.001, seconds("timeout", 30, &program))) ?? "30s")
+        health["failures"] = .integer(Int64(max(1, min(node?["retries"]?.integer ?? 3, 1000))))
+        return health
     }
 
     /// The words of a line that needs no shell.

@@ -11,6 +11,7 @@ struct ContainerOptions {
     private var lists = OrderedTable<[String]>()
     private var labels = OrderedTable<TOMLValue>()
     private var health = OrderedTable<DataNode>()
+    private var endsUnhealthy = false
     private var aliases: [String] = []
     private var entrypoint: [String]?
     private var leftOut = LeftOutKeys()
@@ -150,6 +151,7 @@ struct ContainerOptions {
             }
         case "no-healthcheck": health = [("disable", DataNode(value: .scalar(value, isPlain: true), line: 0))]
         case "health-cmd": health["test"] = Self.test(value, place)
+        case "health-on-failure": endsUnhealthy = ["kill", "restart", "stop"].contains(value)
         case "health-interval" where value == "disable": break
         case "health-interval", "health-timeout", "health-retries", "health-start-period":
             let key = String(name.dropFirst("health-".count).replacing("-", with: "_"))
@@ -281,8 +283,9 @@ struct ContainerOptions {
             if health["test"] == nil, health["disable"] == nil {
                 leftOut.add("the health check's times", because: "its command is the image's, which is not known")
             } else {
-                ComposeHealth(node: DataNode(value: .map(health), line: 0), folder: folder, title: "the health check")
-                    .read(into: &program)
+                var check = ComposeHealth(node: DataNode(value: .map(health), line: 0), folder: folder)
+                (check.title, check.ends) = ("the health check", endsUnhealthy)
+                check.read(into: &program)
             }
         }
         program.remark(leftOut)

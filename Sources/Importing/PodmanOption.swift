@@ -61,7 +61,8 @@ struct PodmanOption {
     ]
     private static let specials = [
         "cpus", "entrypoint", "env", "env-file", "gpus", "health-cmd", "health-interval", "health-retries",
-        "health-start-period", "health-timeout", "label", "link", "memory", "mount", "network", "network-alias",
+        "health-on-failure", "health-start-period", "health-timeout", "label", "link", "memory", "mount", "network",
+        "network-alias",
         "pids-limit", "pod", "pod-id-file", "pull", "restart", "security-opt", "shm-size", "stop-signal",
         "stop-timeout", "ulimit", "volume", "volumes-from",
     ]
@@ -116,7 +117,7 @@ struct PodmanOption {
         (
             health,
             [
-                "health-on-failure", "health-start-interval", "health-startup-cmd", "health-startup-interval",
+                "health-start-interval", "health-startup-cmd", "health-startup-interval",
                 "health-startup-retries", "health-startup-success", "health-startup-timeout", "health-log-destination",
                 "health-max-log-count", "health-max-log-size",
             ], true

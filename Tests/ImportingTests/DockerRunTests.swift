@@ -79,6 +79,23 @@ struct DockerRunTests {
         #expect(probe.kind == .http(host: "192.168.1.5", port: 80, path: "/"))
     }
 
+    @Test("a health check that ends the container becomes health, inside or by HTTP")
+    func onFailure() throws {
+        let (inside, container) = try container(
+            "--health-cmd '/check it' --health-on-failure kill --health-interval 7s --health-retries 2 img"
+        )
+        #expect(container.health?.probe.kind == .inside(["/bin/sh", "-c", "/check it"]))
+        #expect(container.health?.probe.interval == .seconds(7) && container.health?.failures == 2)
+        #expect(inside.health == nil && inside.readiness.text.contains("/check it"))
+        #expect(inside.rules.launchDeadline == .seconds(74))
+        let (outside, _) = try self.container(
+            "-p 80:80 --health-cmd 'curl -f localhost' --health-on-failure restart --health-timeout 2s img"
+        )
+        #expect(outside.health?.probe.kind == .http(host: "127.0.0.1", port: 80, path: "/"))
+        #expect(outside.health?.probe.timeout == .seconds(2) && outside.health?.failures == 3)
+        #expect(try self.container("--health-cmd x --health-on-failure none img").0.check == nil)
+    }
+
     @Test("a file with several commands, variables and what is no docker run")
     func file() throws {
         let found = try imported(

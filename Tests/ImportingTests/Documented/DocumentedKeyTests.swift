@@ -234,7 +234,7 @@ struct DocumentedKeyTests {
 
     private func quadlet(_ line: String, _ section: String, _ name: String) throws {
         let key = Self.name(line)
-        let beside = ["HealthCmd", "HealthOnFailure"].contains(key) ? "" : "HealthCmd=x\n"
+        let beside = key == "HealthCmd" ? "" : "HealthCmd=x\n"
         var files = [
             "web.container":
                 "[Container]\nImage=docker.io/me/web\nNetwork=n.network\nVolume=v.volume:/v\n"
@@ -270,6 +270,7 @@ struct DocumentedKeyTests {
             "stop-timeout": "3", "ulimit": "nofile=3", "publish": "1:1", "volume": "/a:/b",
             "mount": "type=tmpfs,target=/a",
             "tmpfs": "/a", "device": "/dev/x", "workdir": "/w", "pull": "always", "stop-signal": "INT",
+            "health-on-failure": "kill",
         ]
         let usual = "docker run --health-cmd=x "
         let health = option == "health-cmd" ? "y" : option.hasPrefix("health-") ? "20" : nil
