@@ -31,8 +31,6 @@ package final class Incarnation {
     package var sampledAt: Duration?
     /// The app sent RELOADING=1 and no READY=1 since.
     package var isReloading = false
-    /// The app was found stopped, and not by the supervisor.
-    package var foundStopped = false
     /// The history of this incarnation, for its termination report.
     package var timeline = Timeline()
 

@@ -16,7 +16,6 @@ package struct AppRecord {
     package var launchedAt: Duration?
     package var errno: Int32?
     var isReloading = false
-    var foundStopped = false
     /// It has a cgroup of its own.
     var hasCgroup = false
     /// It was launched with an older configuration.
@@ -50,7 +49,6 @@ package struct AppRecord {
         launchedAt = app.run.launchedAt
         errno = app.run.saidErrno
         isReloading = app.run.isReloading
-        foundStopped = app.run.foundStopped
         hasCgroup = app.run.tree?.cgroupPath != nil
         isOutdated = app.isOutdated
         wasCutShort = app.wasCutShort ?? false
@@ -73,7 +71,7 @@ package struct AppRecord {
         record.put(launchedAt)
         record.put(errno ?? 0)
         var flags: UInt8 = isReloading ? 1 : 0
-        if foundStopped { flags |= 2 }
+        // 2 was another one in earlier versions.
         if status != nil { flags |= 4 }
         if hasCgroup { flags |= 8 }
         if goalOfPerson != nil { flags |= 16 }
@@ -113,7 +111,6 @@ package struct AppRecord {
         errno = number == 0 ? nil : number
         let flags = record.take(UInt8.self)
         isReloading = flags & 1 != 0
-        foundStopped = flags & 2 != 0
         hasCgroup = flags & 8 != 0
         isOutdated = flags & 32 != 0
         wasCutShort = flags & 64 != 0
@@ -168,7 +165,6 @@ package struct AppRecord {
         app.run.launchedAt = launchedAt
         app.run.saidErrno = errno
         app.run.isReloading = isReloading
-        app.run.foundStopped = foundStopped
         if wasCutShort { app.wasCutShort = true }
         app.tokens = tokens
         app.lastExit = lastExit
