@@ -22,7 +22,7 @@ PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3
 
 # Servers that tests start by themselves.
 SERVERS := nats-server mosquitto mosquitto-clients gpsd python3-flask nginx-light lighttpd caddy openssl iproute2 \
-	podman crun netavark iptables
+	podman crun netavark iptables uidmap slirp4netns
 
 # The browser in which the dashboard is tested, and which takes its pictures.
 BROWSER := chromium chromium-driver fonts-inter

@@ -108,6 +108,8 @@ int follow_anew(const char *name, pid_t conmon, int first, const char *message) 
 
 int follow_words(char **words) {
     take_signals();
+    // It was executed by way of /proc/self/exe, which would be its name.
+    prctl(PR_SET_NAME, "torpor-container");
     waiting = strtoull(words[3], NULL, 10);
     return follow((pid_t)atoi(words[1]), atoi(words[2]), words[4]);
 }

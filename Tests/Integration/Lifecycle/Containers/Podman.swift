@@ -11,7 +11,7 @@ struct Podman {
     let folder: String
 
     /// What answers requests in the image, says that it is ready, and ends as it is told.
-    private static let program = """
+    static let program = """
         #define _GNU_SOURCE
         #include <arpa/inet.h>
         #include <fcntl.h>

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DaemonHarness
+import Foundation
+import Linux
+import TestAddresses
+import Testing
+import TorporAPI
+
+/// A user without rights, known in a mount namespace alone, with a podman, a cgroup and a torpord of its own.
+private struct RootlessUser {
+    static let number: UInt32 = 54321
+    static let isPossible =
+        Podman.isThere && File.exists("/etc/subuid") && File.exists("/etc/subgid")
+        && ["newuidmap", "slirp4netns", "setpriv"].allSatisfy { File.isExecutable("/usr/bin/\($0)") }
+
+    let folder: String
+    let cgroup: String
+
+    init(_ folder: String) throws {
+        self.folder = folder
+        cgroup = "tp-rootless-" + (folder.split(separator: "/").last ?? "")
+        for name in ["home", "run", "image"] { try File.makeDirectories(folder + "/" + name) }
+        chmod(folder + "/run", 0o700)
+        try File.write(
+            folder + "/storage.conf",
+            "[storage]\ndriver = \"vfs\"\n"
+        )
+        try File.write(
+            folder + "/containers.conf",
+            "[engine]\nevents_logger = \"none\"\nlock_type = \"file\"\nruntime = \"crun\"\n"
+        )
+        try File.write(folder + "/app.c", Podman.program)
+        let (code, output) = try Spawn.run(["/usr/bin/gcc", "-static", "-o", folder + "/image/app", folder + "/app.c"])
+        guard code == 0 else { throw Trouble(output) }
+        try File.write(folder + "/subids", "tpuser:1000000:65536\n")
+        try File.write(
+            folder + "/passwd",
+            try File.readString("/etc/passwd") + "tpuser:x:\(Self.number):\(Self.number)::\(folder)/home:/bin/sh\n"
+        )
+        // The next podman makes a new one, in torpord's namespaces.
+        defer { endPause() }
+        try podman(["import", "image.tar", "localhost/small"])
+    }
+
+    var environment: [String: String] {
+        [
+            "TMPDIR": folder + "/home", "HOME": folder + "/home", "XDG_RUNTIME_DIR": folder + "/run", "USER": "tpuser",
+            "CONTAINERS_STORAGE_CONF": folder + "/storage.conf", "CONTAINERS_CONF": folder + "/containers.conf",
+            "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nowhere",
+        ]
+    }
+
+    /// Words that start a program as this user, where it sees cgroup v2 alone.
+    var wrapper: [String] {
+        let own = Podman.wrapper(hasNetwork: false)
+        return Array(own.dropLast(2)) + [
+            """
+            [ "$(stat -f -c %T /sys/fs/cgroup)" = cgroup2fs ] || {
+                umount -R /sys/fs/cgroup
+                mount -t cgroup2 none /sys/fs/cgroup
+            }
+            cd '\(folder)'
+            mount --bind passwd /etc/passwd
+            mount --bind subids /etc/subuid
+            mount --bind subids /etc/subgid
+            [ -e image.tar ] || tar -C image -cf image.tar .
+            mkdir -p '/sys/fs/cgroup/\(cgroup)'
+            chown -R \(Self.number):\(Self.number) '/sys/fs/cgroup/\(cgroup)' '\(folder)'
+            [ ! -d '@D' ] || chown -R \(Self.number):\(Self.number) '@D'
+            echo $$ > '/sys/fs/cgroup/\(cgroup)/cgroup.procs'
+            exec setpriv --reuid=\(Self.number) --regid=\(Self.number) --clear-groups "$@"
+            """, "sh",
+        ]
+    }
+
+    @discardableResult
+    func podman(_ words: [String]) throws -> String {
+        let (code, output) = try Spawn.run(
+            wrapper + ["/usr/bin/podman", "--cgroup-manager=cgroupfs"] + words,
+            environment: environment
+        )
+        guard code == 0 else { throw Trouble("podman \(words) ended with \(code): \(output)") }
+        return output
+    }
+
+    /// The process that holds podman's user namespace.
+    var pause: Int32? {
+        guard let text = try? File.readString(folder + "/run/libpod/tmp/pause.pid") else { return nil }
+        return Int32(text.prefix { $0 != "\n" }).flatMap { (try? ProcFS.realUser($0)) == Self.number ? $0 : nil }
+    }
+
+    func endPause() {
+        if let pause { kill(pause, SIGKILL) }
+        unlink(folder + "/run/libpod/tmp/pause.pid")
+    }
+
+    func removeCgroup() {
+        for mount in ["/sys/fs/cgroup/unified/", "/sys/fs/cgroup/"] { try? Cgroup.removeTree(mount + cgroup) }
+    }
+}
+
+@Suite(
+    "Apps in containers of a user without rights",
+    .enabled(if: RootlessUser.isPossible, "podman, crun, gcc, uidmap, slirp4netns and setpriv are needed"),
+    .enabled(if: Users.isRoot, "root makes the user, in a mount namespace")
+)
+struct RootlessTests {
+    @Test("It sleeps, is woken by a request to its published port, is healthy by a command inside, and leaves nothing")
+    func life() throws {
+        let port = try TestAddress.port()
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let user = try RootlessUser(folder)
+        defer {
+            user.endPause()
+            user.removeCgroup()
+        }
+        let toml = """
+            [apps.web]
+            exec = ["80"]
+            wake_on_connect = true
+            background_time = "1min"
+            event_time = "1min"
+            launch = "on-demand"
+            launch_deadline = "1min"
+            [apps.web.container]
+            image = "localhost/small"
+            entrypoint = ["/app"]
+            ports = ["127.0.0.1:\(port):80"]
+            health = ["/app", "check"]
+            """
+        let daemon = try Daemon(toml, environment: user.environment, nested: true, wrapper: user.wrapper)
+        try daemon.waitUntilItAnswers()
+        try daemon.done(.start, "web")
+        let status = try daemon.status("web")
+        let main = try #require(status.summary.pid)
+        #expect(try ProcFS.realUser(main) == RootlessUser.number)
+        let conmon = try #require(ProcFS.children(main).first { try ProcFS.stat($0).comm == "conmon" })
+        let first = try #require(ProcFS.children(conmon).first)
+        #expect(try get(port) == "request 1")
+        for request in 2...3 {
+            try daemon.done(.suspend, "web")
+            #expect(try ProcFS.stat(first).state == "T")
+            #expect(try ProcFS.stat(conmon).state != "T")
+            #expect(try get(port) == "request \(request)")
+        }
+        // What holds the user namespace of all containers is not the app's.
+        let pause = try #require(user.pause)
+        #expect(try !daemon.status("web").processes.contains { $0.pid == pause })
+        try daemon.done(.stop, "web")
+        #expect(Truth.isAlive(pause))
+        #expect(!Truth.isAlive(first) && !Truth.isAlive(conmon))
+        #expect(try user.podman(["ps", "--all", "--format={{.Names}}"]) == "")
+        user.endPause()
+        try daemon.endEverything()
+    }
+
+    private func get(_ port: UInt16) throws -> String {
+        let (code, output) = try Spawn.run([
+            "/usr/bin/curl", "-sS", "--max-time", "60", "http://127.0.0.1:\(port)/",
+        ])
+        guard code == 0 else { throw Trouble("curl ended with \(code): \(output)") }
+        return output
+    }
+}
