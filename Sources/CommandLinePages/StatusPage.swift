@@ -126,9 +126,10 @@ package struct StatusPage {
     }
 
     private var health: String? {
-        guard let check = status.health else { return nil }
+        guard let health = status.health else { return nil }
+        let check = health.check
         if let problem = status.summary.unhealthy { return "it \(problem) (\(check))" }
-        return (status.isHealthKnown ? "good" : "not checked yet") + " (\(check))"
+        return (health.isKnown ? "good" : "not checked yet") + " (\(check))"
     }
 
     /// For how long it was suspended in this run, and which part of the run that is.

@@ -355,8 +355,9 @@ package final class ControlService: ShellRoom, ClientService {
         status.exec = specification.exec
         status.container = supervisor.launcher.containers.info(of: app)
         status.asleepSeconds = app.run.tree == nil ? nil : app.times.asleep(until: now).inSeconds
-        status.health = specification.check?.text
-        status.isHealthKnown = app.run.health?.isKnown ?? false
+        status.health = specification.check.map {
+            HealthInfo(check: $0.text, isKnown: app.run.health?.isKnown ?? false)
+        }
         status.ready = specification.readiness.text
         status.requires = specification.requires
         status.after = specification.after

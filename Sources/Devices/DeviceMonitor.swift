@@ -5,7 +5,7 @@ public import EventLoop
 public import Linux
 
 /// Reports devices that are added, changed or removed, after udev has applied its rules, so that nodes and symlinks
-/// exist (sd-device(3), udev(7)). Filtered in the kernel: other devices do not wake the loop.
+/// exist (sd-device(3), udev(7)). The kernel filters by subsystem: devices of other subsystems do not wake the loop.
 public final class DeviceMonitor {
     /// The kind of event.
     public enum Action: Sendable {

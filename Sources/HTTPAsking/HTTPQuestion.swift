@@ -89,8 +89,8 @@ public final class HTTPQuestion {
 
     /// Connects and sends the request.
     ///
-    /// - Parameter completion: called once by the loop, in a later turn; not called once the last reference is
-    ///   released.
+    /// - Parameter completion: called once by the loop, in a later turn, unless the last reference to this object is
+    ///   released before.
     public init(
         _ place: Place,
         for part: Part,

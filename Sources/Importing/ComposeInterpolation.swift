@@ -3,9 +3,9 @@
 /// `$NAME` and `${NAME…}` in the texts of a compose file.
 struct ComposeInterpolation {
     let variables: [String: String]
-    /// Variables that a text names and nobody has set.
+    /// Unset variables that were replaced by the empty string: a text uses them without a default.
     var missing: [String] { unset.names }
-    /// What `${NAME?sentence}` wants set.
+    /// Unset variables that a text requires by `${NAME?sentence}`; with `:?`, empty ones too.
     var wanted: [String] { needed.names }
 
     private var unset = Names()

@@ -62,7 +62,7 @@ enum ContainerNames {
         program["container"] = .table(table)
     }
 
-    /// What podman calls the container of a program; nil where there are several.
+    /// The name of a program's container in podman; nil if the program has several instances or runs in no container.
     private static func container(_ program: ImportedProgram) -> String? {
         guard program["instances"] == nil, case .table(let table) = program["container"] else { return nil }
         guard case .string(let name) = table["name"] else { return "torpor-" + program.appName }

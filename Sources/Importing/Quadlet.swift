@@ -6,7 +6,8 @@ import WireText
 enum Quadlet {
     static let suffixes = [".container", ".pod", ".kube", ".build", ".image", ".network", ".volume"]
     static let sections = ["Container", "Pod", "Kube", "Build", "Image", "Network", "Volume"]
-    /// Those that a folder is known by: others may be another program's.
+    /// The suffixes that show that a folder has Quadlet units: files with the other suffixes may belong to another
+    /// program.
     static let programs = [".container", ".pod", ".kube"]
 
     static func read(

@@ -270,7 +270,8 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// Every deadline that is armed now.
+    /// The armed deadlines of the edge, the watchdog, the background time and the tasks. Those of snapshots, holds,
+    /// locks and scenes are missing; ``nextDeadline`` takes them into account.
     public var deadlines: [Deadline] {
         [edgeDeadline, watchdogDeadline, grant, taskDeadline].compactMap { $0 }
     }

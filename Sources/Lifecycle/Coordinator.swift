@@ -414,7 +414,8 @@ public final class Coordinator {
         for app in passOn(apps).reversed() { stopWhenFree(app, now: now) }
     }
 
-    /// Plans the stops of all apps that require the given ones, and appends them to the list.
+    /// Plans stops for the apps that require the given ones, directly or not, unless they are stopped already. Returns
+    /// the given apps, followed by those.
     func passOn(_ apps: [AppID]) -> [AppID] {
         var stopping = apps
         var next = 0

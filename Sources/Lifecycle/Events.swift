@@ -164,7 +164,7 @@ public struct LaunchOrder: Sendable, Hashable {
     public let previousEnding: TerminationReason?
 }
 
-/// `TORPOR_LAUNCH_REASON`.
+/// Why an app is launched. The app gets it in the environment variable `TORPOR_LAUNCH_REASON`.
 public enum LaunchReason: String, Sendable, Hashable, CaseIterable {
     /// A user asked for it.
     case user

@@ -82,7 +82,8 @@ struct Walk {
 
     // MARK: On the way
 
-    /// Continues from a folder. Recursive only for patterns, since another user may choose how long the path is.
+    /// Continues from a folder. Symlinks are followed in a loop, since another user may make the path so long that a
+    /// recursion would overflow the stack; only patterns recurse.
     private mutating func go(_ start: String, _ parts: ArraySlice<Part>, shown before: String) {
         var (folder, rest, shown) = (start, parts, before)
         while let part = rest.popFirst() {
@@ -227,9 +228,11 @@ struct Walk {
         }
     }
 
-    /// Adds a watch; false on failure. A file that is gone counts as watched, since the watch above reports it.
+    /// Adds a watch; false on failure. A file that is gone counts as watched, since the watch of its parent folder
+    /// reports it.
     ///
-    /// - Parameter isRead: events there are reported to the user, who must therefore be allowed to read it.
+    /// - Parameter isRead: the place's user learns of the events of this watch, and so must be allowed to read the
+    ///   file.
     private mutating func watch(
         _ node: Descriptor,
         _ path: String,

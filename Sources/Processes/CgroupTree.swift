@@ -63,7 +63,8 @@ public final class CgroupTree {
     /// The path of an app's cgroup, whether or not it exists.
     public func path(of app: String) -> String { base + "/" + Self.fileName(app) }
 
-    /// The path of an app's cgroup whose process an earlier supervisor launched, perhaps in a different place.
+    /// The path of the cgroup in which an earlier supervisor launched an app, perhaps in a different place; found from
+    /// `pid`, a process of the app. If the process is in no such cgroup, the path for a launch now.
     public func path(of app: String, around pid: Int32) -> String {
         let parent = base.split(separator: "/").last ?? ""
         let name = Self.fileName(app)

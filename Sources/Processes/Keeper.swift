@@ -27,8 +27,8 @@ public final class Keeper {
     public var keepsExits = false
     /// Processes that an earlier torpord launched and whose exit was not reported yet, except helpers.
     public private(set) var leftOver: [OrphanedProcess] = []
-    /// Exits that were received but not yet passed to `onExit`: after `init`, all those an earlier torpord has not
-    /// forgotten. A process that is neither here nor in `leftOver` was never launched, or its exit was forgotten.
+    /// Exits that `onExit` has not been called for yet: after `init`, all those for which no torpord called `forget`. A
+    /// process that is neither here nor in `leftOver` was never launched, or `forget` was called for its exit.
     public var waitingExits: [ExitRecord] {
         (undelivered + channel.backlog).compactMap {
             if case .exited(let record) = $0.message { ExitRecord(record) } else { nil }

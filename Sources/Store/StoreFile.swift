@@ -26,7 +26,7 @@ final class StoreFile {
     let isBehind: Bool
     /// The valid part of its content.
     private var contents = StoreContents()
-    /// The greatest sequence in it.
+    /// The highest sequence number that an event in the file has or had; 0 if there was none.
     private(set) var lastSequence: Int64 = 0
     private let place: StorePlace
     private let inode: UInt64?

@@ -64,7 +64,8 @@ public struct PicturePlace: Hashable, Sendable {
 }
 
 extension TopModel {
-    /// Where the details page shows the picture; nil if the terminal shows none, there is none, or no room for it.
+    /// Where the details page shows the app's snapshot as a picture; nil if the terminal cannot show pictures, the app
+    /// has no such snapshot, or the page has no room for it.
     public var picturePlace: PicturePlace? {
         guard drawsPictures, mode == .details, let snapshot, snapshot.app == subject,
             case .picture(_, let width, let height) = snapshot.content, let box = TopLayout.snapshotBox(self)

@@ -50,8 +50,8 @@ public struct AppAnswer: Hashable, Sendable {
         case failed
         /// The app needs more time: another answer follows.
         case pending
-        /// The app cannot handle it: the next app that can gets it. Counts as `done` for messages that only this app
-        /// gets.
+        /// The app cannot handle the message: it is passed to the next app that may handle it. For messages that are
+        /// sent to this app only, counts as `done`.
         case unhandled
     }
 

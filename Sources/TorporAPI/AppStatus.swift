@@ -160,6 +160,17 @@ public enum Suspender: String, Hashable, Sendable {
     case nobody
 }
 
+/// How the health of an app is checked. Why the last check failed is in its summary.
+public struct HealthInfo: Hashable, Sendable {
+    /// What is asked, and how often.
+    public var check: String
+    /// Whether there was a result since the app was launched or woke.
+    public var isKnown: Bool
+
+    /// Memberwise initializer.
+    public init(check: String, isKnown: Bool) { (self.check, self.isKnown) = (check, isKnown) }
+}
+
 /// The container of an app.
 public struct ContainerInfo: Hashable, Sendable {
     /// What podman calls it.
@@ -269,10 +280,8 @@ public struct AppStatus: Hashable, Sendable {
     public var sockets: [SocketInfo] = []
     /// Its container; nil if it has none.
     public var container: ContainerInfo?
-    /// What is asked for its health, and how often; nil if nothing is.
-    public var health: String?
-    /// Whether its health was asked since it was launched or woke.
-    public var isHealthKnown = false
+    /// How its health is checked; nil if it is not.
+    public var health: HealthInfo?
     /// Seconds for which it was suspended in this run; nil if it does not run.
     public var asleepSeconds: Double?
     /// The path of its cgroup.
@@ -329,8 +338,9 @@ public struct AppStatus: Hashable, Sendable {
         snapshot = try SnapshotInfo.optional(fields, "snapshot")
         sockets = try fields.list("sockets") { json throws(FieldError) in try SocketInfo(json: json) }
         container = try ContainerInfo.optional(fields, "container")
-        health = try fields.optionalString("health")
-        isHealthKnown = try fields.optionalBool("health_known") ?? false
+        if let check = try fields.optionalString("health") {
+            health = HealthInfo(check: check, isKnown: try fields.optionalBool("health_known") ?? false)
+        }
         asleepSeconds = try fields.optionalDouble("asleep_s")
         cgroup = try fields.optionalString("cgroup")
         profile = try fields.optionalString("profile")
@@ -374,8 +384,8 @@ public struct AppStatus: Hashable, Sendable {
         object["snapshot"] = snapshot?.json ?? .null
         object["sockets"] = .array(sockets.map(\.json))
         object["container"] = container?.json ?? .null
-        object["health"] = .optional(health)
-        object["health_known"] = .bool(isHealthKnown)
+        object["health"] = .optional(health?.check)
+        object["health_known"] = .bool(health?.isKnown ?? false)
         object["asleep_s"] = .optional(asleepSeconds)
         object["cgroup"] = .optional(cgroup)
         object["profile"] = .optional(profile)

@@ -277,7 +277,7 @@ public struct RecordRequest: Hashable, Sendable {
     /// The interval of lines without events, which bring new measurements; nil for the supervisor's default, a
     /// second.
     public var everyMilliseconds: Int64?
-    /// How long to record; nil until the caller disconnects.
+    /// How long to record, in milliseconds; if nil, until the caller disconnects.
     public var forMilliseconds: Int64?
 
     /// A recording without an end.

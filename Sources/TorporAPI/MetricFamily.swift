@@ -100,7 +100,7 @@ public struct MetricSample: Hashable, Sendable {
     public var count: Int64?
     /// Of a histogram: the lowest bound first. The bucket `+Inf` is missing: it is `count`.
     public var buckets: [MetricBucket] = []
-    /// Of a summary.
+    /// The quantiles of a summary; empty for other metrics.
     public var quantiles: [MetricQuantile] = []
 
     /// A sample with one value.

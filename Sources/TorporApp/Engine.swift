@@ -81,7 +81,7 @@ final class Engine: Sendable {
         }
     }
 
-    /// Emits `signal`, in order with other items.
+    /// The program asks to end: the thread emits ``Item/signal``, in order with other items.
     func end() { signals.signal() }
 
     /// Ends the thread; later calls get no answer.

@@ -101,7 +101,7 @@ int follow_anew(const char *name, pid_t conmon, int first, const char *message) 
     snprintf(numbers[2], sizeof numbers[2], "%llu", (unsigned long long)waiting);
     if (first >= 0) fcntl(first, F_SETFD, 0);
     restore_environment();
-    // Signals stay blocked, and what comes meanwhile waits.
+    // Signals stay blocked across execl: those that arrive before the new program reads them stay pending.
     execl("/proc/self/exe", "torpor-container", "follow", name, numbers[0], numbers[1], numbers[2], message, (char *)NULL);
     return follow(conmon, first, message);
 }

@@ -106,9 +106,9 @@ void keeper_keep_from_children(void *table, size_t size)
         madvise((void *)first, end - first, MADV_DONTFORK);
 }
 
-// Uses the raw system call, since sigaction() refuses signals 32 and 33, which may be ignored at the start. On all
-// architectures that Swift supports, the kernel's struct starts with the handler; all zeros mean SIG_DFL, no flags,
-// no mask.
+// The signals that were ignored when the keeper started. They are read and reset by the raw system call, since
+// sigaction() refuses signals 32 and 33, and these may be ignored too. On all architectures that Swift supports, the
+// kernel's struct starts with the handler; all zeros mean SIG_DFL, no flags, no mask.
 static uint64_t ignored;  // 1 << (number - 1); the keeper installs handlers for none of them
 
 void keeper_note_ignored(void)

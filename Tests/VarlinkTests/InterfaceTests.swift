@@ -149,7 +149,8 @@ import VarlinkServer
         status.deadlines = [DeadlineInfo(name: "launch", limitMilliseconds: 1, remainingMilliseconds: nil)]
         status.container = ContainerInfo(name: "torpor-web", image: "i")
         status.container?.digest = "sha256:0"
-        (status.health, status.isHealthKnown, status.asleepSeconds) = ("tcp 127.0.0.1:1", true, 2.5)
+        status.health = HealthInfo(check: "tcp 127.0.0.1:1", isKnown: true)
+        status.asleepSeconds = 2.5
         status.log = [LogLine(at: 1, text: "t")]
         status.sockets = [SocketInfo(name: "http", kind: "stream", address: "80")]
         (status.sockets[0].waiting, status.sockets[0].most, status.sockets[0].trouble) = (3, 4096, "t")

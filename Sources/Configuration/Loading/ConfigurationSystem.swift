@@ -38,7 +38,7 @@ public struct ConfigurationSystem {
             case folder
             /// A file that can be executed.
             case program
-            /// Something else.
+            /// A file that cannot be executed, or a special file (FIFO, socket, device).
             case file
             /// It cannot be inspected from here.
             case unknown

@@ -126,10 +126,8 @@ public struct AppSettings: Sendable, Hashable {
     public var nice: Int32?
     /// Whether and how the supervisor launches the app at its own start.
     public var launch: LaunchMode = .foreground
-    /// How to find out that the app is ready.
-    public var ready: ReadySpecification = .exec
-    /// How it is checked while it runs; `nil` for not at all.
-    public var health: HealthSpecification?
+    /// How to find out that the app is ready, and that it is healthy.
+    var checks = Checks()
     /// Names of the apps (instances, never templates) that are started and ready before this one, and stopped after it.
     public var requires: [String] = []
     /// Names of the apps (instances, never templates) that are started before this one if they are started at all.
@@ -260,6 +258,26 @@ public enum LaunchMode: String, Sendable, Hashable, CaseIterable {
     case background
     /// When a request or event needs it.
     case onDemand = "on-demand"
+}
+
+/// `ready` and `health`.
+struct Checks: Sendable, Hashable {
+    var ready: ReadySpecification = .exec
+    var health: HealthSpecification?
+}
+
+extension AppSettings {
+    /// How to find out that the app is ready.
+    public var ready: ReadySpecification {
+        get { checks.ready }
+        set { checks.ready = newValue }
+    }
+
+    /// How it is checked while it runs; `nil` for not at all.
+    public var health: HealthSpecification? {
+        get { checks.health }
+        set { checks.health = newValue }
+    }
 }
 
 /// `ready`.

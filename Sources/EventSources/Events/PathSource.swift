@@ -12,12 +12,12 @@ import Varlink
 /// Files and directories that wake apps (`paths`) or notify them (`settings_files`, `identity_files`), and the files
 /// of the machine's locale.
 ///
-/// A lasting condition (`exists`, `not_empty`) wakes an app when it begins, when more of it comes, and after the app
-/// has ended if it still holds. An event (`changed`, `modified`) wakes it each time. The keeper stores the last
-/// findings, so a new torpord notices what changed in between.
+/// A lasting condition (`exists`, `not_empty`) wakes an app when it becomes true, when another file matches or another
+/// entry appears, and after the app has ended if it is still true. An event (`changed`, `modified`) wakes the app each
+/// time. The keeper stores the last findings, so a new torpord notices what changed in between.
 ///
-/// Paths are accessed with the rights of the app's user. A network directory may have to say which user that is: the
-/// paths are watched as soon as that is known.
+/// Paths are accessed with the rights of the app's user. Looking up that user may take long (a directory service such
+/// as LDAP): its paths are watched as soon as the lookup has succeeded.
 package final class PathSource: EventRoom, EventSource {
     /// The effect of a change at a path.
     private enum Meaning {

@@ -79,8 +79,8 @@ package protocol EventSource: AnyObject {
     /// the source is not called when the app is touched. Asked when a configuration comes into force, and when the
     /// app takes over another part of it.
     func concerns(_ app: AppRuntime) -> Bool
-    /// Called often: the state of an app that it ``concerns(_:)`` may have changed, or the app may be woken again
-    /// after it was held back.
+    /// Called often, for apps for which ``concerns(_:)`` is true: the app's state may have changed, or its events are
+    /// no longer held back.
     func touched(_ app: AppRuntime)
     /// The app is being removed for good. The supervisor still has it.
     func forget(_ app: AppRuntime)

@@ -16,7 +16,7 @@ final class SleepingSockets: EventRoom {
     let app: AppRuntime
     let tree: ProcessTree
     let wish: ConnectionWish
-    /// The event that could not wake it yet, for a retry.
+    /// The event that could not wake the app yet, for a retry.
     private var heldBack: WakeEvent?
 
     private unowned let owner: ConnectionWatch

@@ -68,7 +68,8 @@ public struct FileLock: Hashable, Sendable {
     /// Whether a request for another lock on the same file has to wait for this one.
     public func blocks(_ request: FileLock) -> Bool {
         switch (kind, request.kind) {
-        // The waiter is opening the file; how the lease is broken does not matter.
+        // The request comes from a process that opens the file: it waits for the lease, whether it opens to read or to
+        // write.
         case (.lease, .lease): true
         case (.flock, .flock): isExclusive || request.isExclusive
         case (.posix, .posix), (.posix, .ofd), (.ofd, .posix), (.ofd, .ofd):

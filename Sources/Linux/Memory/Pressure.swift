@@ -32,7 +32,8 @@ public struct Pressure: Hashable, Sendable {
         self.init(path: root + "/proc/pressure/" + resource.rawValue)
     }
 
-    /// The pressure in a cgroup, by its path; nil as above.
+    /// The pressure in the cgroup with this path; nil if the kernel does not track it or does not let this process read
+    /// it.
     public init?(of cgroup: String, on resource: Resource) {
         self.init(path: cgroup + "/" + resource.rawValue + ".pressure")
     }

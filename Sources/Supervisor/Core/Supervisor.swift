@@ -293,7 +293,7 @@ package final class Supervisor: Room {
         }
         wakes.timers.begin()
         engine.goOnAfterStart()
-        // A call may wait for an app that is not launched now.
+        // Checks calls of clients that waited for apps which are not launched now.
         clients?.begin()
         wakes.lookAgain()
         shutdown.followMain()

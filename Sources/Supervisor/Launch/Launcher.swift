@@ -32,7 +32,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         reads = BackgroundWorker(supervisor.loop, named: "launches", isInOrder: false)
     }
 
-    /// A launch that was superseded while its hooks ran or its files were read has no process to end.
+    /// Cancels launches that were superseded while their hooks ran or their files were read: they have no process yet,
+    /// so no exit would end them.
     package func touched(_ apps: [AppRuntime]) {
         for app in apps where app.isPreparing && machine(app).transition == .terminating {
             cancelHooks(app)

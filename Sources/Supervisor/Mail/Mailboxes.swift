@@ -30,7 +30,7 @@ package final class Mailboxes: Room, LifecycleObserver {
     /// The stored mail is loaded. Before that, mail whose delivery an earlier torpord had begun cannot be delivered.
     package private(set) var isLoaded = false
     private var afterLoad: [() -> Void] = []
-    /// Runs that ended before that, and whether the ending counts as an attempt.
+    /// Runs that ended before the stored mail was loaded, and whether the ending counts as an attempt.
     var endedBeforeLoad: [AppID: (run: UInt32, counts: Bool)] = [:]
     /// The URL in the arguments of the run that is being launched.
     var atLaunch: [AppID: Int64] = [:]

@@ -46,7 +46,7 @@ package final class PolicyManager: LifecycleObserver {
     /// Work that waits until a policy that is being loaded changes its state.
     package var whenSettled: [(name: String, work: () -> Void)] = []
     let trace = PolicyTraceFeed()
-    /// When apps last sent WATCHDOG=1, in microseconds.
+    /// When apps last sent WATCHDOG=1, in microseconds of the loop's clock (CLOCK_MONOTONIC).
     var lastHeartbeats: [AppID: Int64] = [:]
     /// An unprivileged user that owns no files, for policy hosts to run as; only root can switch to it.
     package let hostUser: (user: UInt32, group: UInt32)?

@@ -127,7 +127,8 @@ final class Takeover: ShellRoom {
         supervisor.recovery.keeper = supervisor.keeper.pid
         for name in supervisor.inheritance.remaining {
             supervisor.keeper.release(name)
-            // Their apps left the configuration. Closing what an app has stored may block.
+            // The apps of these descriptors were removed from the configuration. Closing a descriptor that an app has
+            // stored may block.
             for descriptor in supervisor.inheritance.take(name) { descriptor.closesPromptly = true }
         }
         if supervisor.keeper.instance > 1 || !recovered.isEmpty {
@@ -439,7 +440,8 @@ extension RecoveryFile {
         set { flags = newValue ? flags | 1 : flags & ~1 }
     }
 
-    /// Whether the next torpord must read the configuration on disk: a user who restarts a service expects that too.
+    /// Whether the next torpord must read the configuration on disk instead of continuing with the one in force: a user
+    /// who restarts the service expects edits to apply.
     package var readsConfiguration: Bool {
         get { flags & 8 != 0 }
         set { flags = newValue ? flags | 8 : flags & ~8 }

@@ -242,7 +242,8 @@ extension AppTransfers {
     private func goIfIdle(_ name: String) {
         guard hasNothingToDo(name) else { return }
         endHelper(of: name)
-        // It may have been killed before it was told which transfers have ended.
+        // The helper may have been killed before torpord could tell it which transfers have ended: their files are
+        // left.
         sweepParts(of: name)
     }
 

@@ -195,7 +195,7 @@ struct ContainerTests {
         try withPodman(toml) { daemon, podman throws in
             try daemon.done(.start, "web")
             let status = try daemon.status("web")
-            #expect(status.health == "command in the container: /app check, every 20ms")
+            #expect(status.health?.check == "command in the container: /app check, every 20ms")
             #expect(status.container?.name == "torpor-web")
             #expect(status.container?.digest?.utf8.count == 71)
             let digest = try podman.podman(["image", "inspect", "--format={{.Digest}}", "localhost/small"])

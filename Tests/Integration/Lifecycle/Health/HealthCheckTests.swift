@@ -31,7 +31,7 @@ import TorporAPI
         let toml = Self.toml("{ file = \"\(well)\", interval = \"20ms\", failures = 1000 }")
         try withDaemon(toml) { daemon throws in
             try daemon.waitFor("web", "active")
-            try daemon.eventually("it is checked") { try daemon.status("web").isHealthKnown }
+            try daemon.eventually("it is checked") { try daemon.status("web").health?.isKnown == true }
             let first = try #require(daemon.summary("web").pid)
             unlink(well)
             try daemon.eventually("it is unhealthy") { try daemon.summary("web").unhealthy == "has no file \(well)" }
@@ -75,7 +75,7 @@ import TorporAPI
         try withDaemon(toml) { daemon throws in
             try daemon.waitFor("web", "active")
             try daemon.waitFor("clock", "active")
-            try daemon.eventually("it is checked") { try daemon.status("web").isHealthKnown }
+            try daemon.eventually("it is checked") { try daemon.status("web").health?.isKnown == true }
             try daemon.done(.suspend, "web")
             let pid = try #require(daemon.summary("web").pid)
             unlink(well)
@@ -87,7 +87,7 @@ import TorporAPI
             #expect(try ProcFS.stat(pid).state == "T")
             try Self.touch(well)
             try daemon.done(.foreground, "web")
-            try daemon.eventually("it is checked again") { try daemon.status("web").isHealthKnown }
+            try daemon.eventually("it is checked again") { try daemon.status("web").health?.isKnown == true }
             #expect(try daemon.summary("web").pid == pid)
         }
     }
@@ -118,7 +118,7 @@ import TorporAPI
         try withDaemon(toml, files: ["server.py": server]) { daemon throws in
             try daemon.waitFor("web", "active")
             try daemon.eventually("it is healthy") {
-                try daemon.status("web").isHealthKnown && daemon.summary("web").unhealthy == nil
+                try daemon.status("web").health?.isKnown == true && daemon.summary("web").unhealthy == nil
             }
             guard isHTTP else { return }
             let asked = daemon.directory + "/asked"
