@@ -137,6 +137,7 @@ static void take_times(const void *from, size_t size, tlx_socket_traffic *to)
     if (size < offsetof(struct tcp_info, tcpi_bytes_sent) + sizeof info.tcpi_bytes_sent ||
         info.tcpi_bytes_received == 0)
         return;
+    to->received = received;
     // Until the first byte is sent, tcpi_last_data_sent is the time of the connection's start.
     if (info.tcpi_bytes_sent == 0 || received < sent)
         to->unanswered = received;
@@ -151,7 +152,7 @@ int tlx_socket_traffic_of(int fd, tlx_socket_traffic *to)
     socklen_t size = sizeof info;
     to->unread = ioctl(fd, SIOCINQ, &count) < 0 ? 0 : (uint32_t)count;
     to->unsent = ioctl(fd, SIOCOUTQ, &count) < 0 ? 0 : (uint32_t)count;
-    to->milliseconds = to->unanswered = to->tied = UINT32_MAX;
+    to->milliseconds = to->received = to->unanswered = to->tied = UINT32_MAX;
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0)
         take_times(&info, size, to);
     return 0;
@@ -193,7 +194,7 @@ int tlx_queue_ask(int netlink, int kind)
 }
 
 static const tlx_socket_traffic no_traffic = {
-    .milliseconds = UINT32_MAX, .unanswered = UINT32_MAX, .tied = UINT32_MAX};
+    .milliseconds = UINT32_MAX, .received = UINT32_MAX, .unanswered = UINT32_MAX, .tied = UINT32_MAX};
 
 static void take_inet(const struct nlmsghdr *message, int kind, tlx_socket_queue *to)
 {

@@ -72,7 +72,7 @@ public final class HTTPQuestion {
     /// The most bytes per read, so that other work on the loop gets its turn.
     private static let portion = 64 << 10
     /// How long the server may take to close the connection after its response.
-    private static let patience = Duration.milliseconds(250)
+    public static let patience = Duration.milliseconds(250)
 
     private let place: Place
     private let part: Part
@@ -84,7 +84,8 @@ public final class HTTPQuestion {
     private var head = ResponseHead()
     /// The incomplete line of the head, later the body.
     private var bytes: [UInt8] = []
-    private var isClosing = false
+    /// The response is known, and only the end of the connection is awaited.
+    public private(set) var isClosing = false
     private var isOver = false
 
     /// Connects and sends the request.
@@ -149,7 +150,8 @@ public final class HTTPQuestion {
         guard let socket else { return }
         let some: [UInt8]?
         do throws(Errno) { some = try Descriptor.read(socket.raw, maximum: Self.portion) } catch {
-            return finish(.failure(.connection(error)))
+            // Some servers reset the connection once they have answered.
+            return part == .statusAtEnd && isClosing ? answered() : finish(.failure(.connection(error)))
         }
         guard let some else { return }
         if some.isEmpty { return closed() }

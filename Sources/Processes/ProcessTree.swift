@@ -274,8 +274,10 @@ public final class ProcessTree {
     public func signal(_ number: Int32, toAll: Bool) throws(Errno) -> Int {
         var reached = 0
         var failure: Errno?
+        // Before the container runs, torpor-container lets podman finish.
         let inside = insideContainer
-        for identity in inside.isEmpty ? (toAll ? list().map(Identity.init) : [main]) : inside {
+        let all = toAll && !isContainer
+        for identity in inside.isEmpty ? (all ? list().map(Identity.init) : [main]) : inside {
             do throws(Errno) {
                 if try send(number, to: identity) { reached += 1 }
             } catch {

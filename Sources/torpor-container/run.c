@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { QUERY_SECONDS = 60, EXTENSION_SECONDS = 15 };
+enum { QUERY_SECONDS = 60, PODMAN_SECONDS = 60, EXTENSION_SECONDS = 15 };
 
 static bool place(char *path, const char *folder, const char *name) {
     return snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX;
@@ -121,6 +121,21 @@ static bool is_external(const char *name) {
     return false;
 }
 
+/* Whether podman has a record of a container of this app by that name, which it began to remove and was killed. */
+static bool is_half_removed(const struct order *order) {
+    struct words words = {0};
+    char answer[1024];
+    begin(&words);
+    add(&words, "ps");
+    add(&words, "--all");
+    add(&words, "--format={{.Names}}");
+    addf(&words, "--filter=label=io.torpor.app=%s", order->owner);
+    if (podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) != 0) return false;
+    for (char *line = strtok(answer, "\n"); line != NULL; line = strtok(NULL, "\n"))
+        if (strcmp(line, order->name) == 0) return true;
+    return false;
+}
+
 /* Removes a container of that name that is this app's, from before the machine was started, or that podman has in its storage
    alone; false if it is another's, or cannot be removed. */
 static bool claim_name(const struct order *order, bool *has_changed) {
@@ -132,7 +147,8 @@ static bool claim_name(const struct order *order, bool *has_changed) {
     add(&words, "--format={{.ID}} {{index .Config.Labels \"io.torpor.app\"}}");
     add(&words, order->name);
     if (podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) != 0) {
-        if (is_external(order->name) && remove_by_id(order->name)) *has_changed = true;
+        // Half a container, which podman cannot look into: ours, or one without an owner, since podman gives the label first.
+        if ((is_half_removed(order) || is_external(order->name)) && remove_by_id(order->name)) *has_changed = true;
         return true;
     }
     answer[strcspn(answer, "\n")] = 0;
@@ -246,7 +262,6 @@ static bool pull(const struct order *order, char *facts, size_t size) {
     }
     char last[512];
     int status = run_pull(order, last, sizeof last);
-    if (order->launch_ms > 0) notify("EXTEND_TIMEOUT_USEC=%ld000", order->launch_ms);
     notify("STATUS=");
     if (is_asked_to_end() != 0) return false;
     if (status == 0) return has_image(order->image, facts, size);
@@ -391,6 +406,8 @@ static int run(const struct order *order) {
     delete(order->folder, "id");
     delete(order->folder, "conmon");
     delete(order->folder, "first");
+    // What podman takes is not the program's time: the launch's deadline begins when the container runs.
+    if (order->launch_ms > 0) notify("EXTEND_TIMEOUT_USEC=%d000000", PODMAN_SECONDS);
     // Its output is the container's: podman's own sentence on a failure goes into the app's log.
     return podman(&words, OUTPUT_PASSED, answer, sizeof answer, 0, NULL);
 }
@@ -425,6 +442,8 @@ int start_container(const struct order *order) {
     note_bundle(order->folder, conmon);
     free_common_helpers();
     char message[256];
-    snprintf(message, sizeof message, "X_TORPOR_CONTAINER=%s%s", facts, order->says_ready ? "\nREADY=1" : "");
+    int length = snprintf(message, sizeof message, "X_TORPOR_CONTAINER=%s%s", facts, order->says_ready ? "\nREADY=1" : "");
+    if (order->launch_ms > 0 && !order->says_ready && length > 0 && (size_t)length < sizeof message)
+        snprintf(message + length, sizeof message - (size_t)length, "\nEXTEND_TIMEOUT_USEC=%ld000", order->launch_ms);
     return follow_anew(order->name, (pid_t)atoi(conmon), pidfd, message);
 }

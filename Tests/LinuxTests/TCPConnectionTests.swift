@@ -34,6 +34,25 @@ func inode(_ descriptor: Descriptor) throws -> UInt32 {
 }
 
 @Suite("TCP connections") struct TCPConnectionTests {
+    @Test("of another network namespace are read from /proc: open ones, and when the last one of a listener was closed")
+    func foreign() throws {
+        let loop = try #require(try Loopback("127.0.0.1", count: 2))
+        let before = try ForeignConnections(of: ThisProcess.pid)
+        #expect(try before.open.isSuperset(of: loop.inodes))
+        let listener = try inode(loop.listener)
+        #expect(before.lastClosed(at: [listener]) == nil)
+        let start = Clock.monotonic()
+        let gone = try [inode(loop.pairs[0].client), inode(loop.pairs[0].server)]
+        loop.pairs[0].client.close()
+        loop.pairs[0].server.close()
+        let after = try ForeignConnections(of: ThisProcess.pid)
+        #expect(after.open.isDisjoint(with: gone))
+        #expect(try after.open.isSuperset(of: [inode(loop.pairs[1].client), inode(loop.pairs[1].server)]))
+        // The kernel counts in hundredths of a second.
+        let closed = try #require(after.lastClosed(at: [listener]))
+        #expect(closed >= start - .seconds(1) && closed <= Clock.monotonic() + .seconds(1))
+    }
+
     func found(_ descriptor: Descriptor) throws -> TCPConnection? {
         let number = try inode(descriptor)
         return try TCPConnections.established().first { $0.inode == number }

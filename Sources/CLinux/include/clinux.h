@@ -183,6 +183,8 @@ typedef struct {
     uint32_t unread, unsent;
     /// Since data last moved; UINT32_MAX if the kernel does not say.
     uint32_t milliseconds;
+    /// Since data was last received; UINT32_MAX if there was none, and before Linux 4.19.
+    uint32_t received;
     /// Since data was last received, if nothing was written after that; otherwise, and before Linux 4.19, UINT32_MAX.
     uint32_t unanswered;
     /// The same if something was written within the same tick of the kernel's clock, so that the order is unknown.

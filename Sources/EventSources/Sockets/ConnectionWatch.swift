@@ -146,8 +146,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
     }
 
     /// At the begin of a suspension: how long pending data of these sockets may wait before it wakes the app.
-    /// `sockets`: whether it accepts connections.
-    func leftBehind(by app: AppID, _ sockets: [UInt32: Bool]) -> [UInt32: Duration] {
+    func leftBehind(by app: AppID, _ sockets: [UInt32: LeftBehind.Pending]) -> [UInt32: Duration] {
         guard !sockets.isEmpty else {
             leftBehind[app] = nil
             return [:]

@@ -96,7 +96,7 @@ final class SleepingSockets: EventRoom {
         let wanted = copies.compactMap { copy in
             given.contains(copy.inode) ? nil : wish.wake(for: copy.facts, places).map { (copy, $0) }
         }
-        var waiting: [UInt32: (copy: SocketCopy, wake: Wake, events: IOEvents)] = [:]
+        var waiting: [UInt32: (copy: SocketCopy, wake: Wake, events: IOEvents, pending: LeftBehind.Pending)] = [:]
         for (copy, wake) in wanted {
             let ready = Descriptor.readiness(copy.descriptor.raw)
             var events: IOEvents = [.readable, .peerClosed, .edgeTriggered]
@@ -106,9 +106,10 @@ final class SleepingSockets: EventRoom {
             }
             let hasNews = !ready.isDisjoint(with: .news)
             if hasNews, isHeard(copy, ready) {
-                waiting[copy.inode] = (copy, wake, ready)
+                let pending = LeftBehind.Pending.data(received: copy.traffic.received)
+                waiting[copy.inode] = (copy, wake, ready, copy.facts.listens ? .connection : pending)
             } else if owesAnswer(copy, places) {
-                waiting[copy.inode] = (copy, wake, .readable)
+                waiting[copy.inode] = (copy, wake, .readable, .answer)
             }
             // epoll reports what was pending before once more.
             var isKnown = hasNews
@@ -122,8 +123,7 @@ final class SleepingSockets: EventRoom {
         }
         judge(
             waiting.mapValues { one in
-                let listens = one.copy.facts.listens
-                return (listens, { [weak self] in self?.happened(one.copy.facts, one.events, one.wake) })
+                (one.pending, { [weak self] in self?.happened(one.copy.facts, one.events, one.wake) })
             }
         )
     }
@@ -143,8 +143,8 @@ final class SleepingSockets: EventRoom {
     }
 
     /// Pending data wakes it now, or later if the app left it unread in earlier suspensions.
-    private func judge(_ waiting: [UInt32: (listens: Bool, wake: () -> Void)]) {
-        let delays = owner.leftBehind(by: app.id, waiting.mapValues(\.listens))
+    private func judge(_ waiting: [UInt32: (pending: LeftBehind.Pending, wake: () -> Void)]) {
+        let delays = owner.leftBehind(by: app.id, waiting.mapValues(\.pending))
         guard let (socket, delay) = delays.min(by: { $0.value < $1.value }), let wake = waiting[socket]?.wake
         else { return }
         guard delay > .zero else { return wake() }
@@ -203,14 +203,17 @@ final class SleepingSockets: EventRoom {
     private func polled(_ queues: [UInt32: SocketQueue], after before: [UInt32: SocketQueue]?) {
         let places = places(Set(queues.values.filter(\.listens).map(\.place)))
         let given = sockets.numbers(of: app)
-        var waiting: [UInt32: (listens: Bool, wake: () -> Void)] = [:]
+        var waiting: [UInt32: (pending: LeftBehind.Pending, wake: () -> Void)] = [:]
         for (socket, queue) in queues where !given.contains(socket) {
             guard let wake = wish.wake(for: queue, places) else { continue }
             let isAsked =
                 before == nil && wish.manner(ofClient: queue, places) != .none
                 && queue.traffic.owesAnswer(app.specification)
             guard isAsked || isNews(queue, after: before?[socket]) else { continue }
-            waiting[socket] = (queue.listens, { [weak self] in self?.tell("port \(queue.place)", queue.text, wake) })
+            let pending: LeftBehind.Pending =
+                queue.listens
+                ? .connection : queue.unread == 0 && isAsked ? .answer : .data(received: queue.traffic.received)
+            waiting[socket] = (pending, { [weak self] in self?.tell("port \(queue.place)", queue.text, wake) })
         }
         if before == nil { judge(waiting) } else { waiting.values.first?.wake() }
     }

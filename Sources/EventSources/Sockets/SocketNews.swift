@@ -126,22 +126,41 @@ extension SocketQueue {
 ///
 /// A connection that waits at a listening socket may be another one than at the last suspension, as when a client
 /// connects each time just as the app is suspended. So there it counts only if the app was awake for a second, in which
-/// it could have accepted it.
+/// it could have accepted it. Data that came since the app was last suspended is new, and an answer that a client waits
+/// for (``SocketTraffic/owesAnswer(_:)``) is not left behind at all.
 struct LeftBehind {
+    /// What is pending at a socket.
+    enum Pending: Hashable {
+        /// A connection that waits to be accepted.
+        case connection
+        /// A client waits for the rest of an answer.
+        case answer
+        /// Data, or the end of a connection. How long ago the last data came, where that is known.
+        case data(received: Duration?)
+    }
+
     private var times: [UInt32: Int] = [:]
 
     var isEmpty: Bool { times.isEmpty }
 
     /// - Parameters:
-    ///   - sockets: by inode number, those with pending data at the begin of a suspension, and whether it listens.
+    ///   - sockets: by inode number, what is pending at the begin of a suspension.
     ///   - awake: how long the app ran before it; nil if that is not known.
     /// - Returns: how long each may wait before it wakes the app.
-    mutating func fellAsleep(_ sockets: [UInt32: Bool], after awake: Duration?) -> [UInt32: Duration] {
-        let isBrief = awake.map { $0 < .seconds(1) } ?? false
+    mutating func fellAsleep(_ sockets: [UInt32: Pending], after awake: Duration?) -> [UInt32: Duration] {
         var next: [UInt32: Int] = [:]
-        for (socket, listens) in sockets { next[socket] = isBrief && listens ? 1 : (times[socket] ?? 0) + 1 }
+        for (socket, pending) in sockets { next[socket] = Self.isNew(pending, awake) ? 1 : (times[socket] ?? 0) + 1 }
         times = next
         return next.mapValues(Self.delay)
+    }
+
+    private static func isNew(_ pending: Pending, _ awake: Duration?) -> Bool {
+        switch pending {
+        case .answer: true
+        case .connection: awake.map { $0 < .seconds(1) } ?? false
+        case .data(let received):
+            if let received, let awake { received < awake } else { false }
+        }
     }
 
     /// Zero, then 1 s, 2 s, 4 s, up to an hour.

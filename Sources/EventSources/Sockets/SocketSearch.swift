@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Engine
-import Linux
+package import Linux
 package import Processes
 
 /// Reads the sockets of an app's processes, piece by piece.
 package final class SocketSearch {
     /// The inode numbers of its sockets of all kinds.
     package private(set) var sockets: Set<UInt32> = []
-    /// Whether every process could be inspected, and is in this process's network namespace.
+    /// Whether every process could be inspected.
     package private(set) var isWhole = true
+    /// The TCP sockets of each other network namespace that its processes are in; nil if they are all in this process's.
+    package private(set) var elsewhere: [ForeignConnections]?
     /// How long it took so far.
     package private(set) var cost: Duration = .zero
 
     private var rest: ArraySlice<Identity>
     private var reading: SocketReading?
     private var count = 0
+    private var namespaces: Set<UInt64> = []
 
     /// More than any program has, and half a second of work.
     private static let mostDescriptors = 100_000
@@ -44,11 +47,11 @@ package final class SocketSearch {
 
     private func begin(_ member: Identity) {
         do throws(Errno) {
-            if let namespace = Self.namespace, try ProcFS.networkNamespace(member.pid) != namespace {
-                isWhole = false
-            } else {
-                reading = try SocketReading(member.pid)
+            let namespace = try ProcFS.networkNamespace(member.pid)
+            if let own = Self.namespace, namespace != own, namespaces.insert(namespace).inserted {
+                elsewhere = (elsewhere ?? []) + [try ForeignConnections(of: member.pid)]
             }
+            reading = try SocketReading(member.pid)
         } catch {
             if !error.isGone { isWhole = false }
         }

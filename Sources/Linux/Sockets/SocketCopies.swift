@@ -103,6 +103,8 @@ public struct SocketTraffic: Sendable, Hashable {
     public let unsent: Int
     /// How long the connection has been idle. Known for TCP only, to about 10 ms; nil otherwise.
     public let quiet: Duration?
+    /// How long ago data was last received, to about 10 ms; known for TCP only, nil otherwise and if there was none.
+    public let received: Duration?
     /// How long ago data was last received, if nothing was written since. nil otherwise; known for TCP only.
     public let unanswered: Duration?
     /// How long ago data was last received, if something was written within the same tick of the kernel's clock (1 to
@@ -119,6 +121,7 @@ public struct SocketTraffic: Sendable, Hashable {
         unread = Int(traffic.unread)
         unsent = Int(traffic.unsent)
         quiet = traffic.milliseconds == .max ? nil : .milliseconds(traffic.milliseconds)
+        received = traffic.received == .max ? nil : .milliseconds(traffic.received)
         unanswered = traffic.unanswered == .max ? nil : .milliseconds(traffic.unanswered)
         tied = traffic.tied == .max ? nil : .milliseconds(traffic.tied)
     }

@@ -228,7 +228,7 @@ package final class Supervisor: Room {
             lockWatch, appSockets,
             service,
             interruptions, mailboxes, settings, wakes, dataFolders, transfers, scenes, innerScenes, HoldingPages(self),
-            Covers(self), HealthChecks(self),
+            Covers(self), launcher.healthChecks,
         ]
         for observer in observers { engine.add(observer) }
         if let clients { engine.add(clients) }

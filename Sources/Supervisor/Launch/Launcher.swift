@@ -26,6 +26,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     var commandRemains: [CommandRemains] = []
     /// Apps in containers.
     package private(set) lazy var containers = Containers(supervisor)
+    /// Checks of apps that run.
+    package private(set) lazy var healthChecks = HealthChecks(supervisor)
 
     package init(_ supervisor: Supervisor) {
         self.supervisor = supervisor

@@ -7,8 +7,18 @@ import Linux
 struct ConnectionClaim {
     /// Inode numbers of its sockets, of all kinds, each once.
     var sockets: [UInt32] = []
-    /// Whether these are all: every process could be read, and is in this network namespace.
+    /// Whether these are all: every process could be read.
     var isWhole = false
+    /// What was found in other network namespaces at the last search; nil if all its processes are in this one.
+    var elsewhere: Elsewhere?
+
+    /// Connections in other network namespaces than torpord's, such as a container's.
+    struct Elsewhere {
+        /// How many are open.
+        var count: Int
+        /// When the last one was closed; of those that are open the kernel does not say when data moved.
+        var lastClosed: Duration?
+    }
     /// The time of the last search; nil for never.
     var searchedAt: Duration?
     /// How long the search took.
@@ -86,8 +96,10 @@ struct ConnectionLedger {
     func decide(_ claim: ConnectionClaim, processorTime: Duration?, _ now: Duration) -> Decision {
         guard isAvailable else { return .needless }
         guard let searchedAt = claim.searchedAt else { return .search }
-        if claim.atProcessorTime == processorTime, !claim.isOwed { return .needless }
         let age = now - searchedAt
+        // They are known from searches alone: an app need not run when a client disconnects.
+        if claim.elsewhere != nil { return age < claim.cost * Self.share ? .later : .search }
+        if claim.atProcessorTime == processorTime, !claim.isOwed { return .needless }
         if unclaimed.isEmpty, age < Self.handedOn { return .needless }
         return age < claim.cost * Self.share ? .later : .search
     }
@@ -118,6 +130,12 @@ struct ConnectionLedger {
             }
             if let lastTraffic, measurement.lastTraffic.map({ $0 < lastTraffic }) ?? true {
                 measurement.lastTraffic = lastTraffic
+            }
+        }
+        if let elsewhere = claim.elsewhere {
+            count += elsewhere.count
+            if let time = elsewhere.lastClosed, measurement.lastTraffic.map({ $0 < time }) ?? true {
+                measurement.lastTraffic = time
             }
         }
         measurement.connections = count

@@ -201,7 +201,11 @@ struct Measurements {
         let time = standsStill ? entry?.rawTime : tree.processorTime()
         var decision = ConnectionLedger.Decision.needless
         if round.needsConnections {
-            decision = ledger.decide(entry?.claim ?? ConnectionClaim(), processorTime: time, now)
+            let claim = entry?.claim ?? ConnectionClaim()
+            // Of a suspended app nobody needs to know it, and a look at another namespace takes long.
+            decision =
+                standsStill && claim.elsewhere != nil
+                ? .needless : ledger.decide(claim, processorTime: time, now)
         }
         var members: [Identity] = []
         if decision == .search || isDue(entry, time, standsStill: standsStill, now) {
@@ -253,6 +257,12 @@ struct Measurements {
         guard var entry = entries[app.id], entry.leader == app.tree.leader else { return }
         entry.claim.sockets = Array(search.sockets)
         entry.claim.isWhole = search.isWhole
+        entry.claim.elsewhere = search.elsewhere.map { found in
+            ConnectionClaim.Elsewhere(
+                count: found.reduce(0) { $0 + $1.open.intersection(search.sockets).count },
+                lastClosed: found.compactMap { $0.lastClosed(at: search.sockets) }.max()
+            )
+        }
         entry.claim.cost = search.cost
         ledger.claim(entry.claim.sockets)
         ledger.count(entry.claim, into: &entry.measurement)

@@ -5,6 +5,7 @@ package import Engine
 import EventLoop
 package import Lifecycle
 import Linux
+import Processes
 
 /// Checks apps with `health` while they run, and ends those that fail too often in a row as their watchdog would.
 ///
@@ -19,18 +20,21 @@ package final class HealthChecks: ShellRoom, LifecycleObserver {
         if to == .suspended || to == .notRunning { app.run.health?.rest() }
     }
 
-    /// Also after an `apply`, which may have added, changed or removed its check.
     package func touched(_ apps: [AppRuntime]) {
         for app in apps {
-            guard app.specification.check != nil || app.run.health != nil else { continue }
-            guard app.specification.check != nil, isChecked(app) else {
-                if app.specification.check == nil { app.run.health = nil }
-                continue
+            let wanted = app.specification.check
+            guard wanted != nil || app.run.health != nil else { continue }
+            if let current = app.run.health, current.specification != wanted, current.verdict == nil {
+                app.run.health = nil
             }
-            if app.run.health == nil { app.run.health = HealthCheck(app, self) }
+            guard let wanted, isChecked(app) else { continue }
+            if app.run.health == nil { app.run.health = HealthCheck(wanted, app, self) }
             app.run.health?.watch()
         }
     }
+
+    /// Checks as the configuration says by now, which may have added, changed or removed a check.
+    package func configure() { touched(Array(apps)) }
 
     package func forget(_ app: AppRuntime) { app.run.health = nil }
 
@@ -41,12 +45,21 @@ package final class HealthChecks: ShellRoom, LifecycleObserver {
             && !machine.isTraced && app.run.exitRecord == nil && !app.specification.rules.isOneshot
     }
 
+    /// Whether a debugger, or somebody's SIGSTOP, keeps it from answering.
+    func isHeld(_ app: AppRuntime) -> Bool {
+        guard let tree = app.run.tree else { return true }
+        let state = (try? ProcFS.stat(tree.addressee.pid))?.state
+        return state == "T" || state == "t" || supervisor.isTraced(app)
+    }
+
     /// It has failed as often as it may.
     func failed(_ app: AppRuntime) { deliver(.watchdogTriggered, to: app.id) }
 }
 
 /// The check of one incarnation.
 package final class HealthCheck {
+    /// What it was begun with.
+    let specification: HealthSpecification
     private weak var app: AppRuntime?
     private unowned(unsafe) let checks: HealthChecks
     private var timer: TimerSource?
@@ -60,16 +73,17 @@ package final class HealthCheck {
     /// Why the app is ended for it.
     private(set) var verdict: String?
 
-    init(_ app: AppRuntime, _ checks: HealthChecks) {
+    init(_ specification: HealthSpecification, _ app: AppRuntime, _ checks: HealthChecks) {
+        self.specification = specification
         self.app = app
         self.checks = checks
     }
 
     /// Checks from now on.
     func watch() {
-        guard timer == nil, verdict == nil, let health = app?.specification.check else { return }
+        guard timer == nil, verdict == nil else { return }
         timer = try? checks.loop.timer { [weak self] in self?.check() }
-        timer?.arm(after: health.probe.interval)
+        timer?.arm(after: specification.probe.interval)
     }
 
     /// Checks no more until `watch`.
@@ -83,19 +97,19 @@ package final class HealthCheck {
     }
 
     private func check() {
-        guard let app, let health = app.specification.check else { return }
-        guard checks.isChecked(app) else { return timer?.arm(after: health.probe.interval) ?? () }
-        current = ProbeTry(health.probe, of: app, checks.supervisor, isQuiet: true) { [weak self] problem in
+        guard let app else { return }
+        guard checks.isChecked(app) else { return timer?.arm(after: specification.probe.interval) ?? () }
+        current = ProbeTry(specification.probe, of: app, checks.supervisor, isQuiet: true) { [weak self] problem in
             self?.checked(problem)
         }
     }
 
     private func checked(_ problem: String?) {
         current = nil
-        guard let app, let health = app.specification.check, timer != nil else { return }
-        timer?.arm(after: health.probe.interval)
+        guard let app, timer != nil else { return }
+        timer?.arm(after: specification.probe.interval)
         // It was stopped, or began to end, while it was asked.
-        guard checks.isChecked(app) else { return }
+        guard checks.isChecked(app), problem == nil || !checks.isHeld(app) else { return }
         let hadFailed = failures > 0
         isKnown = true
         self.problem = problem
@@ -108,11 +122,11 @@ package final class HealthCheck {
         checks.note(
             app,
             .healthChecked,
-            text: "\(problem) (failure \(failures) of \(health.failures) of its health check)"
+            text: "\(problem) (failure \(failures) of \(specification.failures) of its health check)"
         )
-        guard failures >= health.failures else { return }
+        guard failures >= specification.failures else { return }
         rest()
-        verdict = "failed its health check \(Readable.count(health.failures, "time")) in a row: it \(problem)"
+        verdict = "failed its health check \(Readable.count(specification.failures, "time")) in a row: it \(problem)"
         checks.failed(app)
     }
 }

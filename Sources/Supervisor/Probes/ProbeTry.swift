@@ -50,7 +50,11 @@ final class ProbeTry {
 
     deinit { stop() }
 
-    private func isLate() { finish("gave no answer within \(Quantity.text(probe.timeout))") }
+    private func isLate() {
+        // Its answer is there, and its connection is about to be closed.
+        if question?.isClosing == true { return limit?.arm(after: HTTPQuestion.patience) ?? () }
+        finish("gave no answer within \(Quantity.text(probe.timeout))")
+    }
 
     private func finish(_ problem: String?) {
         stop()

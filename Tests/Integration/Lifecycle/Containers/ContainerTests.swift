@@ -3,6 +3,7 @@
 import DaemonHarness
 import Foundation
 import Linux
+import PolicyLibraries
 import TestAddresses
 import Testing
 import TorporAPI
@@ -272,6 +273,27 @@ struct ContainerTests {
                 #expect(try ProcFS.stat(first).state == "T")
                 #expect(try Self.get(8080, in: namespace) == "request \(request)")
             }
+        }
+    }
+
+    @Test("The Server policy sends it to sleep when its own network has no connection, and not before")
+    func idle() throws {
+        let folder = try Libraries.makeFolder("shipped")
+        try copyProgram(Built.path("libServerPolicy.so"), to: folder + "/libServerPolicy.so")
+        let app =
+            Self.toml("ports = [\"127.0.0.1:8080:80\"]", keys: "exec = [\"80\"]\nwake_on_connect = true")
+            .replacingOccurrences(of: "background_time = \"1min\"", with: "background_time = \"10ms\"")
+            .replacingOccurrences(of: "event_time = \"1min\"", with: "event_time = \"10ms\"")
+        let options = "options = { idle_after = \"1s\", idle_cpu = \"100%\" }"
+        let policy = "path = \"\(folder)/libServerPolicy.so\"\ndeadline = \"5s\"\n\(options)"
+        try withPodman(Governed.toml([("server", policy)], apps: app), hasNetwork: true) { daemon, _ throws in
+            try daemon.done(.start, "web")
+            let namespace = try daemon.livingKeeper()
+            #expect(try Self.get(8080, in: namespace) == "request 1")
+            let first = try Self.inside(daemon)
+            try daemon.eventually("it sleeps") { try ProcFS.stat(first).state == "T" }
+            #expect(try Self.get(8080, in: namespace) == "request 2")
+            try daemon.eventually("it sleeps again") { try ProcFS.stat(first).state == "T" }
         }
     }
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import WireText
+
+/// The TCP sockets of another network namespace, such as a container's, from `/proc/PID/net` of a process in it. Socket
+/// diagnostics show only one's own, and entering another takes rights that a user's supervisor does not have.
+public struct ForeignConnections: Sendable {
+    /// Inode numbers of established connections.
+    public private(set) var open: Set<UInt32> = []
+    /// The ports of listening sockets, by inode number.
+    private var listening: [UInt32: UInt16] = [:]
+    /// When the last connection to or from a port was closed, by sockets in TIME_WAIT (CLOCK_MONOTONIC, in microseconds).
+    private var closed: [UInt16: Duration] = [:]
+
+    /// More than a container has; 128 bytes are a socket.
+    private static let mostBytes = 1 << 24
+    /// TCP_TIMEWAIT_LEN of the kernel.
+    private static let timeWait = Duration.seconds(60)
+
+    /// Reads them, which takes the kernel a few milliseconds. Throws ENOENT or ESRCH if the process has ended, EFBIG if there
+    /// are more than 100,000.
+    public init(of pid: Int32) throws(Errno) {
+        for name in ["tcp", "tcp6"] {
+            let text: [UInt8]
+            do throws(Errno) {
+                text = try File.read("/proc/\(pid)/net/\(name)", limit: Self.mostBytes)
+            } catch {
+                if name == "tcp6", error == .noSuchFileOrDirectory { continue }
+                throw error
+            }
+            take(text, now: Clock.monotonic())
+        }
+    }
+
+    init(_ text: [UInt8], now: Duration) { take(text, now: now) }
+
+    private mutating func take(_ text: [UInt8], now: Duration) {
+        for line in text.split(separator: UInt8(ascii: "\n")).dropFirst() {
+            //  0: 0100007F:1F90 0100007F:A3D2 01 00000000:00000000 00:00000000 00000000  1000  0 4242 1 …
+            let words = line.split(separator: UInt8(ascii: " "), maxSplits: 10)
+            guard words.count >= 10, let inode = UInt32(String(wire: words[9])), let local = Self.port(words[1]),
+                let remote = Self.port(words[2])
+            else { continue }
+            switch String(wire: words[3]) {
+            case "01": open.insert(inode)
+            case "0A": listening[inode] = local
+            case "06":
+                // How long it is kept from now on, in hundredths of a second: `03:` and the time.
+                let left = UInt64(String(wire: words[5].dropFirst(3)), radix: 16).map {
+                    Duration.milliseconds(Int64(clamping: $0) * 10)
+                }
+                let time = now - max(.zero, Self.timeWait - (left ?? Self.timeWait))
+                for port in [local, remote] { closed[port] = max(closed[port] ?? time, time) }
+            default: break
+            }
+        }
+    }
+
+    private static func port(_ address: ArraySlice<UInt8>) -> UInt16? {
+        guard let colon = address.lastIndex(of: UInt8(ascii: ":")) else { return nil }
+        return UInt16(String(wire: address[address.index(after: colon)...]), radix: 16)
+    }
+
+    /// When the last connection to one of these sockets that listen was closed; nil if none was within a minute.
+    public func lastClosed(at sockets: some Sequence<UInt32>) -> Duration? {
+        sockets.compactMap { listening[$0].flatMap { closed[$0] } }.max()
+    }
+}
