@@ -20,9 +20,12 @@ STEPS ?= 1000
 PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3 python3-venv curl systemd tzdata elfutils \
 	dbus python3-dbusmock umockdev gir1.2-umockdev-1.0 gcc mypy python3-prometheus-client python3-jsonschema libmicrohttpd-dev libmosquitto-dev libnats-dev libyaml-dev libncurses-dev libcurl4-openssl-dev libssl-dev tmux
 
+# What runs containers, and finds them by name.
+CONTAINERS := podman crun netavark aardvark-dns iptables uidmap slirp4netns
+
 # Servers that tests start by themselves.
 SERVERS := nats-server mosquitto mosquitto-clients gpsd python3-flask nginx-light lighttpd caddy openssl iproute2 \
-	podman crun netavark iptables uidmap slirp4netns
+	$(CONTAINERS)
 
 # The browser in which the dashboard is tested, and which takes its pictures.
 BROWSER := chromium chromium-driver fonts-inter
@@ -45,7 +48,7 @@ DENSITY := gcc mmdebstrap systemd-container
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release check test test-stress test-sanitize fuzz test-parts test-systemd test-vm recordings chaos simulate fuzz-sockets deb apt-repo dist site test-site image test-image test-deb test-reproducible test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
+.PHONY: help build release check test test-stress test-sanitize fuzz test-parts test-systemd test-vm recordings chaos simulate fuzz-sockets deb apt-repo dist site test-site image test-image test-deb test-reproducible test-demonstrations demo demo-containers demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
 
 help: ## List the targets
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /  make \1|/' | column -t -s '|'
@@ -155,12 +158,16 @@ demo: release ## Watch real programs go through the states (ARGS=--stay leaves i
 demo-%: release ## Play a page of docs/demonstrations (demo-asleep, demo-kill-stop), about a minute each
 	@scripts/follow-page --show docs/demonstrations/$*.md
 
+demo-containers: release ## Play docs/demonstrations/containers.md: twenty containers of a compose file (root; half a minute)
+	@scripts/install-packages $(CONTAINERS)
+	@scripts/follow-page --show docs/demonstrations/containers.md
+
 demo-memory: release ## Play docs/demonstrations/memory.md: earlyoom and Torpor beside each other (root; a minute and a half)
 	@scripts/install-packages $(DENSITY)
 	@scripts/demo-memory
 
 test-demonstrations: release ## Follow the pages of docs/demonstrations
-	@[ $$(id -u) != 0 ] || scripts/install-packages $(DENSITY) || true
+	@[ $$(id -u) != 0 ] || scripts/install-packages $(DENSITY) $(CONTAINERS) || true
 	@for page in docs/demonstrations/*.md; do \
 		script=scripts/demo-$$(basename $$page .md); \
 		if [ -x $$script ]; then set -- $$script --seconds 10; else set -- scripts/follow-page $$page; fi; \
@@ -175,10 +182,10 @@ test-demonstrations: release ## Follow the pages of docs/demonstrations
 	done
 
 recordings-demonstrations: release ## Record the demonstrations and draw their moving pictures (root, on a machine that does nothing else)
-	@scripts/install-packages $(DENSITY)
+	@scripts/install-packages $(DENSITY) $(CONTAINERS)
 	@mkdir -p .build/bench .build/demonstrations
 	@scripts/systemd-container make density .build/bench/density-root
-	@for page in asleep kill-stop; do \
+	@for page in asleep containers kill-stop; do \
 		scripts/record-terminal .build/demonstrations/$$page.cast scripts/follow-page --show docs/demonstrations/$$page.md || exit 1; \
 		scripts/draw-recording --title "make demo-$$page" .build/demonstrations/$$page.cast >docs/demonstrations/$$page.svg || exit 1; \
 	done
