@@ -40,7 +40,7 @@ THREADED := ^(StoreTests|PathWatchTests|SupervisorTests|VarlinkTests|LinuxTests|
 DEB := dpkg-dev binutils chrpath lintian man-db python3 shellcheck
 
 # The supervisors and log programs that the benchmarks measure beside Torpor.
-PEERS := gcc s6 runit supervisor daemontools mmdebstrap systemd-container
+PEERS := gcc s6 runit supervisor daemontools mmdebstrap systemd-container $(CONTAINERS)
 
 # What many apps in little memory need: the load, and a container for it.
 DENSITY := gcc mmdebstrap systemd-container
@@ -193,7 +193,7 @@ recordings-demonstrations: release ## Record the demonstrations and draw their m
 	scripts/draw-recording --title "make demo-memory, twice as fast" --speed 2 .build/demonstrations/memory.cast \
 		>docs/demonstrations/memory.svg
 
-bench: release ## Measure Torpor beside its peers (QUICK=1: under two minutes; ARGS="--only scale --peers floor,torpor")
+bench: release ## Measure Torpor beside its peers (QUICK=1: three minutes; ARGS="--only scale --peers floor,torpor")
 	@scripts/install-packages $(PEERS)
 	$(SWIFT) build -c release --package-path Benchmarks --product bench
 	$(SWIFT) build -c release --package-path Benchmarks --product hello

@@ -85,6 +85,7 @@ struct Command {
         defer { bench.removeAll() }
         let all = Registry.peers(bench)
         var names = all.map(\.name)
+        names += Podman.all.map(\.name)
         names += DensityPeer.all(bench).map(\.name).filter { !names.contains($0) }
         for name in peers where !names.contains(name) {
             throw Trouble("there is no peer \(name): \(names.joined(separator: ", "))")

@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// The subset of HTTP/1.1 on a Unix socket that supervisord's XML-RPC needs. The connection is kept alive if
+/// The subset of HTTP/1.1 on a Unix socket that supervisord's XML-RPC and podman's API need. The connection is kept alive if
 /// possible.
 final class HTTPConnection {
     private let path: String
@@ -55,6 +55,9 @@ final class HTTPConnection {
             let head = String(decoding: answer.prefix(4_096), as: UTF8.self)
             guard let end = head.range(of: "\r\n\r\n") else { continue }
             start = head[..<end.upperBound].utf8.count
+            let status = head.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+            guard status < 400 else { throw Trouble("\(path) refused \(target): \(head.prefix(500))") }
+            if status == 204 || status == 304 { return "" }
             for line in head[..<end.lowerBound].split(separator: "\r\n")
             where line.lowercased().hasPrefix("content-length:") {
                 length = Int(line.split(separator: ":")[1].trimmingCharacters(in: .whitespaces))

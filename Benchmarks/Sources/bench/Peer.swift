@@ -13,6 +13,8 @@ struct Workload {
     var tables: ((_ slot: Int, _ runtime: String) -> String)?
     /// The program to run; nil: the worker.
     var program: String?
+    /// More variables of the supervisor and its apps.
+    var environment: [String: String] = [:]
 
     init(_ count: Int, arguments: [String] = [], settings: [String: String] = [:]) {
         self.count = count
@@ -87,7 +89,7 @@ class Session {
     }
 
     /// The environment of the supervisor and its apps.
-    var environment: [String: String] { ["BENCH_REPORT": page.path] }
+    var environment: [String: String] { load.environment.merging(["BENCH_REPORT": page.path]) { $1 } }
     /// The file for the supervisor's standard error.
     var errors: String { folder + "/errors" }
 

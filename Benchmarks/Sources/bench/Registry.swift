@@ -17,7 +17,7 @@ enum Registry {
     static var measurements: [any Measurement] {
         [
             Scale(), Idle(), Restart(), Suspend(), Asking(), Recovery(), Logging(), Heartbeats(), Bomb(), Policies(),
-            Delegates(), Wakes(), Scenes(), InnerScenes(), Transfers(), Density(),
+            Delegates(), Wakes(), Scenes(), InnerScenes(), Transfers(), Containers(), Density(),
         ]
     }
 }
