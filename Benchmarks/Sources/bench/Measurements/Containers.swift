@@ -103,7 +103,7 @@ struct Containers: Measurement {
     // MARK: podman
 
     private func measure(_ run: Run, _ peer: Podman, _ store: PodmanStore) throws {
-        defer { _ = try? Child.output(store.command(["rm", "--all", "--force", "--time=0"])) }
+        defer { store.removeContainers() }
         for slot in 0..<count {
             // Privileged: crun loads no filter of devices, which some machines refuse, and a start takes a little less.
             let own = ["--detach", "--privileged", "--log-driver=none", "--name=c\(slot)"]

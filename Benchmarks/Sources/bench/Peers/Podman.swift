@@ -83,8 +83,16 @@ final class PodmanStore {
     }
 
     func end() {
-        _ = try? Child.output(command(["rm", "--all", "--force", "--time=0"]))
+        removeContainers()
         service.end()
+    }
+
+    /// Also after Ctrl-C, when nothing waits any longer.
+    func removeContainers() {
+        guard let child = try? Child(command(["rm", "--all", "--force", "--time=0"])) else { return }
+        let limit = now() + 120
+        while child.isRunning, now() < limit { pause(0.01) }
+        child.end()
     }
 
     private static func words(_ environment: [String: String], _ words: [String]) -> [String] {
