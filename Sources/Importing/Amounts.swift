@@ -72,6 +72,15 @@ enum Amounts {
         return "\(bytes)B"
     }
 
+    /// A truth as Go reads it (strconv.ParseBool), and so docker and podman; nil for anything else.
+    static func truth(_ text: String) -> Bool? {
+        switch text {
+        case "1", "t", "T", "true", "TRUE", "True": true
+        case "0", "f", "F", "false", "FALSE", "False": false
+        default: nil
+        }
+    }
+
     /// A signal's name with `SIG`.
     static func signal(_ text: String) -> String {
         let name = text.trimmed.uppercased()

@@ -108,6 +108,7 @@ struct ComposeContainer {
     }
 
     private func remarkBuild(_ build: DataNode, _ image: String, _ program: inout ImportedProgram) {
+        if image.hasPrefix("-") { return program.cannot("its image \(quoted(image)) begins with “-”", at: build.place) }
         let context = build.text ?? build["context"]?.text ?? "."
         var words = ["podman", "build", "-t", image]
         if let file = build["dockerfile"]?.text {
@@ -127,6 +128,7 @@ struct ComposeContainer {
         let given = build["args"]
         for (name, value) in given?.members ?? [] { words += ["--build-arg", "\(name)=\(value.text ?? "")"] }
         for text in (given?.list ?? []).compactMap(\.text) { words += ["--build-arg", text] }
+        words.append("--")
         words.append(Self.isRemote(context) ? context : SourceTree.join(folder, context))
         program.remark(
             "its image is built: run ‘\(words.map(ShellWords.quote).joined(separator: " "))’ before it starts, and "
@@ -172,7 +174,7 @@ struct ComposeContainer {
             program.remark("its command begins with an empty word, and is left out")
             command = []
         }
-        if !command.isEmpty { program["exec"] = .strings(command) }
+        ContainerValues.command(command, &program)
     }
 
     // MARK: Ports, volumes, networks
@@ -243,6 +245,13 @@ struct ComposeContainer {
     private mutating func add(_ volume: DataNode, _ program: inout ImportedProgram) {
         guard let target = volume["target"]?.text ?? volume["destination"]?.text ?? volume["dst"]?.text else { return }
         let isReadOnly = volume["read_only"]?.flag == true
+        if volume["volume"]?["subpath"]?.isNull == false || volume["image"]?["subpath"]?.isNull == false {
+            return program.cannot(
+                "its volume at \(quoted(target)) is a part of one (subpath), which volumes cannot say",
+                at: volume.place
+            )
+        }
+        remark("volumes", [("bind", ["propagation"]), ("volume", ["nocopy"])], volume, &program)
         switch volume["type"]?.text ?? "volume" {
         case "tmpfs":
             let size = volume["tmpfs"]?["size"]?.text.map { ":size=\($0)" } ?? ""
@@ -251,6 +260,26 @@ struct ComposeContainer {
             guard let from = volume["source"]?.text ?? volume["src"]?.text else { return volumes.append(target) }
             volumes.append(source(from, &program) + ":" + target + (isReadOnly ? ":ro" : ""))
         case let kind: program.remark("a volume of the type \(quoted(kind)) is left out", at: volume.place)
+        }
+    }
+
+    /// Names keys of a volume or network that are left out.
+    ///
+    /// - Parameter keys: each of a table of the node; "" for the node itself.
+    private func remark(
+        _ list: String,
+        _ keys: [(table: String, keys: [String])],
+        _ node: DataNode,
+        _ program: inout ImportedProgram
+    ) {
+        for (table, names) in keys {
+            for name in names {
+                guard let value = (table.isEmpty ? node : node[table])?[name], !value.isNull, value.flag != false else {
+                    continue
+                }
+                let path = [list, table, name].filter { !$0.isEmpty }.joined(separator: ".")
+                program.remark("\(path) is left out: podman-run(1) may have an option for it", at: value.place)
+            }
         }
     }
 
@@ -276,6 +305,8 @@ struct ComposeContainer {
         for (key, rule) in keys {
             var options: [String] = []
             let aliases = (rule?["aliases"]?.list ?? []).compactMap(\.text)
+            let others = ["driver_opts", "mac_address", "link_local_ips", "priority", "gw_priority"]
+            if let rule { remark("networks", others.map { ("", [$0]) }, rule, &program) }
             if !aliases.isEmpty { options += ([name] + aliases).map { "alias=" + $0 } }
             if let address = rule?["ipv4_address"]?.text { options.append("ip=" + address) }
             if let address = rule?["ipv6_address"]?.text { options.append("ip6=" + address) }
@@ -347,6 +378,7 @@ struct ComposeContainer {
             ("dns", "dns"), ("dns_opt", "dns-option"), ("dns_search", "dns-search"), ("mac_address", "mac-address"),
             ("platform", "platform"), ("pid", "pid"), ("ipc", "ipc"), ("uts", "uts"), ("userns_mode", "userns"),
         ]
+        if texts("pid").contains("host") { program.cannot(ContainerValues.hostProcesses, at: node["pid"]?.place) }
         for (key, option) in options { for text in texts(key) { arguments.append("--\(option)=\(text)") } }
         for (host, address) in pairs("extra_hosts") {
             // "host:address" in the older form.

@@ -56,8 +56,9 @@ struct ComposeProject {
             let others = ["driver_opts", "enable_ipv4"].filter { node[$0]?.isNull == false }
             let rest =
                 others.isEmpty ? "" : " \(LeftOutKeys.list(others)) of it \(others.count > 1 ? "are" : "is") left out."
+            guard !network(key).hasPrefix("-") else { return nil }
             guard !options.isEmpty else { return rest.isEmpty ? nil : "The network \(network(key)):" + rest }
-            let words = ["podman", "network", "create"] + options + [network(key)]
+            let words = ["podman", "network", "create"] + options + ["--", network(key)]
             return "Create the network \(network(key)) before the first start: "
                 + "‘\(words.map(ShellWords.quote).joined(separator: " "))’." + rest
         }

@@ -74,6 +74,7 @@ struct ContainerOptions {
         case .list(let key): append(value, to: key)
         case .text(let key): if !value.isEmpty { table[key] = .string(value) }
         case .argument:
+            if name == "pid", value == "host" { return program.cannot(ContainerValues.hostProcesses, at: place) }
             let isOn = !option.hasValue && value == "true"
             argument(isOn ? "--\(name)" : "--\(name)=\(value)")
         case .silent: break
@@ -132,7 +133,11 @@ struct ContainerOptions {
             let policies = [
                 "always": "always", "true": "always", "never": "never", "false": "missing", "newer": "newer",
             ]
-            if let policy = policies[value] { table["pull"] = .string(policy) }
+            if let policy = policies[value] {
+                table["pull"] = .string(policy)
+            } else if value != "missing", !value.isEmpty {
+                program.remark("\(shown)=\(value) is not known, and is taken as missing", at: place)
+            }
         case "restart": ContainerValues.restart(value, &program)
         case "shm-size":
             if let bytes = Amounts.bytes(value), bytes > 0 {
@@ -221,7 +226,11 @@ struct ContainerOptions {
                 source = value.hasPrefix(".") ? SourceTree.join(folder, value) : value
                 fields[index] = "source=" + source
             case "target", "dst", "destination": target = value
-            case "readonly", "ro": isReadOnly = value == "true" || value == "1"
+            case "readonly", "ro":
+                guard let flag = Amounts.truth(value) else {
+                    return program.cannot("\(quoted(field)) of a mount is neither true nor false", at: place)
+                }
+                isReadOnly = flag
             case "tmpfs-size": size = value
             default: isPlain = false
             }
@@ -231,7 +240,9 @@ struct ContainerOptions {
         case "bind" where !source.isEmpty, "volume":
             let from = source.isEmpty ? "" : source + ":"
             append(from + target + (isReadOnly && !source.isEmpty ? ":ro" : ""), to: "volumes")
-        case "tmpfs": append(target + (size.map { ":size=" + $0 } ?? ""), to: "tmpfs")
+        case "tmpfs":
+            let options = (size.map { ["size=" + $0] } ?? []) + (isReadOnly ? ["ro"] : [])
+            append(target + (options.isEmpty ? "" : ":" + options.joined(separator: ",")), to: "tmpfs")
         default: argument("--mount=" + fields.joined(separator: ","))
         }
     }
@@ -267,7 +278,7 @@ struct ContainerOptions {
             program.remark("its command begins with an empty word, and is left out")
             command = []
         }
-        if !command.isEmpty { program["exec"] = .strings(command) }
+        ContainerValues.command(command, &program)
         named(program.name)
         var whole: OrderedTable = [("image", TOMLValue.string(image))]
         for (key, value) in table { whole[key] = value }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Configuration
+
 /// Values that docker, podman and compose files have in common, in Torpor's terms.
 enum ContainerValues {
     /// docker takes a name without a registry for one of Docker Hub; podman asks, or refuses it.
@@ -8,6 +10,17 @@ enum ContainerValues {
         guard parts.count > 1 else { return "docker.io/library/" + image }
         let isHost = parts[0].contains(".") || parts[0].contains(":") || parts[0] == "localhost"
         return isHost ? image : "docker.io/" + image
+    }
+
+    static let hostProcesses =
+        "podman runs no container without a cgroup of its own in the machine's pid namespace (pid = host)"
+
+    /// The arguments of a container; torpord would put a URL into some.
+    static func command(_ words: [String], _ program: inout ImportedProgram) {
+        guard !words.isEmpty else { return }
+        program["exec"] = .strings(words)
+        guard let word = words.first(where: { OpenPlaceholder.isIn([$0]) }) else { return }
+        program.cannot("its command has the argument \(word), in whose place Torpor puts a URL: pass it in a script")
     }
 
     /// `SOURCE:TARGET[:OPTIONS]` or `TARGET`; nil for a source that begins at a user's home, which is not known here.

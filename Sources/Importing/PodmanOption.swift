@@ -210,8 +210,11 @@ struct PodmanOptions {
         _ index: inout Int
     ) {
         guard option.hasValue else {
-            let isOff = ["false", "0", "f", "F", "FALSE", "False"].contains(value ?? "")
-            given.append(Given(name: name, option: option, value: isOff ? "false" : "true", place: place))
+            guard let isOn = Amounts.truth(value ?? "true") else {
+                problem = (place, "--\(name)=\(value ?? "") is neither true nor false")
+                return
+            }
+            given.append(Given(name: name, option: option, value: isOn ? "true" : "false", place: place))
             return
         }
         var value = value

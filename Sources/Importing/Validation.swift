@@ -40,7 +40,7 @@ extension ImportedConfiguration {
         isWhole: Bool = true
     ) -> Bool {
         // Each round takes out one key of a program at least, or the program.
-        let rounds = programs.reduce(programs.count + 1) { $0 + $1.keys.count }
+        let rounds = programs.reduce(programs.count + 1) { $0 + 2 * $1.keys.count }
         let places = Dictionary(
             programs.indices.map { (programs[$0].appName, $0) },
             uniquingKeysWith: { one, _ in one }
@@ -50,7 +50,11 @@ extension ImportedConfiguration {
             guard !errors.isEmpty else { return true }
             var isBetter = false
             isRenamed = false
-            for error in errors where refuse(error, places) { isBetter = true }
+            // From the last one: what is taken out of a list must not move what the others are about.
+            var done: Set<String> = []
+            for error in errors.reversed() where done.insert(error.path).inserted {
+                if refuse(error, places, isOneOfMany: errors.count >= Self.manyErrors) { isBetter = true }
+            }
             if !isBetter { return false }
             // Other programs and its probe go by a container's name.
             if isRenamed, isWhole { ContainerNames.assign(&self) }
@@ -109,8 +113,10 @@ extension ImportedConfiguration {
 
     /// Takes out what the sentence is about; false where that is nothing of it.
     ///
-    /// - Parameter places: where each app is, by its name.
-    private mutating func refuse(_ error: Diagnostic, _ places: [String: Int]) -> Bool {
+    /// - Parameters:
+    ///   - places: where each app is, by its name.
+    ///   - isOneOfMany: whether a list goes as a whole, since its elements would need too many rounds.
+    private mutating func refuse(_ error: Diagnostic, _ places: [String: Int], isOneOfMany: Bool) -> Bool {
         let parts = Self.parts(error.path)
         guard let table = parts.first else { return false }
         if table == "defaults", parts.count > 1 {
@@ -131,23 +137,48 @@ extension ImportedConfiguration {
                 programs[index].cannot(error.message)
                 return true
             }
-            return refuse(ofContainer: Self.key(parts[3]), of: index, error.message)
+            let place = isOneOfMany ? nil : Self.place(parts[3])
+            return refuse(ofContainer: Self.key(parts[3]), at: place, of: index, error.message)
         }
         return refuse(Self.key(parts[2]), of: index, error.message)
     }
 
-    /// Takes one key out of the table `container`, without which it would be no app.
-    private mutating func refuse(ofContainer key: String, of index: Int, _ message: String) -> Bool {
-        guard case .table(let table) = programs[index].keys["container"], let value = table[key] else { return false }
+    /// Keys of `container` that limit what the container may do: without a part of one it could do more.
+    private static let limiting: Set = ["cap_drop", "image", "networks", "security", "user"]
+
+    /// Takes one key out of the table `container`, or one element of its list.
+    ///
+    /// - Parameter place: which element; nil for the whole value.
+    private mutating func refuse(
+        ofContainer key: String,
+        at place: Int?,
+        of index: Int,
+        _ message: String
+    ) -> Bool {
+        guard case .table(var table) = programs[index].keys["container"], let value = table[key] else { return false }
+        if Self.limiting.contains(key) {
+            programs[index].cannot("container.\(key): \(message)")
+            return true
+        }
+        if let place, case .array(var elements) = value, elements.indices.contains(place), elements.count > 1 {
+            let element = elements.remove(at: place)
+            table[key] = .array(elements)
+            programs[index].keys["container"] = .table(table)
+            programs[index].remark("\(element.text) of container.\(key) is left out: \(message)")
+            return true
+        }
         let others = table.filter { !$0.key.utf8.elementsEqual(key.utf8) }
         programs[index].keys["container"] = .table(OrderedTable(others))
         programs[index].remark("container.\(key) = \(value.text) is left out: \(message)")
-        if key == "image" { programs[index].cannot(message) }
         if key == "name" { isRenamed = true }
         return true
     }
 
     private mutating func refuse(_ key: String, of index: Int, _ message: String) -> Bool {
+        if key == "user", programs[index].keys["container"] != nil, programs[index].keys["user"] != nil {
+            programs[index].cannot("user: \(message)")
+            return true
+        }
         guard let value = programs[index].keys.removeValue(forKey: key) else { return false }
         programs[index].refused.append((key, value))
         programs[index].remark("\(key) = \(value.text) is left out: \(message)")
@@ -175,4 +206,9 @@ extension ImportedConfiguration {
     }
 
     private static func key(_ part: String) -> String { String(part.prefix { $0 != "[" }) }
+
+    /// The `2` of `volumes[2]`.
+    private static func place(_ part: String) -> Int? {
+        Int(part.drop { $0 != "[" }.dropFirst().prefix { $0 != "]" })
+    }
 }

@@ -92,7 +92,7 @@ struct ComposeContainerTests {
         guard case .probe(let up) = web.ready else { throw Missing() }
         #expect(up.kind == .http(host: "127.0.0.1", port: 8080, path: "/up"))
         let command =
-            "podman build -t localhost/shop_web -f /srv/app/web/Containerfile --build-arg 'A=b c' /srv/app/web"
+            "podman build -t localhost/shop_web -f /srv/app/web/Containerfile --build-arg 'A=b c' -- /srv/app/web"
         #expect(found.remarks("web").contains { $0.contains("‘\(command)’") }, "\(found.remarks("web"))")
         let job = try found["job"]
         #expect(job.container?.networks == ["container:torpor-web"] && job.requires == ["web"])
@@ -118,7 +118,7 @@ struct ComposeContainerTests {
             sysctls: { net.core.somaxconn: 1024 }
             security_opt: ["no-new-privileges:true", "seccomp:./s.json", "label:disable"]
             group_add: [video]
-            pid: host
+            pid: private
             volumes:
               - { type: bind, source: ./a, target: /a, read_only: true }
               - { type: tmpfs, target: /t, tmpfs: { size: 1m } }
@@ -133,7 +133,7 @@ struct ComposeContainerTests {
         #expect(found.security == ["no-new-privileges", "seccomp=/srv/app/s.json", "label=disable"])
         #expect(
             found.arguments == [
-                "--privileged", "--group-add=video", "--init", "--dns=1.1.1.1", "--pid=host",
+                "--privileged", "--group-add=video", "--init", "--dns=1.1.1.1", "--pid=private",
                 "--add-host=host.docker.internal:host-gateway", "--sysctl=net.core.somaxconn=1024",
             ]
         )
@@ -188,7 +188,7 @@ struct ComposeContainerTests {
     func networks() throws {
         let networks = "networks: {back: {internal: true, ipam: {config: [{subnet: 10.5.0.0/24}]}}}\n"
         let found = try imported("name: p\n" + networks + "services: {web: {image: w, networks: [back]}}\n")
-        let command = "‘podman network create --internal --subnet 10.5.0.0/24 p_back’"
+        let command = "‘podman network create --internal --subnet 10.5.0.0/24 -- p_back’"
         #expect(found.result.remarks.contains { $0.text.contains(command) }, "\(found.result.remarks)")
     }
 
@@ -213,7 +213,7 @@ struct ComposeContainerTests {
         #expect(try found["web"].requires == ["db", "cache"] && found["web"].environment == ["B": "1"])
         let web = found.remarks("web")
         for sentence in [
-            "--network host --cache-from a --label x=y /srv/app’", "build.ssh is left out",
+            "--network host --cache-from a --label x=y -- /srv/app’", "build.ssh is left out",
             "\"base\" is no name of \"db\"",
             "A and C of environment have no value here", "docker's socket", "podman volume create --driver",
         ] {

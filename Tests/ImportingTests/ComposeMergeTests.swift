@@ -75,7 +75,7 @@ struct ComposeMergeTests {
         #expect(container.networks == ["public", "back:alias=web,alias=w"])
         guard case .probe(let probe) = web.ready else { throw Missing() }
         #expect(probe.kind == .command(["podman", "exec", "torpor-web", "new"]) && probe.timeout == .seconds(3))
-        #expect(found.remarks("web").contains { $0.contains("--build-arg X=y /srv/app/web") })
+        #expect(found.remarks("web").contains { $0.contains("--build-arg X=y -- /srv/app/web") })
         #expect(found.apps["db"] != nil && found.result.toml.contains("a.yml and /srv/app/a1.yml"))
     }
 
