@@ -46,6 +46,7 @@ enum Quadlet {
             var program = ImportedProgram(unit.title)
             var service = SystemdService(unit: unit, units: all, tree: tree)
             service.own = ["Container", "Pod", "Quadlet"]
+            QuadletOwner(path: unit.path, tree: tree).add(to: &program)
             var reader = QuadletContainer(service: service, folder: SourceTree.folder(unit.path))
             reader.read(&files, into: &program)
             wanted.formUnion(service.wanted.map(WireText.init))
@@ -146,6 +147,10 @@ struct QuadletFiles {
             program.cannot("its image is that of \(name), which has no ImageTag")
             return nil
         }
+        guard !image.hasPrefix("-") else {
+            program.cannot("its image \(quoted(image)) begins with “-”")
+            return nil
+        }
         program.remark("its image is built: run ‘\(Self.build(unit, image))’ before it starts, and after each change")
         return (image, true)
     }
@@ -163,6 +168,7 @@ struct QuadletFiles {
             words += ["--env", text]
         }
         words += unit.values("Build", "PodmanArgs").flatMap { SystemdText.words($0) ?? [] }
+        words.append("--")
         switch unit.value("Build", "SetWorkingDirectory") {
         case "unit"?, nil: words.append(folder)
         case "file"?: words.append(file.map(SourceTree.folder) ?? folder)
@@ -215,7 +221,10 @@ struct QuadletFiles {
         }
         if !mount.isEmpty { words += ["--opt", "o=" + mount.joined(separator: ",")] }
         if !words.isEmpty {
-            let line = (["podman", kind, "create"] + words + [name]).map(ShellWords.quote).joined(separator: " ")
+            guard !name.hasPrefix("-") else {
+                return remarks.append("The \(kind) \(quoted(name)) cannot be created: its name begins with “-”.")
+            }
+            let line = (["podman", kind, "create"] + words + ["--", name]).map(ShellWords.quote).joined(separator: " ")
             remarks.append("Create the \(kind) \(name) before the first start: ‘\(line)’.")
         }
         if !others.isEmpty {
@@ -230,6 +239,7 @@ struct QuadletFiles {
         guard !used.contains(WireText(name)) else { return }
         if unit.suffix == ".build" {
             let image = unit.value("Build", "ImageTag") ?? "localhost/" + unit.name
+            guard !image.hasPrefix("-") else { return result.doubt("\(name) is left out: its image begins with “-”") }
             return result.doubt("\(name) builds an image and is no app: run ‘\(Self.build(unit, image))’")
         }
         result.doubt("\(name) is left out: no container names it")

@@ -149,9 +149,21 @@ struct QuadletContainer {
                 program.remark("\(key)=\(value) cannot be read, and is left out", at: unit.line(section, key))
                 continue
             }
-            words += found.map(service.text.expanded)
+            words += found.map { dollars(service.text.expanded($0), key, &program) }
         }
         return words
+    }
+
+    /// The words stand in a command line of systemd's, which expands their variables from the service's environment.
+    private func dollars(_ word: String, _ key: String, _ program: inout ImportedProgram) -> String {
+        let marked = SystemdCommand.marked(word)
+        guard Late.isIn(marked) else { return marked }
+        program.cannot(
+            "\(key) has \(quoted(word)), in which systemd expands a variable of the service: write its value, "
+                + "or $$ for a dollar",
+            at: unit.line(section, key)
+        )
+        return ""
     }
 
     private mutating func add(
@@ -172,6 +184,8 @@ struct QuadletContainer {
         _ program: inout ImportedProgram
     ) {
         switch form {
+        case .text where key == "HealthCmd":
+            if let value = value(key) { add(option, dollars(value, key, &program), key, place, &program) }
         case .text: if let value = value(key) { add(option, value, key, place, &program) }
         case .each: for value in values(key) { add(option, value, key, place, &program) }
         case .words:

@@ -21,6 +21,8 @@ struct SystemdText {
             "u": unit.isUser ? variables["USER"] ?? "root" : "root", "U": unit.isUser ? variables["UID"] ?? "0" : "0",
             "s": "/bin/sh", "H": tree.hostName, "l": String(tree.hostName.prefix { $0 != "." }),
         ]
+        guard Quadlet.suffixes.contains(unit.suffix) else { return }
+        for (name, value) in QuadletOwner(path: unit.path, tree: tree).specifiers { specifiers[name] = value }
     }
 
     /// `a-b` is `a/b`, and `\x2d` a byte.
@@ -173,7 +175,7 @@ struct SystemdCommand {
     }
 
     /// `$NAME` that is a word of its own is split, `${NAME}` is put in as it is, `$$` is a dollar.
-    private static func marked(_ word: String) -> String {
+    static func marked(_ word: String) -> String {
         if word.hasPrefix("$"), ShellWords.isName(String(word.dropFirst())) {
             return Late.variable(String(word.dropFirst())).replacing(String(Late.open), with: String(Late.openBare))
         }

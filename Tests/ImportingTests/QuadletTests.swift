@@ -108,13 +108,13 @@ struct QuadletTests {
         #expect(!found.remarks("web").contains { $0.contains("shop-network") })
         #expect(
             found.remarks("db").contains {
-                $0.contains("‘podman build -t localhost/me -f /srv/app/Containerfile /srv/app’")
+                $0.contains("‘podman build -t localhost/me -f /srv/app/Containerfile -- /srv/app’")
             }
         )
         #expect(found.remarks("old").contains { $0.contains("podman kube play") } && found.apps["old"] == nil)
         let all = found.result.remarks.map(\.text)
-        #expect(all.contains { $0.contains("‘podman network create --subnet 10.0.0.0/24 --internal systemd-shop’") })
-        let volume = "‘podman volume create --opt device=/dev/x --opt o=noatime,uid=5 'it'\\''s'’"
+        #expect(all.contains { $0.contains("‘podman network create --subnet 10.0.0.0/24 --internal -- systemd-shop’") })
+        let volume = "‘podman volume create --opt device=/dev/x --opt o=noatime,uid=5 -- 'it'\\''s'’"
         #expect(all.contains { $0.contains(volume) }, "\(all)")
         #expect(all.contains { $0.contains("Other.volume is left out") }, "\(all)")
     }
@@ -161,7 +161,7 @@ struct QuadletTests {
     @Test(
         "what is no app is refused in a sentence",
         arguments: [
-            ("x.build", "[Build]\nImageTag=localhost/x\n", "run ‘podman build -t localhost/x /srv/app’"),
+            ("x.build", "[Build]\nImageTag=localhost/x\n", "run ‘podman build -t localhost/x -- /srv/app’"),
             ("x.network", "[Network]\n", "no container names it"), ("x.container", "", "it has no Image"),
             ("x.container", "[Container]\nRootfs=/r\n", "root file system"),
             ("x.container", "[Container]\nImage=y.image\n", "y.image, which is not here"),
