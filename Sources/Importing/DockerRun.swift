@@ -31,9 +31,6 @@ enum DockerRun {
             } else {
                 read(Array(words[begin...]), in: folder, tree, place, into: &program)
             }
-            for name in Set(command.missing).sorted() {
-                program.remark("the variable \(name) is not set here, and is taken as empty", at: place)
-            }
             if program.isTranslated, SourceTree.lastPart(first.text) == "podman", let name = containerName(program) {
                 program.remark(
                     "the container \(name) must be gone before: ‘\(removal(of: name))’ removes it, without its volumes",
@@ -78,6 +75,9 @@ enum DockerRun {
             let word = words[problem.place]
             return program.cannot("\(problem.sentence) (column \(word.column))", at: SourceLine(word.line))
         }
+        if let name = options.given.last(where: { $0.name == "name" })?.value, name.hasPrefix("-") {
+            return program.cannot("its name \(quoted(name)) begins with “-”", at: place)
+        }
         guard let image = options.rest.first, !image.isEmpty else {
             return program.cannot("it names no image", at: place)
         }
@@ -103,6 +103,6 @@ enum DockerRun {
     }
 
     private static func removal(of name: String) -> String {
-        ["podman", "rm", "--force", name].map(ShellWords.quote).joined(separator: " ")
+        ["podman", "rm", "--force", "--", name].map(ShellWords.quote).joined(separator: " ")
     }
 }

@@ -4,34 +4,72 @@ import WireText
 
 /// Commands of a shell's text: words with quotes, escapes, continued lines, comments and variables. Nothing is run.
 struct ShellText {
+    /// Why something cannot be known here, and the line.
+    typealias Problem = (sentence: String, line: Int)
+
     struct Word {
         var text: String
         var line: Int
         /// In bytes, from 1.
         var column: Int
+        /// Whether it stands in the text as it is, without quotes and variables.
+        var isPlain: Bool
+        var problem: Problem?
     }
 
     struct Command {
         var words: [Word] = []
+        /// Whether all of its words set variables.
+        var isSetting = true
         /// What needs a shell, and where.
-        var problem: (sentence: String, line: Int)?
-        /// Variables that have no value.
-        var missing: [String] = []
+        var problem: Problem?
     }
 
-    private let bytes: [UInt8]
-    private var index = 0
-    private var line = 1
-    private var lineStart = 0
-    private let folder: String
-    private(set) var variables: [String: String]
+    /// The value of a variable.
+    enum Variable {
+        case text(String)
+        /// The text does not say what it is, for this reason.
+        case unknown(String)
+    }
+
+    /// Bytes that a word may have.
+    static let wordLimit = 1 << 20
+    /// Bytes that all variables may expand to.
+    static let expansionLimit = 1 << 24
+
+    let bytes: [UInt8]
+    var index = 0
+    var line = 1
+    var lineStart = 0
+    let folder: String
+    var variables: [String: Variable]
     private(set) var commands: [Command] = []
+    /// Bytes that variables have expanded to.
+    var expanded = 0
 
     private var command = Command()
-    private var word: [UInt8]?
+    var word: [UInt8]?
     private var start = (line: 1, column: 1)
+    private var isPlain = true
+    private var problem: Problem?
+    /// Whether the word is `NAME=…` where that sets a variable.
+    private(set) var isAssigning = false
+    private var braces = Braces.none
+    private var bracket: Int?
+
     /// Whether the next word is the file of a redirection.
     private var isFile = false
+    /// Whether the next word ends a here-document, and whether tabs before its last line count.
+    private var here: (isNext: Bool, hasTabs: Bool) = (false, true)
+    private var documents: [(end: [UInt8], hasTabs: Bool)] = []
+
+    /// How many conditions and loops are open.
+    private var depth = 0
+    private var parentheses = 0
+    /// Whether `&&`, `||` or `|` stands before the command.
+    private var isConditional = false
+
+    private enum Braces { case none, open, list }
 
     /// - Parameters:
     ///   - variables: what `$NAME` is; the text may set more.
@@ -39,56 +77,171 @@ struct ShellText {
     init(_ text: String, variables: [String: String], folder: String) {
         bytes = Array(text.utf8)
         self.folder = folder
-        self.variables = variables
-        self.variables["PWD"] = folder
+        self.variables = variables.mapValues(Variable.text)
+        self.variables["PWD"] = .text(folder)
         read()
     }
 
-    private var byte: UInt8? { index < bytes.count ? bytes[index] : nil }
+    var byte: UInt8? { index < bytes.count ? bytes[index] : nil }
 
-    private func next(_ offset: Int = 1) -> UInt8? {
+    func next(_ offset: Int = 1) -> UInt8? {
         index + offset < bytes.count ? bytes[index + offset] : nil
     }
 
-    private mutating func begin() {
+    var column: Int { index - lineStart + 1 }
+
+    /// Begins a word here, unless one has begun.
+    mutating func begin() {
         guard word == nil else { return }
         word = []
-        start = (line, index - lineStart + 1)
+        start = (line, column)
     }
 
-    private mutating func append(_ byte: UInt8) {
+    mutating func append(_ byte: UInt8) {
         begin()
         word?.append(byte)
     }
 
-    private mutating func newline() {
+    mutating func newline() {
         line += 1
         lineStart = index + 1
     }
 
-    private mutating func endWord() {
+    /// The word cannot be known, for this reason; the first one counts.
+    mutating func fail(_ sentence: String, line: Int, column: Int) {
+        begin()
+        if problem == nil { problem = ("\(sentence) (column \(column))", line) }
+    }
+
+    mutating func endWord() {
+        defer {
+            (isPlain, problem, isAssigning) = (true, nil, false)
+            (braces, bracket) = (.none, nil)
+        }
         guard let done = word else { return }
         word = nil
         guard !isFile else {
-            isFile = false
+            if here.isNext { documents.append((done, here.hasTabs)) }
+            (isFile, here.isNext) = (false, false)
             return
         }
-        command.words.append(Word(text: String(wire: done), line: start.line, column: start.column))
+        let text = String(wire: done)
+        if command.isSetting { command.isSetting = Self.name(ofAssignment: text) != nil }
+        command.words.append(
+            Word(
+                text: text,
+                line: start.line,
+                column: start.column,
+                isPlain: isPlain,
+                problem: problem
+            )
+        )
     }
 
-    private mutating func endCommand() {
+    /// Ends a word within what a variable expands to.
+    mutating func endField() {
+        guard word != nil else { return }
+        endWord()
+        isPlain = false
+    }
+
+    /// Sets the word aside for another one, or takes it back.
+    mutating func exchange(_ fragment: inout ShellFragment) {
+        swap(&word, &fragment.word)
+        swap(&problem, &fragment.problem)
+        swap(&start, &fragment.start)
+    }
+
+    // MARK: Commands
+
+    private static let declarations: Set = ["declare", "export", "local", "readonly", "typeset"]
+
+    private mutating func endCommand(conditional: Bool = false) {
         endWord()
         isFile = false
-        defer { command = Command() }
-        guard !command.words.isEmpty || command.problem != nil else { return }
-        // A line that only sets variables counts for those behind it.
-        let set = command.words.map { ShellWords.assignment($0.text) }
-        if command.problem == nil, set.allSatisfy({ $0 != nil }) {
-            for case let (name, value)? in set { variables[name] = value }
+        here.isNext = false
+        guard !command.words.isEmpty || command.problem != nil else {
+            if conditional { isConditional = true }
             return
         }
-        commands.append(command)
+        if command.problem == nil { command.problem = command.words.lazy.compactMap(\.problem).first }
+        if !isUnderstood() { commands.append(command) }
+        command = Command()
+        isConditional = conditional
     }
+
+    /// Counts conditions and loops, and sets variables; true for a command that does no more than that.
+    private mutating func isUnderstood() -> Bool {
+        var rest = command.words[...]
+        keywords: while let first = rest.first, first.isPlain {
+            switch first.text {
+            case "if", "until", "while": depth += 1
+            case "case", "for", "select":
+                depth += 1
+                if first.text != "case", rest.count > 1 { forget(rest[rest.startIndex + 1].text, "a loop sets it") }
+                return false
+            case "done", "esac", "fi": depth = max(0, depth - 1)
+            case "!", "{", "}", "do", "elif", "else", "then": break
+            default: break keywords
+            }
+            rest = rest.dropFirst()
+        }
+        let hasKeyword = rest.count < command.words.count
+        guard let first = rest.first else { return false }
+        if first.isPlain, Self.declarations.contains(first.text) {
+            for word in rest.dropFirst() { assign(word) }
+            return !hasKeyword
+        }
+        if first.isPlain, first.text == "unset" || first.text == "read" {
+            let reason = first.text == "read" ? "it is read when the script runs" : "it is unset"
+            for word in rest.dropFirst() { forget(word.text, reason) }
+            return !hasKeyword && first.text == "unset"
+        }
+        guard rest.allSatisfy({ Self.name(ofAssignment: $0.text) != nil }) else { return false }
+        for word in rest { assign(word) }
+        return !hasKeyword
+    }
+
+    private mutating func forget(_ name: String, _ reason: String) {
+        if ShellWords.isName(name) { variables[name] = .unknown(reason) }
+    }
+
+    /// `NAME=` or `NAME+=`: the name.
+    private static func name(ofAssignment word: String) -> String? {
+        guard let equals = word.utf8.firstIndex(of: UInt8(ascii: "=")) else { return nil }
+        var name = word[..<equals]
+        if name.utf8.last == UInt8(ascii: "+") { name = name.dropLast() }
+        return ShellWords.isName(String(name)) ? String(name) : nil
+    }
+
+    private mutating func assign(_ word: Word) {
+        guard let name = Self.name(ofAssignment: word.text),
+            let equals = word.text.utf8.firstIndex(of: UInt8(ascii: "="))
+        else { return }
+        let value = String(word.text[word.text.utf8.index(after: equals)...])
+        let isMore = word.text.utf8.dropFirst(name.utf8.count).first == UInt8(ascii: "+")
+        guard word.problem == nil else {
+            variables[name] = .unknown("line \(word.line) sets it to what is not known")
+            return
+        }
+        guard isMore else { return set(name, value, line: word.line) }
+        guard case .text(let before)? = variables[name] ?? .text("") else { return }
+        let whole = before.utf8.count + value.utf8.count
+        expanded += whole
+        guard whole <= Self.wordLimit, expanded <= Self.expansionLimit else {
+            variables[name] = .unknown("it is too large")
+            return
+        }
+        set(name, before + value, line: word.line)
+    }
+
+    /// Sets a variable, which is known where nothing decides whether it is set.
+    mutating func set(_ name: String, _ value: String, line: Int) {
+        let isSure = depth == 0 && parentheses == 0 && !isConditional
+        variables[name] = isSure ? .text(value) : .unknown("line \(line) sets it under a condition")
+    }
+
+    // MARK: Words
 
     private mutating func read() {
         while let byte {
@@ -96,19 +249,78 @@ struct ShellText {
             case UInt8(ascii: "\n"):
                 endCommand()
                 newline()
+                skipDocuments()
             case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r"): endWord()
-            case UInt8(ascii: ";"), UInt8(ascii: "&"), UInt8(ascii: "|"): endCommand()
+            case UInt8(ascii: ";"): endCommand()
+            case UInt8(ascii: "&"), UInt8(ascii: "|"):
+                let isDouble = next() == byte
+                if isDouble { index += 1 }
+                endCommand(conditional: isDouble || byte == UInt8(ascii: "|"))
             case UInt8(ascii: "<"), UInt8(ascii: ">"): redirect()
+            case UInt8(ascii: "("), UInt8(ascii: ")"): parenthesis(byte)
             case UInt8(ascii: "#") where word == nil: comment()
             case UInt8(ascii: "'"): single()
             case UInt8(ascii: "\""): double()
             case UInt8(ascii: "\\"): escape()
-            case UInt8(ascii: "$"), UInt8(ascii: "`"): expand()
-            default: append(byte)
+            case UInt8(ascii: "$"), UInt8(ascii: "`"):
+                isPlain = false
+                expand(isQuoted: false)
+            default: plain(byte)
             }
             index += 1
         }
         endCommand()
+    }
+
+    /// A byte outside quotes.
+    private mutating func plain(_ byte: UInt8) {
+        switch byte {
+        case UInt8(ascii: "="): equals()
+        case UInt8(ascii: "~"):
+            let isBegin = word == nil || isAssigning && (word?.last == UInt8(ascii: "=") || word?.last == 0x3a)
+            if isBegin { return home() }
+        case UInt8(ascii: "*"), UInt8(ascii: "?"): pattern(byte)
+        case UInt8(ascii: "["): if bracket == nil { bracket = column }
+        case UInt8(ascii: "]"): if bracket != nil { pattern(UInt8(ascii: "[")) }
+        case UInt8(ascii: "{"): if braces == .none { braces = .open }
+        case UInt8(ascii: ","): if braces == .open { braces = .list }
+        case UInt8(ascii: "."): if braces == .open, word?.last == byte { braces = .list }
+        case UInt8(ascii: "}"):
+            if braces == .list, !isAssigning {
+                fail(
+                    "it has braces that a shell expands: write each word, or put it into quotes",
+                    line: line,
+                    column: column
+                )
+            }
+            braces = .none
+        default: break
+        }
+        append(byte)
+    }
+
+    /// A pattern is one of files, where the word sets no variable.
+    mutating func pattern(_ byte: UInt8) {
+        guard !isAssigning else { return }
+        let sign = String(wire: [byte])
+        fail("\(sign) makes it a pattern of files: put it into quotes", line: line, column: column)
+    }
+
+    private mutating func equals() {
+        guard !isAssigning, let word, isPlain else { return }
+        let isDeclaring = command.words.first.map { $0.isPlain && Self.declarations.contains($0.text) } ?? false
+        guard command.isSetting || isDeclaring, word.count < 1_000 else { return }
+        let name = word.last == UInt8(ascii: "+") ? word.dropLast() : word[...]
+        isAssigning = ShellWords.isName(String(wire: name))
+    }
+
+    /// `~` or `~/`.
+    private mutating func home() {
+        isPlain = false
+        guard next().map(Set(" \t\n\r;&|<>()/:".utf8).contains) ?? true else {
+            return fail("the home of another user is not known here", line: line, column: column)
+        }
+        put("HOME", isQuoted: true, (line, column))
     }
 
     private mutating func comment() {
@@ -119,49 +331,91 @@ struct ShellText {
         // The number of a stream belongs to it.
         if let done = word, done.allSatisfy({ (0x30...0x39).contains($0) }) { word = nil }
         endWord()
+        let begin = index
         while let byte = next(), [UInt8(ascii: ">"), UInt8(ascii: "&"), UInt8(ascii: "<")].contains(byte) { index += 1 }
+        let isHere = bytes[begin...index].elementsEqual("<<".utf8)
+        let hasTabs = !(isHere && next() == UInt8(ascii: "-"))
+        if !hasTabs { index += 1 }
+        here = (isHere, hasTabs)
         isFile = true
     }
 
+    /// The lines of here-documents whose commands have ended; the index is at the end of a line.
+    private mutating func skipDocuments() {
+        for (end, hasTabs) in documents {
+            while index + 1 < bytes.count {
+                let begin = index + 1
+                let stop = bytes[begin...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+                index = stop
+                var text = bytes[begin..<stop]
+                if !hasTabs { text = text.drop { $0 == UInt8(ascii: "\t") } }
+                newline()
+                if text.elementsEqual(end) { break }
+            }
+        }
+        documents = []
+    }
+
+    private mutating func parenthesis(_ byte: UInt8) {
+        let isOpen = byte == UInt8(ascii: "(")
+        if word != nil, isOpen, next() == UInt8(ascii: ")") {
+            // The head of a function.
+            index += 1
+            return endCommand()
+        }
+        if isOpen, word != nil || !command.words.isEmpty || isFile {
+            fail("it has parentheses, which need a shell", line: line, column: column)
+            return skip(to: UInt8(ascii: ")"))
+        }
+        if isOpen {
+            parentheses += 1
+        } else if parentheses > 0 {
+            endCommand()
+            parentheses -= 1
+        } else {
+            // A pattern of case.
+            endWord()
+            _ = isUnderstood()
+            command = Command()
+        }
+    }
+
     private mutating func escape() {
+        isPlain = false
         guard let byte = next() else { return append(UInt8(ascii: "\\")) }
+        if byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r") && next(2) == UInt8(ascii: "\n") {
+            index += byte == UInt8(ascii: "\n") ? 1 : 2
+            if word == nil { isPlain = true }
+            return newline()
+        }
+        begin()
         index += 1
-        if byte == UInt8(ascii: "\r"), next() == UInt8(ascii: "\n") { index += 1 }
-        if bytes[index] == UInt8(ascii: "\n") { return newline() }
         append(byte)
     }
 
     private mutating func single() {
+        isPlain = false
         begin()
-        let place = line
+        let place = (line, column)
         while let byte = next() {
             index += 1
             if byte == UInt8(ascii: "'") { return }
             word?.append(byte)
             if byte == UInt8(ascii: "\n") { newline() }
         }
-        fail("a quote is not closed", place)
+        fail("a quote is not closed", line: place.0, column: place.1)
     }
 
-    private mutating func double() {
+    mutating func double() {
+        isPlain = false
         begin()
-        let place = line
+        let place = (line, column)
         index += 1
         while let byte {
             switch byte {
             case UInt8(ascii: "\""): return
-            case UInt8(ascii: "\\"):
-                let escaped: Set = [UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "$"), UInt8(ascii: "`")]
-                if let other = next(), escaped.contains(other) {
-                    index += 1
-                    append(other)
-                } else if next() == UInt8(ascii: "\n") {
-                    index += 1
-                    newline()
-                } else {
-                    append(byte)
-                }
-            case UInt8(ascii: "$"), UInt8(ascii: "`"): expand()
+            case UInt8(ascii: "\\"): escapeInQuotes()
+            case UInt8(ascii: "$"), UInt8(ascii: "`"): expand(isQuoted: true)
             case UInt8(ascii: "\n"):
                 append(byte)
                 newline()
@@ -169,52 +423,35 @@ struct ShellText {
             }
             index += 1
         }
-        fail("a quote is not closed", place)
+        fail("a quote is not closed", line: place.0, column: place.1)
     }
 
-    private mutating func fail(_ sentence: String, _ line: Int) {
-        if command.problem == nil { command.problem = (sentence, line) }
-    }
-
-    // MARK: What is expanded
-
-    private static let folders = ["$(pwd)", "`pwd`", "${PWD}", "$(PWD)"].map { Array($0.utf8) }
-
-    private mutating func expand() {
-        begin()
-        let rest = bytes[index...]
-        if let written = Self.folders.first(where: { rest.starts(with: $0) }) {
-            word?.append(contentsOf: folder.utf8)
-            index += written.count - 1
-            return
-        }
-        if byte == UInt8(ascii: "`") || next() == UInt8(ascii: "(") {
-            fail("it has a command of a shell in it, which is not run", line)
-            return append(bytes[index])
-        }
-        if next() == UInt8(ascii: "{") {
-            guard let end = rest.prefix(1_000).firstIndex(of: UInt8(ascii: "}")) else { return append(bytes[index]) }
-            put(String(wire: bytes[index...end]))
-            index = end
-            return
-        }
-        var end = index + 1
-        while end < bytes.count, Self.isNameByte(bytes[end]) { end += 1 }
-        guard end > index + 1 else { return append(bytes[index]) }
-        put(String(wire: bytes[index..<end]))
-        index = end - 1
-    }
-
-    private mutating func put(_ text: String) {
-        var interpolation = ComposeInterpolation(variables: variables)
-        word?.append(contentsOf: interpolation.expand(text).utf8)
-        command.missing += interpolation.missing + interpolation.wanted
-    }
-
-    private static func isNameByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, UInt8(ascii: "_"): true
-        default: false
+    mutating func escapeInQuotes() {
+        let escaped: Set = [UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "$"), UInt8(ascii: "`")]
+        if let other = next(), escaped.contains(other) {
+            index += 1
+            append(other)
+        } else if next() == UInt8(ascii: "\n") {
+            index += 1
+            newline()
+        } else {
+            append(UInt8(ascii: "\\"))
         }
     }
+
+    /// Records a command that stands within `$(…)`, whose effect is not known.
+    mutating func record(_ text: ArraySlice<UInt8>, line: Int) {
+        let text = String(wire: text)
+        guard let program = ["docker", "podman"].first(where: { text.contains("\($0) run ") }) else { return }
+        let words = [program, "run"].map { Word(text: $0, line: line, column: 1, isPlain: true) }
+        let problem = ("it runs within $(…), a command of a shell: write it as a command of its own", line)
+        commands.append(Command(words: words, problem: problem))
+    }
+}
+
+/// A word that is set aside.
+struct ShellFragment {
+    var word: [UInt8]?
+    var problem: ShellText.Problem?
+    var start = (line: 1, column: 1)
 }

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import WireText
+
+/// Variables and what else begins with `$` or a backquote.
+extension ShellText {
+    private typealias Place = (line: Int, column: Int)
+
+    private static let folders = ["$(pwd)", "`pwd`", "$(PWD)"].map { Array($0.utf8) }
+
+    /// Expands what begins here; the index is at its last byte then.
+    mutating func expand(isQuoted: Bool, depth: Int = 0) {
+        let place = (line, column)
+        let rest = bytes[index...]
+        if let written = Self.folders.first(where: { rest.starts(with: $0) }) {
+            put("PWD", isQuoted: isQuoted, place)
+            index += written.count - 1
+            return
+        }
+        let begin = index
+        if byte == UInt8(ascii: "`") || next() == UInt8(ascii: "(") {
+            fail("it has a command of a shell in it, which is not run", line: place.0, column: place.1)
+            if byte == UInt8(ascii: "`") {
+                skip(to: UInt8(ascii: "`"))
+            } else {
+                index += 1
+                skip(to: UInt8(ascii: ")"))
+            }
+            return record(bytes[begin..<min(index, bytes.count)], line: place.0)
+        }
+        guard let first = next() else { return append(bytes[index]) }
+        if first == UInt8(ascii: "{") { return braced(isQuoted: isQuoted, depth: depth, place) }
+        if !isQuoted, first == UInt8(ascii: "'") || first == UInt8(ascii: "\"") {
+            // The quote is read as any other; the word is refused all the same.
+            return fail("$\(String(wire: [first])) needs a shell", line: place.0, column: place.1)
+        }
+        if Self.special.contains(first) {
+            index += 1
+            return fail("$\(String(wire: [first])) is known only when the script runs", line: place.0, column: place.1)
+        }
+        var end = index + 1
+        while end < bytes.count, Self.isNameByte(bytes[end]) { end += 1 }
+        guard end > index + 1 else { return append(bytes[index]) }
+        put(String(wire: bytes[(index + 1)..<end]), isQuoted: isQuoted, place)
+        index = end - 1
+    }
+
+    /// Parameters that are not variables.
+    private static let special = Set("0123456789@*#?$!-".utf8)
+
+    /// Passes over what ends with this byte, quotes and parentheses in it included; the index is at the end then.
+    mutating func skip(to end: UInt8) {
+        var depth = 0
+        let open: UInt8? = end == UInt8(ascii: ")") ? UInt8(ascii: "(") : end == 0x7d ? 0x7b : nil
+        var quote: UInt8?
+        index += 1
+        while let byte {
+            if byte == UInt8(ascii: "\n") { newline() }
+            if byte == UInt8(ascii: "\\"), quote != UInt8(ascii: "'") {
+                index += 1
+                if self.byte == UInt8(ascii: "\n") { newline() }
+            } else if let current = quote {
+                if byte == current { quote = nil }
+            } else if byte == UInt8(ascii: "'") || byte == UInt8(ascii: "\"") {
+                quote = byte
+            } else if byte == open {
+                depth += 1
+            } else if byte == end {
+                if depth == 0 { return }
+                depth -= 1
+            }
+            index += 1
+        }
+    }
+
+    /// `${NAME}`, and with a default or another word for what is set.
+    private mutating func braced(isQuoted: Bool, depth: Int, _ place: Place) {
+        var end = index + 2
+        while end < bytes.count, Self.isNameByte(bytes[end]) { end += 1 }
+        let name = String(wire: bytes[(index + 2)..<end])
+        if end < bytes.count, bytes[end] == 0x7d, ShellWords.isName(name) {
+            put(name, isQuoted: isQuoted, place)
+            index = end
+            return
+        }
+        var sign = end
+        let countsEmpty = end < bytes.count && bytes[end] == UInt8(ascii: ":")
+        if countsEmpty { sign += 1 }
+        let operators: Set = [UInt8(ascii: "-"), UInt8(ascii: "+"), UInt8(ascii: "="), UInt8(ascii: "?")]
+        guard depth < 16, ShellWords.isName(name), sign < bytes.count, operators.contains(bytes[sign]) else {
+            index += 1
+            fail("${…} with more than a name and a default needs a shell", line: place.line, column: place.column)
+            return skip(to: 0x7d)
+        }
+        let operation = bytes[sign]
+        index = sign + 1
+        guard let other = operand(depth: depth) else {
+            return fail("${ is not closed", line: place.line, column: place.column)
+        }
+        let isUnset: Bool
+        switch variables[name] {
+        case .unknown(let reason)?:
+            return fail("the variable \(name) is not known: \(reason)", line: place.line, column: place.column)
+        case .text(let text)?: isUnset = countsEmpty && text.isEmpty
+        case nil: isUnset = true
+        }
+        switch operation {
+        case UInt8(ascii: "+"): if !isUnset { put(other, isQuoted: isQuoted, place) }
+        case UInt8(ascii: "?"): put(name, isQuoted: isQuoted, isRequired: isUnset, place)
+        default:
+            guard isUnset else { return put(name, isQuoted: isQuoted, place) }
+            if operation == UInt8(ascii: "="), other.problem == nil {
+                set(name, String(wire: other.bytes), line: place.line)
+            }
+            put(other, isQuoted: isQuoted, place)
+        }
+    }
+
+    /// A word behind an operator of `${…}`.
+    private struct Operand {
+        var bytes: [UInt8] = []
+        /// What it uses and nothing knows.
+        var problem: String?
+    }
+
+    /// Reads up to the brace that closes; nil where there is none.
+    private mutating func operand(depth: Int) -> Operand? {
+        var operand = Operand()
+        var isQuoted = false
+        while let byte {
+            switch byte {
+            case 0x7d where !isQuoted: return operand
+            case UInt8(ascii: "\""): isQuoted.toggle()
+            case UInt8(ascii: "\\"):
+                if next() != nil { index += 1 }
+                operand.bytes.append(bytes[index])
+                if bytes[index] == UInt8(ascii: "\n") { newline() }
+            case UInt8(ascii: "'") where !isQuoted:
+                while let byte = next(), byte != UInt8(ascii: "'") {
+                    index += 1
+                    operand.bytes.append(byte)
+                    if byte == UInt8(ascii: "\n") { newline() }
+                }
+                index += 1
+            case UInt8(ascii: "$"), UInt8(ascii: "`"): nested(&operand, depth: depth)
+            default:
+                operand.bytes.append(byte)
+                if byte == UInt8(ascii: "\n") { newline() }
+            }
+            index += 1
+        }
+        return nil
+    }
+
+    /// Expands apart from the word, since it may not become part of it.
+    private mutating func nested(_ operand: inout Operand, depth: Int) {
+        var inner = ShellFragment()
+        exchange(&inner)
+        begin()
+        expand(isQuoted: true, depth: depth + 1)
+        exchange(&inner)
+        if let problem = inner.problem, operand.problem == nil { operand.problem = problem.sentence }
+        if operand.bytes.count + (inner.word?.count ?? 0) > Self.wordLimit {
+            operand.problem = operand.problem ?? Self.tooLarge
+        } else {
+            operand.bytes += inner.word ?? []
+        }
+    }
+
+    private static let tooLarge = "its variables expand to more than 1 MiB"
+
+    private mutating func put(_ operand: Operand, isQuoted: Bool, _ place: Place) {
+        if let problem = operand.problem { return fail(problem, line: place.line, column: place.column) }
+        put(bytes: operand.bytes, isQuoted: isQuoted, place)
+    }
+
+    /// The value of a variable.
+    mutating func put(_ name: String, isQuoted: Bool, isRequired: Bool = false, _ place: (line: Int, column: Int)) {
+        switch isRequired ? nil : variables[name] {
+        case .text(let text)?: put(bytes: Array(text.utf8), isQuoted: isQuoted, place)
+        case .unknown(let reason)?:
+            fail("the variable \(name) is not known: \(reason)", line: place.line, column: place.column)
+        case nil:
+            fail(
+                "the variable \(name) is not set here: write its value, or set it for the import",
+                line: place.line,
+                column: place.column
+            )
+        }
+    }
+
+    /// Outside quotes a value is split into words.
+    private mutating func put(bytes value: [UInt8], isQuoted: Bool, _ place: Place) {
+        expanded += value.count
+        guard (word?.count ?? 0) + value.count <= Self.wordLimit, expanded <= Self.expansionLimit else {
+            return fail(Self.tooLarge, line: place.line, column: place.column)
+        }
+        if isQuoted || isAssigning {
+            begin()
+            word?.append(contentsOf: value)
+            return
+        }
+        for byte in value {
+            switch byte {
+            case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\n"): endField()
+            case UInt8(ascii: "*"), UInt8(ascii: "?"):
+                pattern(byte)
+                append(byte)
+            default: append(byte)
+            }
+        }
+    }
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, UInt8(ascii: "_"): true
+        default: false
+        }
+    }
+}
