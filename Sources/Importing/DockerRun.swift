@@ -14,7 +14,12 @@ enum DockerRun {
         into result: inout ImportedConfiguration
     ) throws(ImportError) {
         let shell = ShellText(text, variables: tree.variables, folder: folder)
+        var environment = tree.variables
+        var changes = shell.exports[...]
         for command in shell.commands {
+            while changes.startIndex < command.exports, let (name, value) = changes.popFirst() {
+                if case .text(let text) = value { environment[name] = text } else { environment[name] = nil }
+            }
             let words = command.words.drop { ShellWords.assignment($0.text) != nil || before.contains($0.text) }
             guard let first = words.first else { continue }
             let place = SourceLine(first.line)
@@ -29,7 +34,7 @@ enum DockerRun {
             if let problem = command.problem {
                 program.cannot(problem.sentence, at: SourceLine(problem.line))
             } else {
-                read(Array(words[begin...]), in: folder, tree, place, into: &program)
+                read(Array(words[begin...]), in: folder, environment, place, into: &program)
             }
             if program.isTranslated, SourceTree.lastPart(first.text) == "podman", let name = containerName(program) {
                 program.remark(
@@ -61,7 +66,7 @@ enum DockerRun {
     private static func read(
         _ words: [ShellText.Word],
         in folder: String,
-        _ tree: SourceTree,
+        _ environment: [String: String],
         _ place: SourceLine,
         into program: inout ImportedProgram
     ) {
@@ -81,7 +86,7 @@ enum DockerRun {
         guard let image = options.rest.first, !image.isEmpty else {
             return program.cannot("it names no image", at: place)
         }
-        var container = ContainerOptions(folder: folder, variables: tree.variables)
+        var container = ContainerOptions(folder: folder, variables: environment)
         container.add(options, at: place, &program)
         container.finish(
             image: ContainerValues.qualified(image),

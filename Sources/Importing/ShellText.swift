@@ -23,6 +23,8 @@ struct ShellText {
         var isSetting = true
         /// What needs a shell, and where.
         var problem: Problem?
+        /// How many of ``ShellText/exports`` come before it.
+        var exports = 0
     }
 
     /// The value of a variable.
@@ -42,7 +44,10 @@ struct ShellText {
     var line = 1
     var lineStart = 0
     let folder: String
-    var variables: [String: Variable]
+    private(set) var variables: [String: Variable]
+    /// Variables that programs get, and each change of one.
+    private var exported: Set<String>
+    private(set) var exports: [(name: String, value: Variable)] = []
     private(set) var commands: [Command] = []
     /// Bytes that variables have expanded to.
     var expanded = 0
@@ -79,6 +84,7 @@ struct ShellText {
         self.folder = folder
         self.variables = variables.mapValues(Variable.text)
         self.variables["PWD"] = .text(folder)
+        exported = Set(variables.keys)
         read()
     }
 
@@ -165,6 +171,7 @@ struct ShellText {
             return
         }
         if command.problem == nil { command.problem = command.words.lazy.compactMap(\.problem).first }
+        command.exports = exports.count
         if !isUnderstood() { commands.append(command) }
         command = Command()
         isConditional = conditional
@@ -189,7 +196,10 @@ struct ShellText {
         let hasKeyword = rest.count < command.words.count
         guard let first = rest.first else { return false }
         if first.isPlain, Self.declarations.contains(first.text) {
-            for word in rest.dropFirst() { assign(word) }
+            for word in rest.dropFirst() {
+                assign(word)
+                if first.text == "export" { export(Self.name(ofAssignment: word.text) ?? word.text) }
+            }
             return !hasKeyword
         }
         if first.isPlain, first.text == "unset" || first.text == "read" {
@@ -203,7 +213,17 @@ struct ShellText {
     }
 
     private mutating func forget(_ name: String, _ reason: String) {
-        if ShellWords.isName(name) { variables[name] = .unknown(reason) }
+        if ShellWords.isName(name) { store(.unknown(reason), in: name) }
+    }
+
+    private mutating func store(_ value: Variable, in name: String) {
+        variables[name] = value
+        if exported.contains(name) { exports.append((name, value)) }
+    }
+
+    private mutating func export(_ name: String) {
+        guard exported.insert(name).inserted, let value = variables[name] else { return }
+        exports.append((name, value))
     }
 
     /// `NAME=` or `NAME+=`: the name.
@@ -221,7 +241,7 @@ struct ShellText {
         let value = String(word.text[word.text.utf8.index(after: equals)...])
         let isMore = word.text.utf8.dropFirst(name.utf8.count).first == UInt8(ascii: "+")
         guard word.problem == nil else {
-            variables[name] = .unknown("line \(word.line) sets it to what is not known")
+            store(.unknown("line \(word.line) sets it to what is not known"), in: name)
             return
         }
         guard isMore else { return set(name, value, line: word.line) }
@@ -229,7 +249,7 @@ struct ShellText {
         let whole = before.utf8.count + value.utf8.count
         expanded += whole
         guard whole <= Self.wordLimit, expanded <= Self.expansionLimit else {
-            variables[name] = .unknown("it is too large")
+            store(.unknown("it is too large"), in: name)
             return
         }
         set(name, before + value, line: word.line)
@@ -238,7 +258,7 @@ struct ShellText {
     /// Sets a variable, which is known where nothing decides whether it is set.
     mutating func set(_ name: String, _ value: String, line: Int) {
         let isSure = depth == 0 && parentheses == 0 && !isConditional
-        variables[name] = isSure ? .text(value) : .unknown("line \(line) sets it under a condition")
+        store(isSure ? .text(value) : .unknown("line \(line) sets it under a condition"), in: name)
     }
 
     // MARK: Words

@@ -35,6 +35,21 @@ struct ShellTextTests {
         }
     }
 
+    @Test("an option without a value has that of the exported variable")
+    func exported() throws {
+        let text = """
+            A=1; export A; B=2
+            docker run --name one -e A -e B -e HOME img
+            export A=3 HOME=$(id)
+            docker run --name two -e A -e HOME img
+            """
+        let found = try imported(text)
+        #expect(try found["one"].environment == ["A": "1", "HOME": "/home/me"])
+        #expect(try found["two"].environment == ["A": "3"])
+        #expect(found.remarks("one").contains { $0.contains("B has no value here") })
+        #expect(found.remarks("two").contains { $0.contains("HOME has no value here") })
+    }
+
     @Test("outside quotes a variable is split into words")
     func split() throws {
         let text = """
