@@ -7,6 +7,8 @@ struct QuadletContainer {
     private var options: ContainerOptions
     private var leftOut = LeftOutKeys()
     private var image = ""
+    /// What systemd expands variables of command lines with; those of files are not known here.
+    private let environment: OrderedTable<String>
 
     private var unit: SystemdUnit { service.unit }
     private var isPod: Bool { section == "Pod" }
@@ -18,6 +20,9 @@ struct QuadletContainer {
         self.service = service
         section = service.unit.suffix == ".pod" ? "Pod" : "Container"
         options = ContainerOptions(folder: folder, variables: [:])
+        var ignored = ImportedProgram("")
+        let hasFiles = !service.unit.values("Service", "EnvironmentFile").isEmpty
+        environment = hasFiles ? OrderedTable() : service.variables(&ignored)
     }
 
     private enum Form {
@@ -149,21 +154,21 @@ struct QuadletContainer {
                 program.remark("\(key)=\(value) cannot be read, and is left out", at: unit.line(section, key))
                 continue
             }
-            words += found.map { dollars(service.text.expanded($0), key, &program) }
+            words += found.flatMap { dollars(service.text.expanded($0), key, &program) }
         }
         return words
     }
 
     /// The words stand in a command line of systemd's, which expands their variables from the service's environment.
-    private func dollars(_ word: String, _ key: String, _ program: inout ImportedProgram) -> String {
+    private func dollars(_ word: String, _ key: String, _ program: inout ImportedProgram) -> [String] {
         let marked = SystemdCommand.marked(word)
-        guard Late.isIn(marked) else { return marked }
+        if let words = Late.filled(marked, environment) { return words }
         program.cannot(
-            "\(key) has \(quoted(word)), in which systemd expands a variable of the service: write its value, "
-                + "or $$ for a dollar",
+            "\(key) has \(quoted(word)), in which systemd expands a variable that [Service] does not set: write its "
+                + "value, or $$ for a dollar",
             at: unit.line(section, key)
         )
-        return ""
+        return []
     }
 
     private mutating func add(
@@ -185,7 +190,9 @@ struct QuadletContainer {
     ) {
         switch form {
         case .text where key == "HealthCmd":
-            if let value = value(key) { add(option, dollars(value, key, &program), key, place, &program) }
+            if let value = value(key) {
+                add(option, dollars(value, key, &program).joined(separator: " "), key, place, &program)
+            }
         case .text: if let value = value(key) { add(option, value, key, place, &program) }
         case .each: for value in values(key) { add(option, value, key, place, &program) }
         case .words:

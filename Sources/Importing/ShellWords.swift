@@ -172,6 +172,29 @@ enum Late {
         return result.isEmpty ? "''" : result
     }
 
+    /// The words that a word becomes with these values: a variable outside quotes is split; nil where one is not there.
+    static func filled(_ word: String, _ values: OrderedTable<String>) -> [String]? {
+        var result = String.UnicodeScalarView()
+        var name: String?
+        var isBare = false
+        for scalar in word.unicodeScalars {
+            if scalar == open || scalar == openBare {
+                name = ""
+                if scalar == openBare { isBare = true }
+            } else if scalar == close, let variable = name {
+                guard let value = values[variable] else { return nil }
+                result.append(contentsOf: value.unicodeScalars)
+                name = nil
+            } else if name != nil {
+                name?.unicodeScalars.append(scalar)
+            } else {
+                result.append(scalar)
+            }
+        }
+        guard isBare else { return [String(result)] }
+        return result.split { $0 == " " || $0 == "\t" || $0 == "\n" }.map { String($0) }
+    }
+
     /// The command as it is, or by a shell where something is left to expand, in it or in variables of its own.
     ///
     /// - Parameters:

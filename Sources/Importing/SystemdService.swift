@@ -215,7 +215,7 @@ struct SystemdService {
     // MARK: Where
 
     /// `NAME=VALUE` of `Environment=`, the last of a name.
-    private func variables(_ program: inout ImportedProgram) -> OrderedTable<String> {
+    func variables(_ program: inout ImportedProgram) -> OrderedTable<String> {
         var variables = OrderedTable<String>()
         for value in unit.values("Service", "Environment") {
             for word in SystemdText.words(value) ?? [] {

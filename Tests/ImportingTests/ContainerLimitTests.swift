@@ -129,6 +129,14 @@ struct ContainerLimitTests {
         #expect(found.remarks.contains { $0.text.contains("Pull=sometimes is not known") })
         let check = try unit("/srv/app/web.container", "HealthCmd=test $$X = $Y")
         #expect(check.toml.contains("test $X = $Y"), "\(check.toml)")
+        let filled = try unit(
+            "/srv/app/web.container",
+            "Exec=a $X -${X} $$X ${E}\nEnvironment=A=${X}\n[Service]\nEnvironment=\"X=b c\" E="
+        )
+        #expect(filled.toml.contains("exec = [\"a\", \"b\", \"c\", \"-b c\", \"$X\", \"\"]"), "\(filled.toml)")
+        #expect(filled.toml.contains("A = \"b c\""), "\(filled.toml)")
+        let file = "Exec=a ${X}\n[Service]\nEnvironment=X=b\nEnvironmentFile=/etc/x"
+        #expect(try !unit("/srv/app/web.container", file).isTranslated)
         for text in ["HealthCmd=test ${X}", "Exec=a $X", "Exec=a -${X}", "Environment=A=${X}"] {
             #expect(try !unit("/srv/app/web.container", text).isTranslated, "\(text)")
         }
