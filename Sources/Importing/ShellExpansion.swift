@@ -167,7 +167,7 @@ extension ShellText {
         }
     }
 
-    private static let tooLarge = "its variables expand to more than 1 MiB"
+    private static let tooLarge = "its variables expand to more than 1 MiB, or those of the file to more than 4 MiB"
 
     private mutating func put(_ operand: Operand, isQuoted: Bool, _ place: Place) {
         if let problem = operand.problem { return fail(problem, line: place.line, column: place.column) }

@@ -36,8 +36,8 @@ struct ShellText {
 
     /// Bytes that a word may have.
     static let wordLimit = 1 << 20
-    /// Bytes that all variables may expand to.
-    static let expansionLimit = 1 << 24
+    /// Bytes that all variables may expand to: more than a torpor.toml may have is of no use.
+    static let expansionLimit = ImportedConfiguration.sizeLimit
 
     let bytes: [UInt8]
     var index = 0
