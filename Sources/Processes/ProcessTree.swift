@@ -276,7 +276,7 @@ public final class ProcessTree {
         var failure: Errno?
         // Before the container runs, torpor-container lets podman finish.
         let inside = insideContainer
-        let all = toAll && !isContainer
+        let all = toAll && (!isContainer || mainHasEnded)
         for identity in inside.isEmpty ? (all ? list().map(Identity.init) : [main]) : inside {
             do throws(Errno) {
                 if try send(number, to: identity) { reached += 1 }
