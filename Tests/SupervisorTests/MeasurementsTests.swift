@@ -14,7 +14,7 @@ extension Measurements {
 }
 
 /// Time that goes by only when a test says so.
-private final class TestClock {
+final class TestClock {
     private(set) var now = Duration.seconds(1_000)
 
     func advance(by time: Duration) { now += time }

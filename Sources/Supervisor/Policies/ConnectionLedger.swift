@@ -62,6 +62,8 @@ struct ConnectionLedger {
 
     /// Searches take at most one part in this many of the time.
     private static let share = 100
+    /// Of an app in another network namespace, which is searched each time that anybody asks: there may be many of them.
+    private static let shareElsewhere = 1000
     private static let handedOn = Duration.seconds(60)
 
     /// Begins a round. False if not all connections were read before `deadline`: call it again then.
@@ -98,7 +100,7 @@ struct ConnectionLedger {
         guard let searchedAt = claim.searchedAt else { return .search }
         let age = now - searchedAt
         // They are known from searches alone: an app need not run when a client disconnects.
-        if claim.elsewhere != nil { return age < claim.cost * Self.share ? .later : .search }
+        if claim.elsewhere != nil { return age < claim.cost * Self.shareElsewhere ? .later : .search }
         if claim.atProcessorTime == processorTime, !claim.isOwed { return .needless }
         if unclaimed.isEmpty, age < Self.handedOn { return .needless }
         return age < claim.cost * Self.share ? .later : .search
