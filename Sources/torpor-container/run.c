@@ -147,7 +147,8 @@ static bool claim_name(const struct order *order, bool *has_changed) {
     add(&words, "--format={{.ID}} {{index .Config.Labels \"io.torpor.app\"}}");
     add(&words, order->name);
     if (podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) != 0) {
-        // Half a container, which podman cannot look into: ours, or one without an owner, since podman gives the label first.
+        // podman cannot look into it: it was killed while it removed the container (the record has our label), or while it made
+        // it (the storage alone has the name).
         if ((is_half_removed(order) || is_external(order->name)) && remove_by_id(order->name)) *has_changed = true;
         return true;
     }

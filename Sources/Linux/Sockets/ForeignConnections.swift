@@ -12,13 +12,13 @@ public struct ForeignConnections: Sendable {
     /// When the last connection to or from a port was closed, by sockets in TIME_WAIT (CLOCK_MONOTONIC, in microseconds).
     private var closed: [UInt16: Duration] = [:]
 
-    /// More than a container has; 128 bytes are a socket.
-    private static let mostBytes = 1 << 24
+    /// Some 7,000 sockets of 150 bytes: reading them takes tens of milliseconds of the caller's time.
+    private static let mostBytes = 1 << 20
     /// TCP_TIMEWAIT_LEN of the kernel.
     private static let timeWait = Duration.seconds(60)
 
     /// Reads them, which takes the kernel a few milliseconds. Throws ENOENT or ESRCH if the process has ended, EFBIG if there
-    /// are more than 100,000.
+    /// are more than some 7,000.
     public init(of pid: Int32) throws(Errno) {
         for name in ["tcp", "tcp6"] {
             let text: [UInt8]
