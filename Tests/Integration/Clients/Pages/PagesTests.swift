@@ -16,7 +16,7 @@ import Testing
     }()
 
     private static func follow(_ page: String) throws -> (code: Int32, output: String) {
-        try Spawn.run([folder + "/scripts/follow-page", "--programs", Built.folder, page], within: .seconds(150))
+        try Spawn.run([folder + "/scripts/follow-page", "--programs", Built.folder, page], within: .seconds(300))
     }
 
     /// Whether this machine allows a home and a network of its own to a page.

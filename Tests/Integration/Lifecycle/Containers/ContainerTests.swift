@@ -182,6 +182,7 @@ struct ContainerTests {
                 #expect(!result.ok && result.message?.contains("status 3") == true, "\(result)")
                 #expect(try podman.containers(daemon).isEmpty)
             }
+            #expect(try !daemon.events().contains { $0.text.contains("as its main process") })
         }
     }
 

@@ -13,6 +13,13 @@ private struct RootlessUser {
     static let isPossible =
         Podman.isThere && File.exists("/etc/subuid") && File.exists("/etc/subgid")
         && ["newuidmap", "slirp4netns", "setpriv"].allSatisfy { File.isExecutable("/usr/bin/\($0)") }
+        && File.exists("/dev/net/tun") && mayHaveNamespaces
+
+    /// Some machines allow users no namespaces.
+    private static let mayHaveNamespaces: Bool = {
+        let user = ["/usr/bin/setpriv", "--reuid=\(number)", "--regid=\(number)", "--clear-groups"]
+        return (try? Spawn.run(user + ["/usr/bin/unshare", "--user", "/bin/true"]).code) == 0
+    }()
 
     let folder: String
     let cgroup: String
@@ -102,7 +109,10 @@ private struct RootlessUser {
 
 @Suite(
     "Apps in containers of a user without rights",
-    .enabled(if: RootlessUser.isPossible, "podman, crun, gcc, uidmap, slirp4netns and setpriv are needed"),
+    .enabled(
+        if: RootlessUser.isPossible,
+        "podman, crun, gcc, uidmap, slirp4netns, /dev/net/tun and namespaces for users are needed"
+    ),
     .enabled(if: Users.isRoot, "root makes the user, in a mount namespace")
 )
 struct RootlessTests {
