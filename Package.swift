@@ -121,6 +121,7 @@ let package = Package(
             ],
             path: "Tests/Support/DaemonHarness"
         ),
+        .target(name: "DesktopProtocol", dependencies: ["Varlink"]),
         .target(name: "Devices", dependencies: ["CSystemd", "EventLoop", "Linux", "WireText"]),
         .target(
             name: "Engine",
@@ -232,12 +233,12 @@ let package = Package(
         .target(
             name: "Supervisor",
             dependencies: [
-                "Archives", "Configuration", "Engine", "EventLoop", "EventSources", "HTTPAsking", "KeeperProtocol",
-                "Lifecycle", "Linux", "LoginManager", "Mailbox", "MemoryPressure", "Notify", "Output", "Policies",
+                "Archives", "Configuration", "DesktopProtocol", "Engine", "EventLoop", "EventSources", "HTTPAsking",
+                "KeeperProtocol", "Lifecycle", "Linux", "LoginManager", "Mailbox", "MemoryPressure", "Notify", "Output",
+                "Policies",
                 "PolicyHost", "CalendarTime", "Processes", "Recovery", "Schedules", "ServiceManager", "Store",
-                "TorporAPI",
-                "TorporPolicyABI", "TransferProtocol", "TransferRules", "Transfers", "Varlink", "VarlinkServer",
-                "WireText",
+                "TorporAPI", "TorporPolicyABI", "TransferProtocol", "TransferRules", "Transfers", "Varlink",
+                "VarlinkServer", "WireText",
             ]
         ),
         .target(name: "SystemBus", dependencies: ["CSystemd", "EventLoop", "Linux", "WireText"]),
@@ -434,6 +435,7 @@ let package = Package(
             ]
         ),
         .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Lifecycle", "Linux", "Mailbox"]),
+        .testTarget(name: "DesktopProtocolTests", dependencies: ["DesktopProtocol", "Varlink"]),
         .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "Linux"]),
         .testTarget(
             name: "EventsIntegrationTests",

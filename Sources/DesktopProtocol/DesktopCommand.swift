@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Varlink
+
+/// A message from torpord to torpor-desktop: a JSON object that ends with a NUL, like messages of Varlink.
+public enum DesktopCommand: Hashable, Sendable {
+    /// The first message of each torpord; answered with `here`, then with all unacknowledged reports.
+    case hello
+    /// Show an alert; one of the same number that is shown already is replaced, without sound.
+    case show(DesktopAlert)
+    /// Remove an alert from the screen; an unknown one is ignored.
+    case close(id: Int64)
+    /// Show a number at an app's entry in the dock; 0 removes it.
+    case badge(entry: String, count: Int64)
+    /// Report from now on which process has the focus of the keyboard; nil to stop.
+    case follow(DesktopFocus?)
+    /// The answer of this number is durable: forget it.
+    case acknowledge(id: Int64)
+
+    /// Decodes a command.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        let kind = try fields.string("command")
+        switch kind {
+        case "hello": self = .hello
+        case "show": self = .show(try DesktopAlert(fields: try Fields(fields["alert"] ?? .null)))
+        case "close": self = .close(id: try fields.int("id"))
+        case "badge": self = .badge(entry: try fields.string("entry"), count: try fields.int("count"))
+        case "follow":
+            self = .follow(try fields.optionalString("focus").map { name throws(FieldError) in try DesktopFocus(name) })
+        case "acknowledge": self = .acknowledge(id: try fields.int("id"))
+        default: throw FieldError(field: "command", problem: "is \(kind), which is unknown")
+        }
+    }
+
+    /// The encoded command.
+    public var json: JSON {
+        switch self {
+        case .hello: ["command": "hello"]
+        case .show(let alert): ["command": "show", "alert": alert.json]
+        case .close(let id): ["command": "close", "id": .int(id)]
+        case .badge(let entry, let count): ["command": "badge", "entry": .string(entry), "count": .int(count)]
+        case .follow(let focus): ["command": "follow", "focus": .optional(focus?.rawValue)]
+        case .acknowledge(let id): ["command": "acknowledge", "id": .int(id)]
+        }
+    }
+}
+
+/// The protocol between torpord and torpor-desktop.
+public enum DesktopProtocol {
+    /// Changes with each incompatible change: torpord replaces a process of another version.
+    public static let version: Int64 = 1
+}
+
+/// The window manager whose focus is followed.
+public enum DesktopFocus: String, Hashable, Sendable, CaseIterable {
+    /// Sway, by its IPC socket.
+    case sway
+    /// i3, by its IPC socket.
+    case i3
+
+    init(_ name: String) throws(FieldError) {
+        guard let focus = Self(rawValue: name) else { throw FieldError(field: "focus", problem: "must be sway or i3") }
+        self = focus
+    }
+}
+
+/// All that torpor-desktop needs to know of an alert.
+public struct DesktopAlert: Hashable, Sendable {
+    /// How much an alert matters, as org.freedesktop.Notifications has it.
+    public enum Urgency: String, Hashable, Sendable, CaseIterable {
+        case low, normal, critical
+    }
+
+    /// A button of an alert.
+    public struct Action: Hashable, Sendable {
+        /// The app's name for it.
+        public var id: String
+        /// The text of the button.
+        public var label: String
+
+        /// Creates an action.
+        public init(id: String, label: String) {
+            self.id = id
+            self.label = label
+        }
+    }
+
+    /// Unique among the alerts of all apps; an alert that is shown again keeps it.
+    public var id: Int64
+    /// The title of the app, for people.
+    public var app: String
+    /// One line of plain text.
+    public var title: String
+    /// Plain text, possibly empty.
+    public var body = ""
+    /// How much it matters.
+    public var urgency = Urgency.normal
+    /// A name of the XDG sound theme; nil for silence.
+    public var sound: String?
+    /// The buttons, in their order.
+    public var actions: [Action] = []
+    /// An absolute path of a picture; nil for none.
+    public var icon: String?
+    /// The name of the app's desktop entry, without `.desktop`.
+    public var entry: String?
+
+    /// Creates an alert.
+    public init(id: Int64, app: String, title: String) {
+        self.id = id
+        self.app = app
+        self.title = title
+    }
+
+    /// Decodes an alert.
+    public init(json: JSON) throws(FieldError) { try self.init(fields: Fields(json)) }
+
+    init(fields: Fields) throws(FieldError) {
+        self.init(id: try fields.int("id"), app: try fields.string("app"), title: try fields.string("title"))
+        body = try fields.optionalString("body") ?? ""
+        guard let urgency = Urgency(rawValue: try fields.optionalString("urgency") ?? "normal") else {
+            throw FieldError(field: "urgency", problem: "must be low, normal or critical")
+        }
+        self.urgency = urgency
+        sound = try fields.optionalString("sound")
+        actions =
+            try fields["actions"] == nil
+            ? []
+            : fields.list("actions") { json throws(FieldError) in
+                let action = try Fields(json)
+                return Action(id: try action.string("id"), label: try action.string("label"))
+            }
+        icon = try fields.optionalString("icon")
+        entry = try fields.optionalString("entry")
+    }
+
+    /// The encoded alert.
+    public var json: JSON {
+        [
+            "id": .int(id), "app": .string(app), "title": .string(title), "body": .string(body),
+            "urgency": .string(urgency.rawValue), "sound": .optional(sound),
+            "actions": .array(actions.map { ["id": .string($0.id), "label": .string($0.label)] }),
+            "icon": .optional(icon), "entry": .optional(entry),
+        ]
+    }
+}

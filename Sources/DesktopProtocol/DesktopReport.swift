@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Varlink
+
+/// A message from torpor-desktop to torpord. The sender runs as the session's user.
+public enum DesktopReport: Hashable, Sendable {
+    /// The reply to `hello`: the alerts that it shows or is to show, and whether a notification server is there.
+    case here(ids: [Int64], server: DesktopServer?, version: Int64 = DesktopProtocol.version)
+    /// The notification server appeared, changed, or, with nil, disappeared.
+    case server(DesktopServer?)
+    /// An alert is on the screen, or was accepted by the server, which may hold it back.
+    case shown(id: Int64)
+    /// An alert could not be shown; it is shown once a server is there, unless it is closed before.
+    case failed(id: Int64, reason: String)
+    /// An alert left the screen without an answer.
+    case closed(id: Int64, DesktopClosing)
+    /// A person chose an action: `default` for the alert itself. Repeated to each torpord until one acknowledges it.
+    case answered(id: Int64, action: String, token: String?)
+    /// The window with the focus of the keyboard belongs to this process; nil for none.
+    case focused(pid: Int32?)
+    /// The focus cannot be followed, with a sentence, or again; nil when it is followed.
+    case following(problem: String?)
+
+    /// Decodes a report.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        let kind = try fields.string("report")
+        switch kind {
+        case "here":
+            self = .here(
+                ids: try fields.list("ids") { json throws(FieldError) in
+                    guard let id = json.intValue else { throw FieldError(field: "ids", problem: "must have integers") }
+                    return id
+                },
+                server: try Self.server(fields),
+                version: try fields.int("version")
+            )
+        case "server": self = .server(try Self.server(fields))
+        case "shown": self = .shown(id: try fields.int("id"))
+        case "failed": self = .failed(id: try fields.int("id"), reason: try fields.string("reason"))
+        case "closed":
+            guard let why = DesktopClosing(rawValue: try fields.string("why")) else {
+                throw FieldError(field: "why", problem: "must be expired, dismissed or closed")
+            }
+            self = .closed(id: try fields.int("id"), why)
+        case "answered":
+            self = .answered(
+                id: try fields.int("id"),
+                action: try fields.string("action"),
+                token: try fields.optionalString("token")
+            )
+        case "focused":
+            let pid = try fields.optionalInt("pid")
+            guard let small = Int32(exactly: pid ?? 0), small >= 0 else {
+                throw FieldError(field: "pid", problem: "is out of range")
+            }
+            self = .focused(pid: pid == nil ? nil : small)
+        case "following": self = .following(problem: try fields.optionalString("problem"))
+        default: throw FieldError(field: "report", problem: "is \(kind), which is unknown")
+        }
+    }
+
+    private static func server(_ fields: Fields) throws(FieldError) -> DesktopServer? {
+        guard let json = fields["server"], json != .null else { return nil }
+        return try DesktopServer(json: json)
+    }
+
+    /// The encoded report.
+    public var json: JSON {
+        switch self {
+        case .here(let ids, let server, let version):
+            [
+                "report": "here", "ids": .array(ids.map { .int($0) }), "server": server?.json ?? .null,
+                "version": .int(version),
+            ]
+        case .server(let server): ["report": "server", "server": server?.json ?? .null]
+        case .shown(let id): ["report": "shown", "id": .int(id)]
+        case .failed(let id, let reason): ["report": "failed", "id": .int(id), "reason": .string(reason)]
+        case .closed(let id, let why): ["report": "closed", "id": .int(id), "why": .string(why.rawValue)]
+        case .answered(let id, let action, let token):
+            ["report": "answered", "id": .int(id), "action": .string(action), "token": .optional(token)]
+        case .focused(let pid): ["report": "focused", "pid": .optional(pid.map { Int64($0) })]
+        case .following(let problem): ["report": "following", "problem": .optional(problem)]
+        }
+    }
+}
+
+/// Why an alert left the screen without an answer.
+public enum DesktopClosing: String, Hashable, Sendable, CaseIterable {
+    /// Its time on the screen was over.
+    case expired
+    /// A person dismissed it.
+    case dismissed
+    /// torpord asked for it.
+    case closed
+}
+
+/// The program that shows notifications, as it describes itself.
+public struct DesktopServer: Hashable, Sendable {
+    /// Its name and version, such as `dunst 1.9.0`.
+    public var name: String
+    /// What it can do, as org.freedesktop.Notifications names it: `actions`, `body`, `sound` …
+    public var capabilities: [String]
+
+    /// Creates a description.
+    public init(name: String, capabilities: [String]) {
+        self.name = name
+        self.capabilities = capabilities
+    }
+
+    init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        self.init(name: try fields.string("name"), capabilities: try fields.strings("capabilities"))
+    }
+
+    var json: JSON { ["name": .string(name), "capabilities": .array(capabilities.map { .string($0) })] }
+}
