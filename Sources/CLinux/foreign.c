@@ -99,6 +99,32 @@ static int option(int fd, int name)
     return getsockopt(fd, SOL_SOCKET, name, &value, &size) < 0 ? -1 : value;
 }
 
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
+// The kernel's number for the network namespace of a socket; 0 where it does not say.
+static uint64_t network_of(int fd)
+{
+    uint64_t value = 0;
+    socklen_t size = sizeof value;
+    return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &value, &size) < 0 ? 0 : value;
+}
+
+// This process never changes its network.
+static uint64_t own_network(void)
+{
+    static _Atomic uint64_t known;
+    if (known != 0)
+        return known;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return 0;
+    known = network_of(fd);
+    close(fd);
+    return known;
+}
+
 int tlx_socket_facts_of(int fd, tlx_socket_facts *to)
 {
     struct sockaddr_storage address;
@@ -116,6 +142,10 @@ int tlx_socket_facts_of(int fd, tlx_socket_facts *to)
     }
     to->type = type == SOCK_STREAM ? 0 : type == SOCK_DGRAM ? 1 : type == SOCK_SEQPACKET ? 2 : 3;
     to->listens = option(fd, SO_ACCEPTCONN) == 1;
+    if (to->listens && to->family == tlx_family_internet) {
+        uint64_t own = own_network();
+        to->is_elsewhere = own != 0 && network_of(fd) != own;
+    }
     to->place = describe(&address, size, to->local);
     size = sizeof address;
     if (!to->listens && getpeername(fd, (struct sockaddr *)&address, &size) == 0) {

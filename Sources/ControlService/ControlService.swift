@@ -343,6 +343,17 @@ package final class ControlService: ShellRoom, ClientService {
         }
     }
 
+    private func sleep(of app: AppRuntime, _ summary: AppSummary) -> SleepInfo? {
+        guard let tree = app.run.tree else { return nil }
+        let asleep = app.times.asleep(until: loop.now).inSeconds
+        return SleepInfo(
+            seconds: asleep,
+            awake: max(0, (summary.uptime ?? 0) - asleep),
+            processor: summary.cpuSeconds ?? 0,
+            pagedOut: Int64(clamping: tree.pagedOut())
+        )
+    }
+
     private func status(_ app: AppRuntime) -> AppStatus {
         if let tree = app.run.tree { app.run.usage = tree.usage() }
         supervisor.processControl.checkStillSuspended(app)
@@ -354,7 +365,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.memoryLimit = specification.memoryLimit.map(Int64.init(clamping:))
         status.exec = specification.exec
         status.container = supervisor.launcher.containers.info(of: app)
-        status.asleepSeconds = app.run.tree == nil ? nil : app.times.asleep(until: now).inSeconds
+        status.sleep = sleep(of: app, status.summary)
         status.health = specification.check.map {
             HealthInfo(check: $0.text, isKnown: app.run.health?.isKnown ?? false)
         }

@@ -122,12 +122,33 @@ enum ContainerValues {
                 }
             }
         }
+        newVolumes(&result)
         let all = missing.keys
         guard !all.isEmpty else { return }
         let paths = all.prefix(10).map(ShellWords.quote).joined(separator: ", ")
         result.remark(
             "Mounted, and not here: \(paths)\(all.count > 10 ? " and \(all.count - 10) more" : ""). podman creates no "
                 + "folder that is missing."
+        )
+    }
+
+    /// podman finds none of docker's volumes: it makes new ones of the same names.
+    private static func newVolumes(_ result: inout ImportedConfiguration) {
+        var names = OrderedTable<Void>()
+        for program in result.programs where program.isTranslated {
+            guard case .table(let table) = program["container"], case .array(let volumes) = table["volumes"] else {
+                continue
+            }
+            for case .string(let volume) in volumes where !volume.hasPrefix("/") && volume.contains(":") {
+                names[String(volume.prefix { $0 != ":" })] = ()
+            }
+        }
+        guard !names.keys.isEmpty else { return }
+        let some = names.keys.prefix(10).joined(separator: ", ")
+        result.remark(
+            "podman makes these volumes, empty, unless it has them; docker's are others: \(some)"
+                + (names.keys.count > 10 ? " and \(names.keys.count - 10) more" : "")
+                + ". ‘podman volume import’ fills one from a tar archive."
         )
     }
 

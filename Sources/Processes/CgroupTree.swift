@@ -60,6 +60,9 @@ public final class CgroupTree {
     /// The name used instead of the app's for the cgroup of its transfers. No app can have this name.
     public static func transfers(of app: String) -> String { app + ":transfers" }
 
+    /// The name used instead of the app's for the cgroup of its checks (`ready`, `health`). No app can have this name.
+    public static func checks(of app: String) -> String { app + ":checks" }
+
     /// The path of an app's cgroup, whether or not it exists.
     public func path(of app: String) -> String { base + "/" + Self.fileName(app) }
 

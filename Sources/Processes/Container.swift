@@ -19,6 +19,43 @@ extension ProcessTree {
         return children(Identity(conmon)).filter { Self.isInside($0, place) }.map(Identity.init)
     }
 
+    /// Whether a signal that ends other programs has no effect on the first process of the container: the kernel gives the
+    /// first process of a PID namespace no signal that it leaves to the default action.
+    public func isDeaf(to number: Int32) -> Bool {
+        guard let first = insideContainer.first, number != Signal.kill, number != Signal.stop else { return false }
+        return (try? ProcFS.isFirstOfNamespace(first.pid) && ProcFS.leavesToDefault(number, first.pid)) == true
+    }
+
+    /// The processes of the container but the first one, parents first.
+    public var othersInContainer: [Identity] {
+        let inside = insideContainer
+        guard let first = inside.first else { return [] }
+        let members = list()
+        let outside = spared(among: members)
+        return members.map(Identity.init).filter { $0 != first && !outside.contains($0) }
+    }
+
+    /// A number for the time since which the first process has been asleep, if it is alone in the container: it has no
+    /// child left to reap, either. nil if it is not alone, or does something.
+    public func firstRestsAlone() -> UInt64? {
+        guard let first = insideContainer.first, othersInContainer.isEmpty,
+            (try? ProcFS.children(first.pid))?.isEmpty == true, (try? ProcFS.stat(first.pid))?.state == "S"
+        else { return nil }
+        let switches = try? ProcFS.statusField(first.pid, "voluntary_ctxt_switches")
+        return switches.flatMap { $0 }.flatMap { UInt64($0) }
+    }
+
+    /// Ends the container by SIGKILL to its first process, with which the kernel ends all others.
+    public func killFirstInContainer() {
+        for first in insideContainer { _ = try? send(Signal.kill, to: first) }
+    }
+
+    /// Processes that are not stopped with the app and reserve its published ports on the machine: conmon.
+    public func portReservers() -> [Int32] {
+        guard isContainer else { return [] }
+        return children(leader).filter { $0.comm == Self.conmon }.map(\.pid)
+    }
+
     /// What is not stopped with the app. torpor-container and conmon do nothing while the container lives, and must notice
     /// when another program ends it: otherwise it would stay suspended for ever. What conmon starts then to clean up holds
     /// podman's locks.

@@ -272,12 +272,18 @@ public final class ProcessTree {
     /// still tried).
     @discardableResult
     public func signal(_ number: Int32, toAll: Bool) throws(Errno) -> Int {
-        var reached = 0
-        var failure: Errno?
         // Before the container runs, torpor-container lets podman finish.
         let inside = insideContainer
         let all = toAll && (!isContainer || mainHasEnded)
-        for identity in inside.isEmpty ? (all ? list().map(Identity.init) : [main]) : inside {
+        return try signal(number, inside.isEmpty ? (all ? list().map(Identity.init) : [main]) : inside)
+    }
+
+    /// Sends a signal to these processes of the app; returns and throws as ``signal(_:toAll:)``.
+    @discardableResult
+    public func signal(_ number: Int32, _ members: [Identity]) throws(Errno) -> Int {
+        var reached = 0
+        var failure: Errno?
+        for identity in members {
             do throws(Errno) {
                 if try send(number, to: identity) { reached += 1 }
             } catch {

@@ -78,3 +78,13 @@ extension ProcessTree {
         return (usage, members.map(Identity.init))
     }
 }
+
+extension ProcessTree {
+    /// How much memory of the app is paged out, in bytes. Reads a file of each process.
+    public func pagedOut() -> UInt64 {
+        members().reduce(0) { sum, pid in
+            let text = (try? ProcFS.statusField(pid, "VmSwap")).flatMap { $0 }
+            return sum + (text?.split(separator: " ").first.flatMap { UInt64($0) } ?? 0) * 1024
+        }
+    }
+}

@@ -171,6 +171,35 @@ public struct HealthInfo: Hashable, Sendable {
     public init(check: String, isKnown: Bool) { (self.check, self.isKnown) = (check, isKnown) }
 }
 
+/// What an app's sleep has saved in this run of it.
+public struct SleepInfo: Hashable, Sendable {
+    /// For how long it was suspended, in seconds.
+    public var seconds: Double
+    /// The processor time that it would have used meanwhile at its pace while awake, in seconds; nil if it has not been awake
+    /// for a second.
+    public var processorSaved: Double?
+    /// Bytes of its memory that are paged out now.
+    public var pagedOut: Int64
+
+    /// - Parameters:
+    ///   - seconds: for how long it was suspended.
+    ///   - awake: for how long it was not, in seconds.
+    ///   - processor: the processor time that it has used, in seconds.
+    ///   - pagedOut: bytes of its memory that are paged out now.
+    public init(seconds: Double, awake: Double, processor: Double, pagedOut: Int64) {
+        self.seconds = seconds
+        self.pagedOut = pagedOut
+        processorSaved = awake < 1 ? nil : processor / awake * seconds
+    }
+
+    init?(fields: Fields) throws(FieldError) {
+        guard let seconds = try fields.optionalDouble("asleep_s") else { return nil }
+        self.seconds = seconds
+        processorSaved = try fields.optionalDouble("cpu_saved_s")
+        pagedOut = try fields.optionalInt("paged_out") ?? 0
+    }
+}
+
 /// The container of an app.
 public struct ContainerInfo: Hashable, Sendable {
     /// What podman calls it.
@@ -282,8 +311,8 @@ public struct AppStatus: Hashable, Sendable {
     public var container: ContainerInfo?
     /// How its health is checked; nil if it is not.
     public var health: HealthInfo?
-    /// Seconds for which it was suspended in this run; nil if it does not run.
-    public var asleepSeconds: Double?
+    /// Its sleep in this run; nil if it does not run.
+    public var sleep: SleepInfo?
     /// The path of its cgroup.
     public var cgroup: String?
     /// The state whose resource profile applies to it.
@@ -341,7 +370,7 @@ public struct AppStatus: Hashable, Sendable {
         if let check = try fields.optionalString("health") {
             health = HealthInfo(check: check, isKnown: try fields.optionalBool("health_known") ?? false)
         }
-        asleepSeconds = try fields.optionalDouble("asleep_s")
+        sleep = try SleepInfo(fields: fields)
         cgroup = try fields.optionalString("cgroup")
         profile = try fields.optionalString("profile")
         profileDone = try fields.strings("profile_done")
@@ -386,7 +415,9 @@ public struct AppStatus: Hashable, Sendable {
         object["container"] = container?.json ?? .null
         object["health"] = .optional(health?.check)
         object["health_known"] = .bool(health?.isKnown ?? false)
-        object["asleep_s"] = .optional(asleepSeconds)
+        object["asleep_s"] = .optional(sleep?.seconds)
+        object["cpu_saved_s"] = .optional(sleep?.processorSaved)
+        object["paged_out"] = .optional(sleep?.pagedOut)
         object["cgroup"] = .optional(cgroup)
         object["profile"] = .optional(profile)
         object["profile_done"] = .strings(profileDone)

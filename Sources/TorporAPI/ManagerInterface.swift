@@ -226,6 +226,8 @@ public enum ManagerInterface {
           health: ?string,
           health_known: bool,
           asleep_s: ?float,
+          cpu_saved_s: ?float,
+          paged_out: ?int,
           cgroup: ?string,
           profile: ?string,
           profile_done: []string,

@@ -171,6 +171,8 @@ typedef struct {
     /// 0 stream, 1 datagram, 2 seqpacket, 3 other.
     uint8_t type;
     uint8_t listens, is_connected;
+    /// It belongs to another network namespace than this process; 0 where the kernel does not say (before Linux 5.14).
+    uint8_t is_elsewhere;
     /// A key for where it is bound, the same for a listening socket and the connections it accepted: a port, or a
     /// number derived from a name; 0 if unbound.
     uint64_t place;

@@ -19,6 +19,10 @@ import { Unhandled } from "./unhandled.js";
 const facts = (pairs) => h("dl", { class: "facts" }, pairs.filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== "–")
   .flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 
+const asleep = (status) => status.asleep_s
+  ? `${duration(status.asleep_s)} of this run${status.cpu_saved_s >= 0.1 ? `, about ${duration(status.cpu_saved_s)} of processor time saved` : ""}${status.paged_out ? `, ${bytes(status.paged_out)} paged out` : ""}`
+  : null;
+
 const links = (names) => names.length ? names.flatMap((name, index) => [index ? ", " : "", h("a", { href: `#/app/${encodeURIComponent(name)}` }, name)]) : null;
 
 /** The depth of each process below the main one. */
@@ -113,7 +117,7 @@ export function appPage(main, name) {
     left.replaceChildren(facts([
       ["Held back", status.held_back],
       ["Health", status.health && `${status.unhealthy ? `it ${status.unhealthy}` : status.health_known ? "good" : "not checked yet"} (${status.health})`],
-      ["Asleep", status.asleep_s ? `${duration(status.asleep_s)} of this run` : null], ["Deadlines", status.deadlines.map((one) => `${one.name}: ${one.remaining_ms === null ? "paused" : `${duration(one.remaining_ms / 1000)} left`}`).join(", ")],
+      ["Asleep", asleep(status)], ["Deadlines", status.deadlines.map((one) => `${one.name}: ${one.remaining_ms === null ? "paused" : `${duration(one.remaining_ms / 1000)} left`}`).join(", ")],
       ["Messages", status.mailbox ? `${status.mailbox} queued` : null], ["Share", status.profile_done.join(", ")],
       ["Not available", status.profile_missing.join(", ")], ["Traced", status.traced ? "by a debugger: its deadlines are off" : null],
       ["Outdated", status.outdated ? "it runs with an older configuration" : null],

@@ -57,11 +57,12 @@ final class SleepingSockets: EventRoom {
         watched = []
     }
 
-    /// The listening sockets of an app that has ended; everything else is closed.
+    /// The listening sockets of an app that has ended; everything else is closed. Those of a container's own network are
+    /// of no use: nobody reaches them once it is gone.
     func takePorts() -> [SocketCopy] {
         let given = sockets.numbers(of: app)
         let copies = watched.map(\.copy) + (finder?.takeCopies() ?? [])
-        let taken = copies.filter { wish.isPort($0.facts) && !given.contains($0.inode) }
+        let taken = copies.filter { wish.isPort($0.facts) && !$0.facts.isElsewhere && !given.contains($0.inode) }
         let numbers = Set(taken.map(\.inode))
         for one in watched where numbers.contains(one.copy.inode) { one.source.cancel() }
         watched.removeAll { numbers.contains($0.copy.inode) }

@@ -18,6 +18,8 @@ final class SocketFinder {
     private let loop: EventLoop
     private let completion: (SocketFinder) -> Void
     private var rest: ArraySlice<Int32>
+    /// Processes of which only ports count.
+    private let reserving: Set<Int32>
     private var reading: SocketCopyReading?
     private var numberReading: SocketReading?
     private var seen: Set<UInt32> = []
@@ -41,7 +43,9 @@ final class SocketFinder {
         self.loop = loop
         self.obstacle = obstacle
         self.completion = completion
-        rest = tree.quickMembers()[...]
+        let reserving = tree.portReservers()
+        self.reserving = Set(reserving)
+        rest = (tree.quickMembers() + reserving)[...]
     }
 
     /// Stops the search and drops its results.
@@ -90,7 +94,8 @@ final class SocketFinder {
             }
             if let reading {
                 guard try reading.read(until: end) else { return false }
-                copies += reading.copies
+                let only = reserving.contains(rest.first ?? 0)
+                copies += only ? reading.copies.filter { $0.facts.isNetworkPort } : reading.copies
                 seen = reading.seen
             }
             reading = nil
@@ -120,4 +125,8 @@ final class SocketFinder {
             numberReading = nil
         }
     }
+}
+
+extension SocketFacts {
+    fileprivate var isNetworkPort: Bool { listens && family == .internet }
 }

@@ -232,6 +232,22 @@ public enum ProcFS {
         return result
     }
 
+    /// Whether a signal neither has a handler in a process, nor is blocked or ignored by its main thread: its default
+    /// action applies. Throws ESRCH or ENOENT if the process has ended.
+    public static func leavesToDefault(_ number: Int32, _ pid: Int32) throws(Errno) -> Bool {
+        for name in ["SigCgt", "SigBlk", "SigIgn"] {
+            let mask = try statusField(pid, name).flatMap { UInt64($0, radix: 16) } ?? 0
+            if mask >> UInt64(number - 1) & 1 != 0 { return false }
+        }
+        return true
+    }
+
+    /// Whether a process is the first one of a PID namespace below this process's.
+    public static func isFirstOfNamespace(_ pid: Int32) throws(Errno) -> Bool {
+        let ids = try statusField(pid, "NSpid")?.split { $0 == "\t" || $0 == " " } ?? []
+        return ids.count > 1 && ids.last == "1"
+    }
+
     /// The cgroup v2 path of a process, relative to the mount (`/` for the root); nil if it is in none.
     public static func cgroup(_ pid: Int32) throws(Errno) -> String? {
         for line in try File.readString("/proc/\(pid)/cgroup").split(separator: "\n") where line.hasPrefix("0::") {

@@ -17,6 +17,9 @@ public struct SocketFacts: Sendable, Hashable {
     public let kind: Kind
     /// It accepts connections.
     public let listens: Bool
+    /// It listens in another network namespace than this process's; false where the kernel does not say (before Linux
+    /// 5.14).
+    public let isElsewhere: Bool
     /// It has a peer.
     public let isConnected: Bool
     /// A key for where it is bound: a port, or a number derived from a name; 0 if unbound. A listening socket and the
@@ -34,6 +37,7 @@ public struct SocketFacts: Sendable, Hashable {
         family = Family(number: facts.family)
         kind = Kind(number: facts.type)
         listens = facts.listens != 0
+        isElsewhere = facts.is_elsewhere != 0
         isConnected = facts.is_connected != 0
         place = facts.place
         local = withUnsafeBytes(of: &facts.local) { Self.text($0) }

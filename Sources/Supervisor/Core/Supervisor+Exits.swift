@@ -115,6 +115,9 @@ extension Supervisor {
     private func cause(_ record: MainExit, _ app: AppRuntime) -> ExitCause {
         switch record.status {
         case nil: return .unknown
+        // What is stopped cannot exit by itself: conmon says so of a container that was killed.
+        case .exited(128 + Signal.kill) where app.run.tree?.isContainer == true && isAsleep(app):
+            return .signaled(Signal.kill, coreDumped: false)
         case .exited(let code): return .exited(code: code)
         case .signaled(let signal, let coreDumped):
             if signal == Signal.kill, let path = app.run.tree?.cgroupPath {
@@ -126,6 +129,11 @@ extension Supervisor {
             }
             return .signaled(signal, coreDumped: coreDumped)
         }
+    }
+
+    private func isAsleep(_ app: AppRuntime) -> Bool {
+        let machine = coordinator.machine(app.id)
+        return machine.state == .suspended && machine.transition == nil
     }
 
     /// An incarnation is over: records and reports it, and releases what it held.

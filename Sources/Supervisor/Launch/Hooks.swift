@@ -140,11 +140,13 @@ extension Launcher {
     }
 
     /// Runs a command for an app, as its user and in its directory, and reports its exit status. It writes to the
-    /// app's log, or to `output`.
+    /// app's log, or to `output`. What it leaves running in its session is killed; for a check, everything that it
+    /// started, where there are cgroups.
     func runCommand(
         _ app: AppRuntime,
         _ command: [String],
         output given: Descriptor? = nil,
+        isCheck: Bool = false,
         started: @escaping (Descriptor) -> Void,
         completion: @escaping (Result<ExitStatus, LaunchError>) -> Void
     ) {
@@ -161,10 +163,21 @@ extension Launcher {
                 let facts = try facts.get()
                 self.adopt(facts.account, of: app)
                 let (plan, output) = try self.commandPlan(app, command, facts)
-                self.run(plan, output, given, started: started, completion: completion)
+                let cgroup = isCheck ? self.makeCheckCgroup(app) : nil
+                self.run(plan, output, given, cgroup, started: started, completion: completion)
             } catch {
                 completion(.failure(error))
             }
+        }
+    }
+
+    /// The cgroup of a check: what a check starts leaves its session easily, as ‘podman exec’ does.
+    private func makeCheckCgroup(_ app: AppRuntime) -> (path: String, directory: Descriptor)? {
+        do throws(Errno) {
+            return try makeCgroup(CgroupTree.checks(of: app.name)).map { ($0.path, $0.directory) }
+        } catch {
+            log.warning("\(app.name): no cgroup of its own for its check (\(error))")
+            return nil
         }
     }
 
@@ -172,33 +185,47 @@ extension Launcher {
         _ plan: LaunchPlan,
         _ output: Descriptor?,
         _ given: Descriptor?,
+        _ cgroup: (path: String, directory: Descriptor)?,
         started: @escaping (Descriptor) -> Void,
         completion: @escaping (Result<ExitStatus, LaunchError>) -> Void
     ) {
         var plan = plan
         if let given { plan.standardOutput = given.raw }
+        plan.cgroup = cgroup?.directory.raw
+        let path = cgroup?.path
         supervisor.keeper.launch(plan) { [weak self] result in
             switch result {
             case .success(let launched):
                 self?.helpers[launched.pid] = { [weak self] status in
-                    self?.endRemains(of: launched)
+                    self?.endRemains(of: launched, path)
                     completion(.success(status))
                 }
                 started(launched.pidfd)
-            case .failure(let failure): completion(.failure(LaunchError(failure.description)))
+            case .failure(let failure):
+                if let path { try? self?.supervisor.place.cgroups?.remove(path) }
+                completion(.failure(LaunchError(failure.description)))
             }
         }
-        withExtendedLifetime((output, given)) {}
+        withExtendedLifetime((output, given, cgroup)) {}
     }
 
-    /// Kills what a command has left running in its session: nothing else would end it.
-    private func endRemains(of command: Launched) {
+    /// Kills what a command has left running in its cgroup or its session: nothing else would end it.
+    private func endRemains(of command: Launched, _ cgroup: String?) {
         // Most commands leave nothing: then /proc need not be read.
-        guard Signal.hasGroup(command.pid) else { return }
+        if let cgroup {
+            do throws(Errno) {
+                return try Cgroup.removeTree(cgroup)
+            } catch {
+                if error != .resourceBusy { return }
+            }
+        } else if !Signal.hasGroup(command.pid) {
+            return
+        }
         let tree = ProcessTree(
             tag: AppTag(app: "", incarnation: 0),
             main: Identity(pid: command.pid, startTime: command.startTime),
             pidfd: nil,
+            cgroupPath: cgroup,
             table: supervisor.processes,
             adopter: ThisProcess.parent
         )
@@ -209,7 +236,12 @@ extension Launcher {
     }
 
     private func endRemains(_ remains: CommandRemains) {
-        guard remains.tree.killPass() == .gone else {
+        var isGone = remains.tree.killPass() == .gone
+        // Another check of the app may have begun in it.
+        if isGone, let path = remains.tree.cgroupPath, File.exists(path) {
+            isGone = (try? Cgroup.removeTree(path)) != nil
+        }
+        guard isGone else {
             remains.timer?.arm(after: remains.delay)
             remains.delay = min(remains.delay * 2, .seconds(10))
             return

@@ -142,7 +142,7 @@ final class ProbeTry {
     // MARK: Commands
 
     private func run(_ words: [String], _ app: AppRuntime) {
-        supervisor.launcher.runCommand(app, words) { [weak self] pidfd in
+        supervisor.launcher.runCommand(app, words, isCheck: true) { [weak self] pidfd in
             guard let self, completion != nil else {
                 try? Pidfd.sendSignal(pidfd.raw, Signal.kill)
                 return

@@ -20,6 +20,7 @@ package final class ProcessControl: ShellRoom {
     /// Sends a signal to the app's main process, or to all its processes.
     func signal(_ app: AppRuntime, _ number: Int32, toAll: Bool) {
         guard let tree = app.run.tree else { return }
+        if machine(app).transition == .terminating, tree.isDeaf(to: number) { return endDeaf(app, number, tree) }
         do throws(Errno) {
             let count = try tree.signal(number, toAll: toAll)
             trace(app, .signalled(number))
@@ -163,6 +164,36 @@ package final class ProcessControl: ShellRoom {
     }
 
     // MARK: Ending
+
+    /// Ends a container whose first process never gets the signal: the other processes get it, and the first one is
+    /// killed when it is alone, as the signal would do outside of a container.
+    private func endDeaf(_ app: AppRuntime, _ number: Int32, _ tree: ProcessTree) {
+        let name = Signal.name(number)
+        let count = (try? tree.signal(number, tree.othersInContainer)) ?? 0
+        trace(app, .signalled(number))
+        if count > 0 {
+            let others = count == 1 ? "the other process" : "the \(count) others"
+            note(app, .signalled, text: "sent \(name) to \(others) inside: the first one does not handle it")
+        }
+        if count == 0 { return killFirst(app, number, tree) }
+        app.run.passDelay = .milliseconds(1)
+        killWhenAlone(app, number, tree, nil)
+    }
+
+    /// - Parameter rest: the rest in which the first process was seen alone before: it waits for something else than the
+    ///   others' end.
+    private func killWhenAlone(_ app: AppRuntime, _ number: Int32, _ tree: ProcessTree, _ rest: UInt64?) {
+        guard app.run.tree === tree, machine(app).transition == .terminating, tree.isDeaf(to: number) else { return }
+        let now = tree.firstRestsAlone()
+        if let now, now == rest { return killFirst(app, number, tree) }
+        again(app) { control, app in control.killWhenAlone(app, number, tree, now) }
+    }
+
+    private func killFirst(_ app: AppRuntime, _ number: Int32, _ tree: ProcessTree) {
+        let name = Signal.name(number)
+        note(app, .signalled, text: "killed the first process inside, which does not handle \(name) and is alone")
+        tree.killFirstInContainer()
+    }
 
     /// Kills the app's processes repeatedly until they are gone.
     func kill(_ app: AppRuntime) {

@@ -50,6 +50,12 @@ struct ContainerTests {
         return try #require(children.first)
     }
 
+    private static func sockets(_ pid: Int32) throws -> Set<UInt32> {
+        let reading = try SocketReading(pid)
+        while !reading.read() {}
+        return Set(reading.sockets)
+    }
+
     private static func log(_ daemon: Daemon) -> String {
         (try? String(contentsOfFile: daemon.directory + "/l/web.log", encoding: .utf8)) ?? ""
     }
@@ -129,7 +135,7 @@ struct ContainerTests {
         }
     }
 
-    @Test("torpord, its keeper or both are killed: the container goes on", arguments: [Loss.killed, .keeper, .both])
+    @Test("torpord is upgraded, or it, its keeper or both are killed: the container goes on", arguments: [Loss.killed, .keeper, .both, .upgraded])
     func lost(_ loss: Loss) throws {
         let port = try TestAddress.port()
         let toml = Self.toml("networks = [\"host\"]", keys: "exec = [\"\(port)\"]\nwake_on_connect = true")
@@ -151,24 +157,75 @@ struct ContainerTests {
         let toml = Self.toml(keys: "restart = \"always\"\nrestart_backoff = { initial = \"1ms\", limit = 100 }")
         try withPodman(toml) { daemon, podman throws in
             try daemon.done(.start, "web")
-            for round in 0..<4 {
-                if round == 3 { try daemon.done(.suspend, "web") }
+            for round in 0..<3 {
                 let first = try Self.inside(daemon)
                 let main = try #require(daemon.summary("web").pid)
                 switch round {
                 case 0: kill(first, SIGKILL)
-                case 1, 3: try podman.podman(["kill", "torpor-web"], in: daemon.livingKeeper())
+                case 1: try podman.podman(["kill", "torpor-web"], in: daemon.livingKeeper())
                 default: kill(try Self.conmon(daemon), SIGKILL)
                 }
                 try daemon.eventually("another one runs") {
                     let summary = try daemon.summary("web")
-                    return summary.state == (round == 3 ? "background" : "active") && summary.transition == nil
-                        && summary.pid != main
+                    return summary.state == "active" && summary.transition == nil && summary.pid != main
                 }
                 #expect(!Truth.isAlive(first), "round \(round)")
                 #expect(try podman.containers(daemon) == ["torpor-web"])
             }
             try daemon.done(.stop, "web")
+        }
+    }
+
+    @Test("Killed in its sleep it is evicted: its published port stays, and a connection brings it back")
+    func evicted() throws {
+        let keys = "exec = [\"80\"]\nwake_on_connect = true\nrestart = \"never\""
+        try withPodman(Self.toml("ports = [\"127.0.0.1:8080:80\"]", keys: keys), hasNetwork: true) { daemon, podman in
+            try daemon.done(.start, "web")
+            let namespace = try daemon.livingKeeper()
+            #expect(try Self.get(8080, in: namespace) == "request 1")
+            for round in 0..<3 {
+                let first = try Self.inside(daemon)
+                try daemon.done(.suspend, "web")
+                let reserved = try Self.sockets(Self.conmon(daemon))
+                try daemon.eventually("torpord holds the port, too") {
+                    try ProcFS.children(daemon.livingKeeper()).contains {
+                        try ProcFS.stat($0).comm == "torpord" && !Self.sockets($0).isDisjoint(with: reserved)
+                    }
+                }
+                if round == 2 { try daemon.lose(.killed) }
+                if round == 0 {
+                    try podman.podman(["kill", "torpor-web"], in: daemon.livingKeeper())
+                } else {
+                    kill(first, SIGKILL)
+                }
+                try daemon.eventually("it is gone") {
+                    let summary = try daemon.summary("web")
+                    return summary.state == "not-running" && summary.transition == nil
+                }
+                #expect(try daemon.summary("web").lastExit?.reason == "evicted")
+                #expect(try podman.containers(daemon).isEmpty)
+                // The connection itself is reset when the launch needs the port.
+                _ = try? Self.get(8080, in: namespace)
+                try daemon.waitFor("web", "background")
+                #expect(try Self.get(8080, in: namespace) == "request 1")
+            }
+        }
+    }
+
+    @Test("A first process that does not handle the stop signal costs no time: the others get it, and then it is killed")
+    func deaf() throws {
+        for hasOthers in [false, true] {
+            let toml = Self.toml().replacingOccurrences(of: "GREETING", with: "DEAF = \"\(hasOthers ? 2 : 1)\", GREETING")
+            try withPodman(toml) { daemon, podman throws in
+                try daemon.done(.start, "web")
+                try daemon.eventually("it runs") { Self.log(daemon).contains("greeting") }
+                let result = try daemon.done(.stop, "web")
+                #expect(result.message?.contains("after its grace") != true, "\(result)")
+                #expect(Self.log(daemon).contains("got TERM") == hasOthers)
+                let events = try daemon.events().map(\.text)
+                #expect(events.contains { $0.hasPrefix("killed the first process inside") } == !hasOthers, "\(events)")
+                #expect(try podman.containers(daemon).isEmpty)
+            }
         }
     }
 
@@ -210,6 +267,30 @@ struct ContainerTests {
             }
             #expect(!Truth.isAlive(first))
             #expect(try daemon.events().contains { $0.text.contains("failed its health check 2 times in a row") })
+        }
+    }
+
+    @Test("A check inside that hangs is ended with all that it started, before the next one")
+    func hanging() throws {
+        let mark = UUID().uuidString
+        let toml = Self.toml(
+            "networks = [\"none\"]\nhealth = { command = [\"/app\", \"hang\", \"\(mark)\"], interval = \"10ms\", "
+                + "timeout = \"4s\", failures = 1000 }",
+            keys: "ready = \"exec\""
+        )
+        func left() -> [Int32] {
+            ((try? ProcFS.allPids()) ?? []).filter {
+                (try? ProcFS.cmdline($0)) == ["/app", "hang", mark] && Truth.isAlive($0)
+            }
+        }
+        try withPodman(toml) { daemon, _ in
+            try daemon.done(.start, "web")
+            try daemon.eventually("a check hangs") { left().count == 2 }
+            let those = left()
+            try daemon.eventually("it is ended") { those.allSatisfy { !Truth.isAlive($0) } }
+            try daemon.eventually("another one hangs") { left().count == 2 }
+            try daemon.done(.stop, "web")
+            try daemon.eventually("nothing is left") { left().isEmpty }
         }
     }
 

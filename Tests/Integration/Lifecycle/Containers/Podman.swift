@@ -21,6 +21,7 @@ struct Podman {
         #include <string.h>
         #include <sys/socket.h>
         #include <sys/un.h>
+        #include <sys/wait.h>
         #include <unistd.h>
         static const char *stubborn;
         static void end(int number) {
@@ -31,6 +32,10 @@ struct Podman {
         static void sicken(int number) { unlink("/well"); }
         int main(int count, char **words) {
             if (count == 2 && strcmp(words[1], "check") == 0) return access("/well", F_OK) != 0;
+            if (count == 3 && strcmp(words[1], "hang") == 0) {
+                if (fork() == 0) setsid();
+                for (;;) pause();
+            }
             close(open("/well", O_CREAT | O_WRONLY, 0600));
             signal(SIGHUP, sicken);
             stubborn = getenv("STUBBORN");
@@ -38,6 +43,14 @@ struct Podman {
             signal(SIGQUIT, end);
             dprintf(1, "greeting %s, pid %d, PATH %s, key %s\\n", getenv("GREETING") ? getenv("GREETING") : "none",
                     (int)getpid(), getenv("PATH"), getenv("STORAGE_KEY"));
+            if (getenv("DEAF")) {
+                signal(SIGTERM, SIG_DFL);
+                if (getenv("DEAF")[0] == '2' && fork() == 0) {
+                    signal(SIGTERM, end);
+                    for (;;) pause();
+                }
+                for (;;) if (wait(NULL) > 0) return 0; else pause();
+            }
             if (fork() == 0) {
                 for (;;) pause();
             }

@@ -58,6 +58,24 @@ import TorporAPI
         }
     }
 
+    @Test("What a check leaves running is ended, also in a session of its own")
+    func remains() throws {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let script = "setsid sleep 1000 & echo $! >> \(folder)/pids"
+        try withDaemon(Self.toml("{ command = [\"/bin/sh\", \"-c\", \"\(script)\"], interval = \"20ms\" }")) { daemon in
+            try daemon.waitFor("web", "active")
+            guard try daemon.status("web").cgroup != nil else { return print("skipped: no cgroups here") }
+            func pids() throws -> [Int32] {
+                try String(contentsOfFile: folder + "/pids", encoding: .utf8).split(separator: "\n").compactMap { Int32($0) }
+            }
+            try daemon.eventually("it is checked some times") { try pids().count >= 3 }
+            let those = try pids().prefix(3)
+            try daemon.eventually("what these left is gone") { those.allSatisfy { !Truth.isAlive($0) } }
+            #expect(try daemon.summary("web").unhealthy == nil)
+        }
+    }
+
     @Test("It is not checked while it sleeps")
     func asleep() throws {
         let folder = try Daemon.makeFolder()
