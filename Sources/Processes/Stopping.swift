@@ -159,8 +159,9 @@ extension ProcessTree {
         let all = list()
         let spared = spared(among: all)
         let members = all.filter { !spared.contains(Identity($0)) }
-        return !members.isEmpty
-            && members.allSatisfy { StopState.of($0.pid) != .running || isFrozenBelow($0.pid) }
+        // The container has ended, and podman cleans up after it.
+        if members.isEmpty { return !spared.isEmpty }
+        return members.allSatisfy { StopState.of($0.pid) != .running || isFrozenBelow($0.pid) }
     }
 
     /// Whether it is frozen in a cgroup below the app's, by the app or with its scene. A pending SIGSTOP takes effect

@@ -186,13 +186,13 @@ struct ContainerTests {
             for round in 0..<3 {
                 let first = try Self.inside(daemon)
                 try daemon.done(.suspend, "web")
+                if round == 2 { try daemon.lose(.killed) }
                 let reserved = try Self.sockets(Self.conmon(daemon))
                 try daemon.eventually("torpord holds the port, too") {
                     try ProcFS.children(daemon.livingKeeper()).contains {
                         try ProcFS.stat($0).comm == "torpord" && !Self.sockets($0).isDisjoint(with: reserved)
                     }
                 }
-                if round == 2 { try daemon.lose(.killed) }
                 if round == 0 {
                     try podman.podman(["kill", "torpor-web"], in: daemon.livingKeeper())
                 } else {
