@@ -83,7 +83,8 @@ package struct StatusPage {
         add("next restart", app.nextRestartMilliseconds.map { "in " + Times.duration(milliseconds: $0) })
         add("asleep", asleep)
         let limit = status.memoryLimit.map { " of " + Times.memory(bytes: $0) } ?? ""
-        let pagedOut = (status.sleep?.pagedOut).flatMap { $0 > 0 ? ", \(Times.memory(bytes: $0)) paged out" : nil } ?? ""
+        let pagedOut =
+            (status.sleep?.pagedOut).flatMap { $0 > 0 ? ", \(Times.memory(bytes: $0)) paged out" : nil } ?? ""
         add("memory", app.memoryBytes.map { Times.memory(bytes: $0) + limit + pagedOut })
         add("cpu", app.cpuSeconds.map { Times.duration(seconds: $0) })
         add("last exit", app.lastExit.map { $0.sentence + ($0.at.map { ", " + Times.timestamp($0) } ?? "") })
@@ -135,7 +136,9 @@ package struct StatusPage {
 
     /// For how long it was suspended in this run, which part of the run that is, and what processor time that saved.
     private var asleep: String? {
-        guard let sleep = status.sleep, case let asleep = sleep.seconds, asleep > 0, let uptime = status.summary.uptime, uptime > 0 else {
+        guard let sleep = status.sleep, case let asleep = sleep.seconds, asleep > 0, let uptime = status.summary.uptime,
+            uptime > 0
+        else {
             return nil
         }
         let share = Int((min(1, asleep / uptime) * 100).rounded())

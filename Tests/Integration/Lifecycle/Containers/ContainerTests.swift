@@ -60,6 +60,11 @@ struct ContainerTests {
         (try? String(contentsOfFile: daemon.directory + "/l/web.log", encoding: .utf8)) ?? ""
     }
 
+    /// Waits until the program has closed its connection: suspended before that, it is woken to do it.
+    private static func settle(_ daemon: Daemon, _ first: Int32) throws {
+        try daemon.eventually("it waits for connections") { try sockets(first).count == 1 }
+    }
+
     private static func get(_ port: UInt16, in namespace: Int32? = nil) throws -> String {
         let enter = namespace.map { ["/usr/bin/nsenter", "--target", "\($0)", "--net"] } ?? []
         let (code, output) = try Spawn.run(
@@ -80,6 +85,7 @@ struct ContainerTests {
             #expect(try ProcFS.statusField(first, "NSpid")?.hasSuffix("\t1") == true)
             #expect(try Self.get(port) == "request 1")
             for request in 2...4 {
+                try Self.settle(daemon, first)
                 try daemon.done(.suspend, "web")
                 let all = try daemon.status("web").processes.map(\.pid)
                 #expect(all.count == 4, "torpor-container, conmon, the program and its child: \(all)")
@@ -135,7 +141,10 @@ struct ContainerTests {
         }
     }
 
-    @Test("torpord is upgraded, or it, its keeper or both are killed: the container goes on", arguments: [Loss.killed, .keeper, .both, .upgraded])
+    @Test(
+        "torpord is upgraded, or it, its keeper or both are killed: the container goes on",
+        arguments: [Loss.killed, .keeper, .both, .upgraded]
+    )
     func lost(_ loss: Loss) throws {
         let port = try TestAddress.port()
         let toml = Self.toml("networks = [\"host\"]", keys: "exec = [\"\(port)\"]\nwake_on_connect = true")
@@ -143,6 +152,7 @@ struct ContainerTests {
             try daemon.done(.start, "web")
             let first = try Self.inside(daemon)
             #expect(try Self.get(port) == "request 1")
+            try Self.settle(daemon, first)
             try daemon.done(.suspend, "web")
             try daemon.lose(loss)
             #expect(try ProcFS.stat(first).state == "T")
@@ -185,6 +195,7 @@ struct ContainerTests {
             #expect(try Self.get(8080, in: namespace) == "request 1")
             for round in 0..<3 {
                 let first = try Self.inside(daemon)
+                try Self.settle(daemon, first)
                 try daemon.done(.suspend, "web")
                 if round == 2 { try daemon.lose(.killed) }
                 let reserved = try Self.sockets(Self.conmon(daemon))
@@ -212,10 +223,15 @@ struct ContainerTests {
         }
     }
 
-    @Test("A first process that does not handle the stop signal costs no time: the others get it, and then it is killed")
+    @Test(
+        "A first process that does not handle the stop signal costs no time: the others get it, and then it is killed"
+    )
     func deaf() throws {
         for hasOthers in [false, true] {
-            let toml = Self.toml().replacingOccurrences(of: "GREETING", with: "DEAF = \"\(hasOthers ? 2 : 1)\", GREETING")
+            let toml = Self.toml().replacingOccurrences(
+                of: "GREETING",
+                with: "DEAF = \"\(hasOthers ? 2 : 1)\", GREETING"
+            )
             try withPodman(toml) { daemon, podman throws in
                 try daemon.done(.start, "web")
                 try daemon.eventually("it runs") { Self.log(daemon).contains("greeting") }
@@ -351,6 +367,7 @@ struct ContainerTests {
             let namespace = try daemon.livingKeeper()
             #expect(try Self.get(8080, in: namespace) == "request 1")
             for request in 2...3 {
+                try Self.settle(daemon, first)
                 try daemon.done(.suspend, "web")
                 #expect(try ProcFS.stat(first).state == "T")
                 #expect(try Self.get(8080, in: namespace) == "request \(request)")
