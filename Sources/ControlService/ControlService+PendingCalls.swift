@@ -37,15 +37,17 @@ extension ControlService {
                 self.carryOut(request, left, opening: target, for: peer, reply)
             }
         }
+        // A wait changes nothing: repeated after a lost connection, it is a new one.
+        let token = request.verb == .wait ? nil : request.token
         var items: [PendingCall.Item] = []
         let selected =
             request.verb == .suspend ? coordinator.dependentsFirst(selected.map(\.id)).map { apps[$0] } : selected
         let takesAlong = request.verb == .stop || request.verb == .restart
         var stopped = DependentStops(of: selected, all: takesAlong ? apps.all : [])
         for app in selected {
-            if app.tokens.standing(of: request.token) != .unknown {
+            if app.tokens.standing(of: token) != .unknown {
                 items.append(repeated(request, app))
-                let along = stopped.dependents(of: app) { $0.tokens.standing(of: request.token) != .unknown }
+                let along = stopped.dependents(of: app) { $0.tokens.standing(of: token) != .unknown }
                 items += companions(stopped.newOnes(along), of: app, request, isRepeated: true)
                 continue
             }
@@ -56,14 +58,14 @@ extension ControlService {
             let along = stopped.dependents(of: app) { goesAlong($0, with: request) }
             for app in [app] + along {
                 app.lastEnding = nil
-                app.tokens.take(request.token)
+                app.tokens.take(token)
             }
             var item: PendingCall.Item
             do throws(RequestError) {
                 personAsks(request, of: app, goal: before.goal)
                 noteAsked(request, of: app, by: peer)
                 url = try target.map { target throws(RequestError) in
-                    try open(target, for: peer, request.token, app)
+                    try open(target, for: peer, token, app)
                 }
                 if !waitsForPlace { try requireScene(request, app) }
                 if request.verb == .foreground { try requireScene(inside: app) }
@@ -94,7 +96,7 @@ extension ControlService {
                 )
                 if request.verb == .hold { item.result = result(app, ok: true, holding(app)) }
             } catch {
-                app.tokens.giveBack(request.token)
+                app.tokens.giveBack(token)
                 app.kept.goalOfPerson = goalOfPerson
                 if let url { supervisor.mailboxes.withdraw(url, of: app) }
                 note(app, .refused, text: "refused: \(error)")

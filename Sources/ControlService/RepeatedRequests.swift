@@ -42,6 +42,7 @@ extension ControlService {
         case .background, .resume: return .goal(.background)
         case .suspend: return .goal(.suspended)
         case .interrupt: return .interruption(of: machine.goal)
+        // A wait is never taken for a repeated one.
         case .reset, .hold, .wait: return .done
         }
     }

@@ -105,6 +105,7 @@ struct StoreQueue: Sendable {
         work.rows[app] = nil
         work.removed.insert(app)
         work.reports.removeAll { $0.app == app }
+        reportBytes = work.reports.reduce(0) { $0 + $1.size }
         work.mail.remove(app: app)
         since = since ?? now
     }

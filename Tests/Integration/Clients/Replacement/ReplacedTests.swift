@@ -88,11 +88,12 @@ import Varlink
         }
     }
 
-    @Test("wait: it goes on waiting")
-    func wait() throws {
+    @Test("wait: it goes on waiting", arguments: [false, true])
+    func wait(forRunning isRunning: Bool) throws {
         try withKilledDaemon(Self.toml, files: Self.files) { daemon throws in
             daemon.touch("ready")
             daemon.touch("gone")
+            if isRunning { try daemon.done(.start, "web") }
             let client = try Client(daemon, "wait", "web", "--for", "suspended", "-v")
             try daemon.eventually("it is told of the loss") {
                 try daemon.replaceTorpord()
