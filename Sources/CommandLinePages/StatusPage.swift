@@ -61,6 +61,7 @@ package struct StatusPage {
             if let value, !value.isEmpty { facts.append((name, value)) }
         }
         add("title", app.title(in: Languages.wanted))
+        add("summary", app.summary(in: Languages.wanted))
         add("since", status.stateSince.map(Self.since))
         add("waits", status.heldBack)
         add("force-quit", status.forceQuit.map { "\($0) (‘torpor start \(app.name)’ does)" })
@@ -106,6 +107,8 @@ package struct StatusPage {
         add("required by", status.requiredBy.joined(separator: ", "))
         add("after", status.after.joined(separator: ", "))
         add("tags", status.tags.joined(separator: ", "))
+        add("categories", app.categories.joined(separator: ", "))
+        add("language", app.language)
         add("container", status.container?.name)
         add("image", status.container.map { $0.image + ($0.digest.map { "@" + $0 } ?? "") })
         add("ports", status.container?.ports.joined(separator: ", "))

@@ -10,18 +10,20 @@ import VarlinkServer
 /// The icons of apps.
 extension ControlService {
     /// Sends the icon that the configuration names; it is read outside of the loop, which must not wait for a disk.
-    func sendIcon(of app: AppRuntime, _ reply: Reply) {
-        guard let path = app.specification.presentation.icon else { return reply.send(AppIcon(trouble: nil).json) }
-        // Requests that come during a read share its result.
-        guard app.iconReplies == nil else {
-            app.iconReplies?.append(reply)
-            return
+    ///
+    /// - Parameter variant: of its icons, the one to send if there is one of that name.
+    func sendIcon(of app: AppRuntime, _ variant: String?, _ reply: Reply) {
+        let presentation = app.specification.presentation
+        guard let path = variant.flatMap({ presentation.icons[$0] }) ?? presentation.icon else {
+            return reply.send(AppIcon(trouble: nil).json)
         }
-        app.iconReplies = [reply]
+        // Requests that come during a read share its result.
+        let isBeingRead = app.iconReplies?[path] != nil
+        app.iconReplies = (app.iconReplies ?? [:]).merging([path: [reply]]) { $0 + $1 }
+        guard !isBeingRead else { return }
         let names = Account.Names(app.specification)
         iconReads.ask({ AppIcon(file: path, of: names).json }) { icon in
-            let waiting = app.iconReplies ?? []
-            app.iconReplies = nil
+            let waiting = app.iconReplies?.removeValue(forKey: path) ?? []
             for reply in waiting { reply.send(icon) }
         }
     }

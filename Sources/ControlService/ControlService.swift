@@ -167,7 +167,7 @@ package final class ControlService: ShellRoom, ClientService {
                     return supervisor.snapshots.sendSnapshot(of: app, scene: session.name, at: offset, reply)
                 }
                 supervisor.snapshots.sendSnapshot(of: try selection.one(name), at: offset, reply)
-            case .icon(let name): sendIcon(of: try selection.one(name), reply)
+            case .icon(let name, let variant): sendIcon(of: try selection.one(name), variant, reply)
             case .doctor: reply.send(Replies.doctor(Doctor(supervisor).checks()))
             case .policies: policies(reply)
             case .reloadPolicy(let name): reloadPolicy(name, reply)
@@ -311,7 +311,9 @@ package final class ControlService: ShellRoom, ClientService {
             }
         )
         (summary.title, summary.titles) = (presentation.title, presentation.titles)
-        summary.icon = presentation.icon
+        (summary.summary, summary.summaries) = (presentation.summary, presentation.summaries)
+        (summary.icon, summary.icons) = (presentation.icon, presentation.icons)
+        (summary.categories, summary.language) = (presentation.categories, presentation.language)
         summary.stranded = isStranded(app)
         summary.done = machine.isDone
         summary.socketTrouble = supervisor.wakes.sockets.trouble(of: app)
@@ -482,11 +484,11 @@ package final class ControlService: ShellRoom, ClientService {
 }
 
 extension AppRuntime {
-    /// Clients that wait for the read of its icon.
-    var iconReplies: [Reply]? {
+    /// Clients that wait for the read of its icon, by path.
+    var iconReplies: [String: [Reply]]? {
         get { slots[IconRepliesSlot.self] }
         set { slots[IconRepliesSlot.self] = newValue }
     }
 }
 
-private enum IconRepliesSlot: Slot { typealias Value = [Reply] }
+private enum IconRepliesSlot: Slot { typealias Value = [String: [Reply]] }

@@ -91,8 +91,18 @@ public struct AppSummary: Hashable, Sendable {
     public var title: String?
     /// Its title for users, by language tag in lower case.
     public var titles: [String: String] = [:]
+    /// What it is for, in one line, in all languages that are not in ``summaries``.
+    public var summary: String?
+    /// What it is for, by language tag in lower case.
+    public var summaries: [String: String] = [:]
     /// The file of its icon (``AppIcon``).
     public var icon: String?
+    /// The files of further icons: by their size in pixels, and `dark` for a dark background.
+    public var icons: [String: String] = [:]
+    /// Where menus list it.
+    public var categories: [String] = []
+    /// The locale that it gets as LANG; nil for the supervisor's own.
+    public var language: String?
     /// The template of a scene; nil if it is not a scene.
     public var template: String?
     /// Its name among the scenes of its template; nil if it is not a scene.
@@ -172,7 +182,12 @@ public struct AppSummary: Hashable, Sendable {
         tags = try fields.strings("tags")
         title = try fields.optionalString("title")
         titles = try fields.strings(byName: "titles")
+        summary = try fields.optionalString("summary")
+        summaries = try fields.strings(byName: "summaries")
         icon = try fields.optionalString("icon")
+        icons = try fields.strings(byName: "icons")
+        categories = try fields.strings("categories")
+        language = try fields.optionalString("language")
         template = try fields.optionalString("template")
         scene = try fields.optionalString("scene")
         pictureAt = try fields.optionalInt("picture_at")
@@ -207,7 +222,12 @@ public struct AppSummary: Hashable, Sendable {
             .init(name: "tags", value: .strings(tags)),
             .init(name: "title", value: .optional(title)),
             .init(name: "titles", value: .strings(titles)),
+            .init(name: "summary", value: .optional(summary)),
+            .init(name: "summaries", value: .strings(summaries)),
             .init(name: "icon", value: .optional(icon)),
+            .init(name: "icons", value: .strings(icons)),
+            .init(name: "categories", value: .strings(categories)),
+            .init(name: "language", value: .optional(language)),
             .init(name: "template", value: .optional(template)),
             .init(name: "scene", value: .optional(scene)),
             .init(name: "picture_at", value: .optional(pictureAt)),

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension AppSummary {
-    /// The app's title in the first of these languages that it has one in (RFC 4647, lookup), else the title for all
-    /// others;
-    /// nil if it has no title.
+    /// The app's title in the first of these languages that it has one in; nil if it has no title.
+    public func title(in languages: [String]) -> String? { Self.text(title, titles, in: languages) }
+
+    /// What the app is for, in the first of these languages that it is said in; nil if it has no summary.
+    public func summary(in languages: [String]) -> String? { Self.text(summary, summaries, in: languages) }
+
+    /// The text in the first of these languages that it has (RFC 4647, lookup), else the one for all others.
     ///
-    /// - Parameter languages: tags, the best one first: `de-AT`, `de`. For English the title for all others is used
-    ///   if there is no English one.
-    public func title(in languages: [String]) -> String? {
-        guard !titles.isEmpty else { return title }
+    /// - Parameter languages: tags, the best one first: `de-AT`, `de`. For English the text for all others is used if
+    ///   there is no English one.
+    private static func text(_ other: String?, _ texts: [String: String], in languages: [String]) -> String? {
+        guard !texts.isEmpty else { return other }
         for language in languages {
             var parts = language.lowercased().split(separator: "-")
             while !parts.isEmpty {
-                if let found = titles[parts.joined(separator: "-")] { return found }
-                if parts == ["en"] { return title }
+                if let found = texts[parts.joined(separator: "-")] { return found }
+                if parts == ["en"] { return other }
                 parts.removeLast()
             }
         }
-        return title
+        return other
     }
 }

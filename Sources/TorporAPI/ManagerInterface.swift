@@ -24,8 +24,9 @@ public enum ManagerInterface {
         # One app, as "torpor list" shows it. stranded: it should always run, but was evicted, and nothing launches it
         # again. done: it is a oneshot that has finished its work. socket_trouble says why one of its sockets is not
         # bound, unhealthy why its last health check failed, held_back why its launch waits. title is the name that
-        # people know it by, titles the same by language (BCP 47, in lower case), icon the file of its picture. For a
-        # scene, template names its template, and scene is its own name. picture_at is when the picture in its snapshot
+        # people know it by, titles the same by language (BCP 47, in lower case), summary and summaries what it is for in
+        # one line, icon the file of its picture, icons further ones by size in pixels and for a "dark" background,
+        # categories where menus list it, language the locale that it gets as LANG. For a scene, template names its template, and scene is its own name. picture_at is when the picture in its snapshot
         # was taken, in microseconds since 1970; null without a snapshot, or if it is a text. scenes is null for an app
         # that has none inside.
         type App (
@@ -52,7 +53,12 @@ public enum ManagerInterface {
           tags: []string,
           title: ?string,
           titles: [string]string,
+          summary: ?string,
+          summaries: [string]string,
           icon: ?string,
+          icons: [string]string,
+          categories: []string,
+          language: ?string,
           template: ?string,
           scene: ?string,
           picture_at: ?int,
@@ -190,7 +196,12 @@ public enum ManagerInterface {
           tags: []string,
           title: ?string,
           titles: [string]string,
+          summary: ?string,
+          summaries: [string]string,
           icon: ?string,
+          icons: [string]string,
+          categories: []string,
+          language: ?string,
           template: ?string,
           scene: ?string,
           picture_at: ?int,
@@ -661,8 +672,8 @@ public enum ManagerInterface {
         method Snapshot(app: string, offset: ?int) -> (snapshot: ?Snapshot, data: string)
 
         # The picture of an app, at most 256 KiB, as Base64; media_type is null if there is none; trouble says why if
-        # one is configured.
-        method Icon(app: string) -> (media_type: ?string, data: string, trouble: ?string)
+        # one is configured. variant is a name in icons, such as "dark"; without one of that name it is the usual picture.
+        method Icon(app: string, variant: ?string) -> (media_type: ?string, data: string, trouble: ?string)
 
         # What this machine offers, what it lacks and what that costs.
         method Doctor() -> (checks: []Check)

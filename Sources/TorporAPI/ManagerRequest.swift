@@ -49,8 +49,8 @@ public enum ManagerRequest: Hashable, Sendable {
     case reports(app: String?)
     /// A part of the snapshot of an app, from that byte on.
     case snapshot(app: String, offset: Int64)
-    /// The icon of an app.
-    case icon(app: String)
+    /// The icon of an app, or a variant of it, such as `dark`.
+    case icon(app: String, variant: String? = nil)
     case doctor
     /// The policies, in the order in which they are asked.
     case policies
@@ -117,7 +117,8 @@ public enum ManagerRequest: Hashable, Sendable {
             let offset = try fields.optionalInt("offset") ?? 0
             if offset < 0 { throw FieldError(field: "offset", problem: "must not be negative") }
             self = .snapshot(app: try fields.string("app"), offset: offset)
-        case "Icon": self = .icon(app: try fields.string("app"))
+        case "Icon":
+            self = .icon(app: try fields.string("app"), variant: try fields.optionalString("variant"))
         case "Doctor": self = .doctor
         case "Policies": self = .policies
         case "ReloadPolicy": self = .reloadPolicy(name: try fields.string("name"))
@@ -165,7 +166,9 @@ public enum ManagerRequest: Hashable, Sendable {
             case .reports(let app): ("Reports", app.map { ["app": .string($0)] } ?? .emptyObject, false)
             case .snapshot(let app, let offset):
                 ("Snapshot", ["app": .string(app), "offset": .int(offset)], false)
-            case .icon(let app): ("Icon", ["app": .string(app)], false)
+            case .icon(let app, nil): ("Icon", ["app": .string(app)], false)
+            case .icon(let app, let variant?):
+                ("Icon", ["app": .string(app), "variant": .string(variant)], false)
             case .doctor: ("Doctor", .emptyObject, false)
             case .policies: ("Policies", .emptyObject, false)
             case .reloadPolicy(let name): ("ReloadPolicy", ["name": .string(name)], false)

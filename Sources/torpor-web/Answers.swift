@@ -22,6 +22,8 @@ struct Answers: Sendable {
         var grep: String?
         var cursor: String?
         var kinds: Set<String>?
+        /// Which of an app's icons.
+        var variant: String?
         /// The `Accept` header.
         var accepted: String?
 
@@ -42,6 +44,7 @@ struct Answers: Sendable {
             app = head.query("app")
             grep = head.query("grep").flatMap { $0.isEmpty ? nil : $0 }
             cursor = head.query("cursor")
+            variant = head.query("variant")
             kinds = head.query("kinds").map { Set($0.split(separator: ",").map(String.init)) }
         }
     }
@@ -60,7 +63,7 @@ struct Answers: Sendable {
                 request.grep = query.grep
                 return HTTPResponse(status: 200, json: try link.call(.logs(request)))
             case .snapshot(let name): return try snapshot(name, link)
-            case .icon(let name): return try icon(name, link)
+            case .icon(let name): return try icon(name, query.variant, link)
             case .settings(let name): return HTTPResponse(status: 200, json: try link.call(.settings(app: name)))
             case .unhandled(let name):
                 var request = UnhandledRequest()
@@ -96,8 +99,8 @@ struct Answers: Sendable {
     }
 
     /// An app's icon. Scripts in an SVG do not run, even if it is opened by itself.
-    private func icon(_ name: String, _ link: Link) throws(VarlinkClientError) -> HTTPResponse {
-        let reply = try link.call(.icon(app: name))
+    private func icon(_ name: String, _ variant: String?, _ link: Link) throws(VarlinkClientError) -> HTTPResponse {
+        let reply = try link.call(.icon(app: name, variant: variant))
         let icon = (try? AppIcon(json: reply)) ?? AppIcon(trouble: nil)
         guard let type = icon.mediaType else {
             return HTTPResponse(404, "there is no icon of \(name)" + (icon.trouble.map { ": \($0)" } ?? ""))

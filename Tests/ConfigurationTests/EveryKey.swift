@@ -90,7 +90,10 @@ extension LoaderTests {
         "state_limit": "\"none\"", "stderr": "\"e.log\"", "stdin": "\"/in\"", "stop_signal": "\"SIGINT\"",
         "success_exit_status": "[3, \"SIGHUP\"]",
         "supplementary_groups": "[\"44\"]", "suspend_deadline": "\"3s\"", "suspend_with": "\"freezer\"",
-        "tags": "[\"t\"]", "title": "{ default = \"T\", pt_BR = \"U\" }", "icon": "\"i.svg\"",
+        "tags": "[\"t\"]", "title": "{ default = \"T\", pt_BR = \"U\" }",
+        "icon": "{ default = \"i.svg\", \"64\" = \"i.png\", dark = \"/d.svg\" }",
+        "summary": "{ default = \"S\", de = \"Z\" }", "categories": "[\"Utility\", \"X-Own\"]",
+        "language": "\"de_DE.UTF-8@euro\"",
         "launch_image": "\"l.png\"",
         "cover": "[\"/bin/c\", \"%f\"]", "cover_after": "\"1s\"", "task_budget": "\"1h\"",
         "subscriptions": """
@@ -308,6 +311,10 @@ extension LoaderTests {
         app.snapshot = snapshot
         (app.presentation.title, app.presentation.titles) = ("T", ["pt-br": "U"])
         app.presentation.icon = "/etc/torpor/i.svg"
+        app.presentation.icons = ["64": "/etc/torpor/i.png", "dark": "/d.svg"]
+        (app.presentation.summary, app.presentation.summaries) = ("S", ["de": "Z"])
+        app.presentation.categories = ["Utility", "X-Own"]
+        app.presentation.language = "de_DE.UTF-8@euro"
         app.presentation.launchImage = "/etc/torpor/l.png"
         app.presentation.cover.command = ["/bin/c", "%f"]
         app.presentation.cover.after = .seconds(1)

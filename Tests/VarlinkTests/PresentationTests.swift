@@ -19,6 +19,9 @@ import TorporAPI
         #expect(app.title(in: ["en-GB", "de"]) == "Notebook")
         app.titles["en"] = "Jotter"
         #expect(app.title(in: ["en-GB", "de"]) == "Jotter")
+        #expect(app.summary(in: ["de"]) == nil)
+        (app.summary, app.summaries) = ("Keeps notes", ["de": "Bewahrt Notizen"])
+        #expect(app.summary(in: ["de-AT"]) == "Bewahrt Notizen" && app.summary(in: ["en", "de"]) == "Keeps notes")
     }
 
     @Test("an icon is what its content says that it is")

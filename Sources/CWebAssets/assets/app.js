@@ -3,7 +3,7 @@
 // The frame: navigation, the connection to torpord, and the theme.
 import { toast } from "./actions.js";
 import { appPage } from "./apppage.js";
-import { h, s, setText, showTip } from "./dom.js";
+import { h, isDark, s, setText, showTip } from "./dom.js";
 import { events } from "./events.js";
 import { graph } from "./graph.js";
 import { help, listen } from "./keys.js";
@@ -90,9 +90,6 @@ function tellSupervisor() {
 const root = document.documentElement;
 const button = document.getElementById("theme");
 const MOON = "M13.5 10A6 6 0 0 1 6 2.5a6 6 0 1 0 7.5 7.5Z";
-function isDark() {
-  return root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-}
 function drawTheme() {
   button.replaceChildren(s("svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" }, isDark()
     ? [s("circle", { cx: 8, cy: 8, r: 3.2, fill: "currentColor" }), s("path", { d: "M8 1v2M8 13v2M1 8h2M13 8h2M3 3l1.4 1.4M11.6 11.6 13 13M13 3l-1.4 1.4M4.4 11.6 3 13", stroke: "currentColor", "stroke-width": 1.5, "stroke-linecap": "round" })]

@@ -4,7 +4,7 @@
 import { Actions } from "./actions.js";
 import { card, h, setText, table } from "./dom.js";
 import { eventsOf } from "./events.js";
-import { Face, aliasOf, titleOf } from "./face.js";
+import { Face, aliasOf, summaryOf, titleOf } from "./face.js";
 import { ago, bytes, duration, percent, time, uptime } from "./format.js";
 import { Log } from "./logs.js";
 import { report } from "./reports.js";
@@ -38,6 +38,7 @@ export function appPage(main, name) {
   const face = new Face(name);
   const title = h("span", {}, name);
   const alias = h("span", { class: "alias" });
+  const summary = h("p", { class: "summary", hidden: true });
   const said = h("p", { class: "muted" });
   const actions = new Actions(name, 4);
   const left = h("div");
@@ -54,7 +55,7 @@ export function appPage(main, name) {
   const socketCard = card("Sockets and timers", sockets);
   const missing = h("p", { class: "card empty", hidden: true });
   main.append(
-    h("div", { class: "head" }, face.element, h("h1", {}, title, alias), state, flight, h("span", { class: "grow" }), actions.element), said, missing,
+    h("div", { class: "head" }, face.element, h("h1", {}, title, alias), state, flight, h("span", { class: "grow" }), actions.element), summary, said, missing,
     card("States", h("div", {}, lanes.element, stateLegend()), timeZoom(lanes)),
     h("div", { class: "columns" },
       h("div", {}, card("Now", h("div", {}, live, left)), card("Processes", processes), socketCard),
@@ -86,6 +87,8 @@ export function appPage(main, name) {
     if (key !== drawn) { state.replaceChildren(badge(key)); drawn = key; }
     flight.hidden = !app.transition;
     setText(flight, app.transition ?? "");
+    summary.hidden = !summaryOf(app);
+    setText(summary, summaryOf(app) ?? "");
     setText(said, app.status ?? "");
     snapshot.update();
     settings.update();
@@ -126,6 +129,7 @@ export function appPage(main, name) {
     ]));
     more.replaceChildren(facts([
       ["Command", h("code", {}, status.exec.join(" "))], ["Declared in", status.file && h("code", {}, `${status.file}:${status.line}`)], ["Tags", status.tags.join(", ")],
+      ["Categories", status.categories?.join(", ")], ["Language", status.language],
       ["Container", status.container?.name], ["Image", status.container && h("code", {}, status.container.image + (status.container.digest ? `@${status.container.digest}` : ""))],
       ["Ports", status.container?.ports.join(", ")], ["Networks", status.container?.networks.join(", ")],
       ["Ready by", status.ready], ["Requires", links(status.requires)], ["After", links(status.after)], ["Required by", links(status.required_by)],

@@ -56,3 +56,9 @@ export function showTip(text, x, y) {
   tip.style.left = `${Math.max(6, Math.min(x + 14, innerWidth - box.width - 8))}px`;
   tip.style.top = `${y + 18 + box.height > innerHeight ? y - box.height - 12 : y + 18}px`;
 }
+
+/** Whether the page is in its dark theme: the one that was chosen, else the system's. */
+export function isDark() {
+  const { theme } = document.documentElement.dataset;
+  return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}

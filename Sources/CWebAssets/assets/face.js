@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// An app's title and icon.
-import { h, setText } from "./dom.js";
+// An app's title, summary and icon.
+import { h, isDark, setText } from "./dom.js";
 import { appPath } from "./store.js";
 
-/** The title in the reader's language, or null if the app has only its name; same rules as AppSummary.title(in:). */
-export function titleOf(app) {
-  const titles = app?.titles ?? {};
-  if (!Object.keys(titles).length) return app?.title ?? null;
+/** The text in the reader's language, or null if there is none; same rules as AppSummary.title(in:). */
+function textIn(other = null, texts = {}) {
+  if (!Object.keys(texts).length) return other;
   for (const language of navigator.languages ?? [navigator.language]) {
     const parts = language.toLowerCase().split("-");
     for (; parts.length; parts.pop()) {
-      const found = titles[parts.join("-")];
+      const found = texts[parts.join("-")];
       if (found) return found;
-      // The title without a language counts as English.
-      if (parts.length === 1 && parts[0] === "en") return app.title ?? null;
+      // The text without a language counts as English.
+      if (parts.length === 1 && parts[0] === "en") return other;
     }
   }
-  return app.title ?? null;
+  return other;
 }
+
+/** The app's title, or null if it has only its name. */
+export const titleOf = (app) => textIn(app?.title, app?.titles);
+
+/** What the app is for, or null. */
+export const summaryOf = (app) => textIn(app?.summary, app?.summaries);
 
 /** The app's name to show beside its title; empty if both are the same word. */
 export function aliasOf(app) {
@@ -39,8 +44,10 @@ export class Face {
   update(app) {
     // A letter may be more than one UTF-16 code unit.
     const letter = [...(titleOf(app) ?? this.name).trim()][0]?.toUpperCase() ?? "?";
-    if (app.icon !== this.file || (this.failed && Date.now() - this.failed > 10000)) {
-      this.file = app.icon;
+    this.variant = isDark() && app.icons?.dark ? "dark" : "";
+    const file = this.variant ? app.icons.dark : app.icon;
+    if (file !== this.file || (this.failed && Date.now() - this.failed > 10000)) {
+      this.file = file;
       this.failed = 0;
       if (this.file) this.load(letter);
     }
@@ -48,7 +55,7 @@ export class Face {
   }
 
   load(letter) {
-    const src = `/api/v1/${appPath(this.name, "/icon")}?file=${encodeURIComponent(this.file)}`;
+    const src = `/api/v1/${appPath(this.name, "/icon")}?variant=${this.variant}&file=${encodeURIComponent(this.file)}`;
     this.element.replaceChildren(h("img", { src, alt: "", loading: "lazy", onerror: () => {
       this.failed = Date.now();
       this.element.replaceChildren(letter);

@@ -3,7 +3,7 @@
 // All apps: their state, and actions on them.
 import { Actions, announce } from "./actions.js";
 import { h, s, setAttribute, setText } from "./dom.js";
-import { Face, aliasOf, titleOf } from "./face.js";
+import { Face, aliasOf, summaryOf, titleOf } from "./face.js";
 import { ago, bytes, percent, plural, uptime } from "./format.js";
 import { STATES, WORDS, badge, shown, symbol } from "./states.js";
 import { Thumbnail } from "./snapshot.js";
@@ -73,7 +73,7 @@ class Row {
     this.flight.hidden = !app.transition;
     setText(this.flight, app.transition ?? "");
     const holds = app.holds.length ? `held: ${app.holds.join(", ")}` : "";
-    setText(this.sub, holds || app.status || "");
+    setText(this.sub, holds || app.status || summaryOf(app) || "");
     this.sub.title = this.sub.textContent;
     setText(this.memory, bytes(app.memory_bytes));
     setAttribute(this.fill, "width", Math.round(100 * (app.memory_bytes ?? 0) / Math.max(1, largest)));

@@ -49,23 +49,11 @@ enum AppKeyEffects {
         .value("data_folders", \.data.isWanted, .restart),
         .value("first_launch", \.data.firstLaunch, .launch),
         .value("version", \.data.version, .restart),
-        AppKey(
-            name: "title",
-            effect: { _, _ in .live },
-            isSame: {
-                $0.presentation.title == $1.presentation.title && $0.presentation.titles == $1.presentation.titles
-            },
-            written: { specification in
-                var titles = specification.presentation.titles
-                titles[""] = specification.presentation.title
-                return titles
-            },
-            copy: { specification, new in
-                specification.presentation.title = new.presentation.title
-                specification.presentation.titles = new.presentation.titles
-            }
-        ),
-        .value("icon", \.presentation.icon, .live),
+        presented("title", \.title, \.titles),
+        presented("summary", \.summary, \.summaries),
+        presented("icon", \.icon, \.icons),
+        .value("categories", \.presentation.categories, .live),
+        .value("language", \.presentation.language, .launch),
         .value("cover", \.presentation.cover.command, .live),
         .value("cover_after", \.presentation.cover.after, .live),
         .value("launch_image", \.presentation.launchImage, .live),
@@ -84,6 +72,31 @@ enum AppKeyEffects {
         ofNames("instances"),
         ofNames("instance_first"),
     ]
+
+    /// A value that users see, and variants of it by name.
+    private static func presented(
+        _ name: String,
+        _ value: any WritableKeyPath<AppPresentation, String?> & Sendable,
+        _ variants: any WritableKeyPath<AppPresentation, [String: String]> & Sendable
+    ) -> AppKey {
+        AppKey(
+            name: name,
+            effect: { _, _ in .live },
+            isSame: { one, other in
+                one.presentation[keyPath: value] == other.presentation[keyPath: value]
+                    && one.presentation[keyPath: variants] == other.presentation[keyPath: variants]
+            },
+            written: { specification in
+                var all = specification.presentation[keyPath: variants]
+                all[""] = specification.presentation[keyPath: value]
+                return all
+            },
+            copy: { specification, new in
+                specification.presentation[keyPath: value] = new.presentation[keyPath: value]
+                specification.presentation[keyPath: variants] = new.presentation[keyPath: variants]
+            }
+        )
+    }
 
     /// A key that says which instances exist: their names contain it, and other instances are other apps.
     private static func ofNames(_ name: String) -> AppKey {

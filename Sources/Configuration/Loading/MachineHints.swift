@@ -40,9 +40,11 @@ enum MachineHints {
         _ system: ConfigurationSystem,
         _ folders: inout [String: [String]?]
     ) {
-        for (key, picture) in [("icon", app.presentation.icon), ("launch_image", app.presentation.launchImage)] {
+        let icons = [app.presentation.icon].compactMap(\.self) + app.presentation.icons.values.sorted()
+        let launchImages = [app.presentation.launchImage].compactMap(\.self)
+        for (key, picture) in icons.map({ ("icon", $0) }) + launchImages.map({ ("launch_image", $0) }) {
             // A path with a scene's name in it is only known once the scene exists.
-            guard let picture, app.scenes == nil || !Placeholder.isForScene(picture) else { continue }
+            guard app.scenes == nil || !Placeholder.isForScene(picture) else { continue }
             let name = picture.split(separator: "/").last.map(String.init) ?? picture
             let folder = Path.folder(picture)
             let names = folders[folder] ?? system.names(folder)

@@ -37,7 +37,14 @@ enum AppKeys {
         AppKey("title") { context, node, draft in
             TitleReader.read(context, node, into: &draft.specification.presentation)
         },
-        .optional("icon", \.specification.presentation.icon, Read.path),
+        AppKey("summary") { context, node, draft in
+            TitleReader.readSummary(context, node, into: &draft.specification.presentation)
+        },
+        AppKey("icon") { context, node, draft in
+            IconReader.read(context, node, into: &draft.specification.presentation)
+        },
+        .value("categories", \.specification.presentation.categories, CategoryReader.categories),
+        .optional("language", \.specification.presentation.language, LanguageReader.language),
         .value("cover", \.specification.presentation.cover.command, CoverReader.command),
         .value("cover_after", \.specification.presentation.cover.after, Read.duration),
         .optional("launch_image", \.specification.presentation.launchImage, Read.path),

@@ -63,15 +63,11 @@ enum SettingReader {
         setting.restart = flag("restart")
         setting.identity = flag("identity")
         setting.writable = flag("writable")
-        if let node = nodes["title"] {
-            var presentation = AppPresentation()
-            TitleReader.read(context.at("title"), node, into: &presentation)
-            (setting.title, setting.titles) = (presentation.title, presentation.titles)
+        if let node = nodes["title"], let texts = TitleReader.read(context.at("title"), node, for: .title) {
+            (setting.title, setting.titles) = texts
         }
-        if let node = nodes["help"] {
-            var presentation = AppPresentation()
-            TitleReader.read(context.at("help"), node, into: &presentation, isTitle: false)
-            (setting.help, setting.helps) = (presentation.title, presentation.titles)
+        if let node = nodes["help"], let texts = TitleReader.read(context.at("help"), node, for: .help) {
+            (setting.help, setting.helps) = texts
         }
         if let node = nodes["default"] { setting.defaultValue = defaultValue(setting, context.at("default"), node) }
         return setting
@@ -198,6 +194,7 @@ enum SettingReader {
         check("before_start", app.beforeStart.flatMap(\.command))
         check("after_stop", app.afterStop.flatMap(\.command))
         check("environment", app.environment.values)
+        check("language", app.presentation.language.map { [$0] } ?? [])
         if app.settingsFormat != .json, app.declaredSettings.isEmpty {
             draft.warning("settings_format", "does nothing without settings")
         }

@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What users see of an app besides its name: `title`, `icon`, and what stands in for it while it starts.
+/// What users see of an app besides its name: `title`, `summary`, `icon`, what stands in for it while it starts, and the
+/// language that it speaks.
 public struct AppPresentation: Sendable, Hashable {
     /// Its title in all languages that are not in ``titles``; `nil` if it has none.
     public var title: String?
     /// Its title by language tag (BCP 47) in lower case: `de`, `pt-br`.
     public var titles: [String: String] = [:]
+    /// What it is for, in one line, in all languages that are not in ``summaries``; `nil` if it has none.
+    public var summary: String?
+    /// The same by language tag in lower case.
+    public var summaries: [String: String] = [:]
     /// The path of a picture; absolute.
     public var icon: String?
+    /// Further pictures: by their size in pixels (`64`), and `dark` for a dark background; absolute paths.
+    public var icons: [String: String] = [:]
+    /// Where menus list it: the names of freedesktop.org's menu specification.
+    public var categories: [String] = []
+    /// The locale that it gets as LANG, such as `de_DE.UTF-8`; `nil` for the supervisor's own.
+    public var language: String?
     /// What is shown in its place until it is in the foreground.
     public var cover = Cover()
     /// The path of a picture for ``cover`` if there is no snapshot; absolute.
@@ -42,38 +53,69 @@ public struct AppPresentation: Sendable, Hashable {
         return text.utf8.count > 1_000 ? "must not be longer than 1,000 bytes" : nil
     }
 
-    /// Why a text cannot be a title; nil if it can: one line with visible characters.
-    public static func problem(inTitle text: String) -> String? {
+    /// Why a text cannot be a title; nil if it can: one line with visible characters, which fits into a table and on a
+    /// button.
+    public static func problem(inTitle text: String) -> String? { problem(inLine: text, longest: 80) }
+
+    /// Why a text cannot be a summary; nil if it can: one line with visible characters.
+    static func problem(inSummary text: String) -> String? { problem(inLine: text, longest: 200) }
+
+    private static func problem(inLine text: String, longest: Int) -> String? {
         if text.allSatisfy(\.isWhitespace) { return "must not be empty" }
         if text.unicodeScalars.contains(where: isControl) { return "must be one line, without control characters" }
-        // This fits into a table and on a button.
-        return text.unicodeScalars.count > 80 ? "must not be longer than 80 characters" : nil
+        return text.unicodeScalars.count > longest ? "must not be longer than \(longest) characters" : nil
     }
 }
 
-/// Reads `title`.
+/// Reads texts that may have translations: `title`, `summary`, and `help` of a setting.
 enum TitleReader {
-    /// - Parameter isTitle: true: one line of at most 80 characters; false: a text of several lines.
+    /// What a text is for, which decides how long it may be.
+    enum Purpose {
+        /// One line of at most 80 characters.
+        case title
+        /// One line of at most 200 characters.
+        case summary
+        /// Several lines.
+        case help
+
+        func problem(_ text: String) -> String? {
+            switch self {
+            case .title: AppPresentation.problem(inTitle: text)
+            case .summary: AppPresentation.problem(inSummary: text)
+            case .help: AppPresentation.problem(inHelp: text)
+            }
+        }
+    }
+
+    static func read(_ context: Context, _ node: Node, into presentation: inout AppPresentation) {
+        guard let texts = read(context, node, for: .title) else { return }
+        (presentation.title, presentation.titles) = texts
+    }
+
+    static func readSummary(_ context: Context, _ node: Node, into presentation: inout AppPresentation) {
+        guard let texts = read(context, node, for: .summary) else { return }
+        (presentation.summary, presentation.summaries) = texts
+    }
+
+    /// The text without a language, and those by language; nil if an error was reported.
     static func read(
         _ context: Context,
         _ node: Node,
-        into presentation: inout AppPresentation,
-        isTitle: Bool = true
-    ) {
+        for purpose: Purpose
+    ) -> (text: String?, byLanguage: [String: String])? {
         guard case .table(let members) = node.value else {
             guard case .string = node.value else {
                 let expected = "a string, or a table of strings by language, with the key default"
-                return context.error("expected \(expected), found \(node.kind)", at: node.position)
+                context.error("expected \(expected), found \(node.kind)", at: node.position)
+                return nil
             }
-            guard let title = text(context, node, isTitle) else { return }
-            (presentation.title, presentation.titles) = (title, [:])
-            return
+            return text(context, node, purpose).map { ($0, [:]) }
         }
         var title: String?
         var titles: [String: String] = [:]
         for member in members {
             let inner = context.at(member.key)
-            guard let text = text(inner, member.node, isTitle) else { continue }
+            guard let text = text(inner, member.node, purpose) else { continue }
             guard member.key != "default" else {
                 title = text
                 continue
@@ -85,15 +127,15 @@ enum TitleReader {
             titles[tag] = text
         }
         guard title != nil || members.contains(where: { $0.key == "default" }) else {
-            return context.error("needs the key default, for all other languages", at: node.position)
+            context.error("needs the key default, for all other languages", at: node.position)
+            return nil
         }
-        (presentation.title, presentation.titles) = (title, titles)
+        return (title, titles)
     }
 
-    private static func text(_ context: Context, _ node: Node, _ isTitle: Bool) -> String? {
+    private static func text(_ context: Context, _ node: Node, _ purpose: Purpose) -> String? {
         guard let text = Read.string(context, node) else { return nil }
-        let problem = isTitle ? AppPresentation.problem(inTitle: text) : AppPresentation.problem(inHelp: text)
-        guard let problem else { return text }
+        guard let problem = purpose.problem(text) else { return text }
         context.error(problem, at: node.position)
         return nil
     }

@@ -115,7 +115,8 @@ extension AppSpecification {
         guard !self.declaredSettings.isEmpty else { return [] }
         let addresses = sockets.compactMap { $0.template?.text } + [templateProbe?.template].compactMap(\.self)
         let hooks = (self.beforeStart + self.afterStop).flatMap(\.command)
-        return Set((exec + hooks + self.environment.values + addresses).flatMap(SettingTemplate.names))
+        let language = [presentation.language].compactMap(\.self)
+        return Set((exec + hooks + language + self.environment.values + addresses).flatMap(SettingTemplate.names))
     }
 
     /// A setting by its name.

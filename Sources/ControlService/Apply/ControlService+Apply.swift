@@ -204,6 +204,7 @@ extension ControlService {
                 continue
             }
             let old = app.specification
+            let language = (app.next ?? old).presentation.language
             let wasOutdated = app.isOutdated
             if living.contains(id) {
                 app.specification = old.taking(liveKeysOf: specification)
@@ -213,6 +214,9 @@ extension ControlService {
                 app.next = nil
             }
             supervisor.specificationChanged(app, from: old)
+            if (app.next ?? app.specification).presentation.language != language {
+                loop.later { [weak self, weak app] in if let app { self?.supervisor.tellLanguage(app) } }
+            }
             // A snapshot in progress was started with the old configuration.
             if old.snapshot != app.specification.snapshot, let run = app.snapshotRun {
                 loop.later { [weak self, weak app] in

@@ -54,7 +54,8 @@ package final class Containers: ShellRoom {
             owner: owner(of: app)
         )
         run.addLimits(specification.processLimits)
-        for (name, value) in facts.variables.merging(specification.environment, uniquingKeysWith: { $1 }) {
+        let given = LaunchEnvironment.given(to: specification)
+        for (name, value) in facts.variables.merging(given, uniquingKeysWith: { $1 }) {
             run.addVariable(name, value)
         }
         for (name, path) in supervisor.dataFolders.variables(of: app).sorted(by: { $0.key < $1.key }) {

@@ -2,11 +2,14 @@
 
 package import Configuration
 package import Engine
+import EventSources
 import Lifecycle
 import Linux
+import Mailbox
 import Output
 import Processes
 import TorporAPI
+import Varlink
 
 /// Applies the specifications of apps.
 extension Supervisor {
@@ -20,6 +23,20 @@ extension Supervisor {
         app.specification = next
         app.next = nil
         specificationChanged(app, from: old)
+    }
+
+    /// Sends a running app the topic `locale` with the `language` of its next launch.
+    package func tellLanguage(_ app: AppRuntime) {
+        let language = (app.next ?? app.specification).presentation.language
+        let variables = language.flatMap(AppPresentation.variables) ?? [:]
+        let mail = MailDraft(
+            topic: NotificationTopic.locale.rawValue,
+            message: Message.didReceiveNotification.rawValue,
+            payload: .strings(variables),
+            coalescing: .latest,
+            sender: "torpord"
+        )
+        wakes.notifications.tell(.locale, mail, to: app, "a change of its language")
     }
 
     /// Applies changes of its specification to what exists for an app already.

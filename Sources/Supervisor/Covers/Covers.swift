@@ -36,7 +36,9 @@ final class Covers: ShellRoom, LifecycleObserver {
         var isOver = false
     }
 
-    private static let largestPicture = 16 << 20
+    /// In bytes.
+    private static let largestSnapshot = 16 << 20
+    private static let largestLaunchImage = 4 << 20
     /// How long a command may take to end by itself.
     private static let grace = Duration.seconds(1)
 
@@ -120,17 +122,18 @@ final class Covers: ShellRoom, LifecycleObserver {
             return .failure(Trouble(sentence: error.description))
         }
         let bytes: [UInt8]
+        let limit = picture.isGiven ? largestLaunchImage : largestSnapshot
         do throws(OwnedFile.Failure) {
             // A launch image may be in a folder of the app, so it is read with the rights of its user. A snapshot is
             // the supervisor's own.
             bytes = try OwnedFile.read(
                 picture.path,
                 for: picture.isGiven ? account?.fileRights : nil,
-                limit: largestPicture
+                limit: limit
             )
         } catch {
             let isLarge = error == .errno(.fileTooLarge)
-            let why = isLarge ? "it has more than \(largestPicture >> 20) MiB" : "\(error)"
+            let why = isLarge ? "it has more than \(limit >> 20) MiB" : "\(error)"
             return .failure(Trouble(sentence: "\(picture.path): \(why)"))
         }
         do throws(Errno) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Configuration
 import Engine
 import EventSources
 import Lifecycle
@@ -36,6 +37,18 @@ struct LaunchEnvironment {
             }
             return (name, String(entry[entry.utf8.index(after: split)...]), entry)
         }
+    }
+
+    /// The variables that the configuration gives an app: `environment`, and those of `language`.
+    static func given(to specification: AppSpecification) -> [String: String] {
+        var given = specification.environment
+        guard let language = specification.presentation.language,
+            let variables = AppPresentation.variables(ofLanguage: language)
+        else { return given }
+        given.merge(variables) { $1 }
+        // These override LANG, unless they are empty (setlocale(3)): torpord's own must not.
+        for name in ["LC_ALL", "LC_MESSAGES"] where given[name] == nil && inherited[name] != nil { given[name] = "" }
+        return given
     }
 
     subscript(name: String) -> String? { variables.first { $0.name == name }?.value }

@@ -86,7 +86,8 @@ extension Launcher {
         // Environment files and the configuration may override it.
         variables["TMPDIR"] = data["TMPDIR"]
         for (key, value) in Containers.forLaunch(read, specification) { variables[key] = value }
-        for (key, value) in Containers.forLaunch(specification.environment, specification) { variables[key] = value }
+        let given = LaunchEnvironment.given(to: specification)
+        for (key, value) in Containers.forLaunch(given, specification) { variables[key] = value }
         for (key, value) in data where key != "TMPDIR" { variables[key] = value }
         variables["NOTIFY_SOCKET"] = app.notifySocket?.path
         if let watchdog = specification.rules.watchdog { variables["WATCHDOG_USEC"] = "\(watchdog.microseconds)" }

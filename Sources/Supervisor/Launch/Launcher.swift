@@ -368,7 +368,7 @@ extension Launcher {
         if let user { variables.merge(Self.variables(of: user, app.specification)) { $1 } }
         let specification = try? supervisor.settings.launched(app)
         let isOwn = Containers.isOwn(command)
-        let given = specification.map { Containers.forPodman($0.environment, $0) } ?? [:]
+        let given = specification.map { Containers.forPodman(LaunchEnvironment.given(to: $0), $0) } ?? [:]
         for (key, value) in given where !isOwn { variables[key] = value }
         for (key, value) in data where key != "TMPDIR" { variables[key] = value }
         variables[AppTag.helperVariable] = "1"

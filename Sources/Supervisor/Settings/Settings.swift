@@ -268,6 +268,9 @@ package final class Settings: ShellRoom, LifecycleObserver {
         result.environment = specification.environment.compactMapValues { value in
             try? SettingTemplate.fill(value) { self.word($0, specification, values) }
         }
+        result.presentation.language = specification.presentation.language.flatMap { language in
+            try? SettingTemplate.fill(language) { self.word($0, specification, values) }
+        }
         return result
     }
 

@@ -24,7 +24,8 @@ struct WebBrowserTests {
         launch = "background"
         snapshot = ["/bin/sh", "-c", "echo @PNG | base64 -d"]
         title = { default = "Picture <b>book</b>", de = "Bilderbuch" }
-        icon = "@D/face.svg"
+        summary = { default = "What <b>it</b> shows", de = "Was es zeigt" }
+        icon = { default = "@D/face.svg", dark = "@D/dark.svg" }
         [apps.pictured.settings]
         port = { type = "integer", default = 8000, max = 65535, title = { default = "Port <b>", de = "Anschluss <b>" }, help = "Where it listens." }
         theme = { type = "choice", values = ["light", "dark"], default = "light" }
@@ -41,6 +42,7 @@ struct WebBrowserTests {
         exec = ["/bin/sh", "-c", "echo oh; exit 3"]
         restart = "never"
         """#
+    private static let dark = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"48\" height=\"36\"/>"
     private static let face = """
         <svg xmlns="http://www.w3.org/2000/svg" width="32" height="24"><script>window.top.hurt = 1</script>
         <rect width="32" height="24" style="fill: teal"/></svg>
@@ -71,7 +73,7 @@ struct WebBrowserTests {
         let picture = Data(Pictured.png).base64EncodedString()
         let fleet = Self.fleet.replacingOccurrences(of: "@PNG", with: picture)
             .replacingOccurrences(of: "@TORPOR", with: Built.path("torpor"))
-        try withDaemon(fleet, files: ["face.svg": Self.face]) { daemon in
+        try withDaemon(fleet, files: ["face.svg": Self.face, "dark.svg": Self.dark]) { daemon in
             for app in ["web", "db", "quiet", "deaf"] { try daemon.waitFor(app, "active") }
             try daemon.call(.post(PostRequest(app: "deaf", topic: "news <b>")))
             let web = try WebFixture(daemon)

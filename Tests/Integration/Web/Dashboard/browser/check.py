@@ -191,6 +191,12 @@ def shows_faces():
     page("#/app/pictured")
     browser.wait("return document.querySelector('.face:not([hidden]) img')?.naturalWidth === 32", what="its page has it too")
     expect(browser.run("return document.querySelector('h1').innerText").replace("\n", " ").startswith("Picture <b>book</b>"), "its title is above")
+    expect(browser.run("return document.querySelector('.summary').innerText") == "What <b>it</b> shows", "its summary is below, as text")
+    theme = browser.run("return document.documentElement.dataset.theme ?? null")
+    for name, width in (("dark", 48), ("light", 32)):
+        browser.run(f"document.documentElement.dataset.theme = '{name}'")
+        browser.wait(f"return document.querySelector('.face:not([hidden]) img')?.naturalWidth === {width}", what=f"it has the icon for the {name} theme")
+    browser.run(f"const {{ dataset }} = document.documentElement; {json.dumps(theme)} === null ? delete dataset.theme : dataset.theme = {json.dumps(theme)}")
     expect(browser.run("return !window.hurt"), "what stands in an icon does not run")
 
 
