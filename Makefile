@@ -23,9 +23,12 @@ PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3
 # What runs containers, and finds them by name.
 CONTAINERS := podman crun netavark aardvark-dns iptables uidmap slirp4netns
 
+# What a desktop opens apps with.
+DESKTOP := desktop-file-utils xdg-utils libgtk-3-bin libglib2.0-bin python3-gi shared-mime-info xvfb
+
 # Servers that tests start by themselves.
 SERVERS := nats-server mosquitto mosquitto-clients gpsd python3-flask nginx-light lighttpd caddy openssl iproute2 \
-	$(CONTAINERS)
+	$(CONTAINERS) $(DESKTOP)
 
 # The browser in which the dashboard is tested, and which takes its pictures.
 BROWSER := chromium chromium-driver fonts-inter

@@ -105,7 +105,8 @@ let package = Package(
         .target(
             name: "ControlService",
             dependencies: [
-                "Archives", "Configuration", "Engine", "EventLoop", "EventSources", "Lifecycle", "Linux",
+                "Archives", "Configuration", "DesktopEntries", "Engine", "EventLoop", "EventSources", "Lifecycle",
+                "Linux",
                 "MemoryPressure", "Notify", "Output", "Policies", "PolicyHost", "Processes", "Store", "Supervisor",
                 "TorporAPI", "TorporPolicyABI", "Varlink", "VarlinkServer",
             ]
@@ -120,6 +121,10 @@ let package = Package(
                 "torpor-transfer", "torpord",
             ],
             path: "Tests/Support/DaemonHarness"
+        ),
+        .target(
+            name: "DesktopEntries",
+            dependencies: ["Configuration", "Lifecycle", "Linux", "TorporAPI", "WireText"]
         ),
         .target(name: "DesktopProtocol", dependencies: ["Varlink"]),
         .target(name: "Devices", dependencies: ["CSystemd", "EventLoop", "Linux", "WireText"]),
@@ -152,7 +157,8 @@ let package = Package(
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "CFuzzTargets", "CalendarTime", "Configuration", "EventSources", "Gateway", "GatewayConfiguration",
+                "CFuzzTargets", "CalendarTime", "Configuration", "DesktopEntries", "EventSources", "Gateway",
+                "GatewayConfiguration",
                 "Importing",
                 "KeeperProtocol", "Lifecycle",
                 "Linux", "Location", "Mailbox", "Notify", "Policies", "Recovery", "Schedules", "Store", "Supervisor",
@@ -279,8 +285,9 @@ let package = Package(
         .executableTarget(
             name: "torpor",
             dependencies: [
-                "AppConnection", "CNCurses", "CommandLinePages", "Configuration", "Importing", "Lifecycle", "Linux",
-                "Policies", "PolicyTools", "Telemetry", "TopView", "TorporAPI", "TransferProtocol", "Varlink",
+                "AppConnection", "CNCurses", "CommandLinePages", "Configuration", "DesktopEntries", "Importing",
+                "Lifecycle", "Linux", "Policies", "PolicyTools", "Telemetry", "TopView", "TorporAPI",
+                "TransferProtocol", "Varlink",
                 "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -425,8 +432,9 @@ let package = Package(
         .testTarget(
             name: "ClientsIntegrationTests",
             dependencies: [
-                "DaemonHarness", "KernelFiles", "Linux", "MockLogind", "PolicyLibraries", "ScriptedServer",
-                "TestAddresses", "TorporAPI", "Varlink", "conformance-app", "swift-notes",
+                "Configuration", "DaemonHarness", "DesktopEntries", "KernelFiles", "Linux", "MockLogind",
+                "PolicyLibraries", "ScriptedServer", "TestAddresses", "TorporAPI", "Varlink", "conformance-app",
+                "swift-notes",
             ],
             path: "Tests/Integration/Clients",
             exclude: [
@@ -435,6 +443,10 @@ let package = Package(
             ]
         ),
         .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Lifecycle", "Linux", "Mailbox"]),
+        .testTarget(
+            name: "DesktopEntriesTests",
+            dependencies: ["Configuration", "DesktopEntries", "Lifecycle", "Linux", "TorporAPI", "Varlink"]
+        ),
         .testTarget(name: "DesktopProtocolTests", dependencies: ["DesktopProtocol", "Varlink"]),
         .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "Linux"]),
         .testTarget(

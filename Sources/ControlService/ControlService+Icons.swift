@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import DesktopEntries
 import Engine
 import Linux
 import Supervisor
@@ -26,5 +27,10 @@ extension ControlService {
             let waiting = app.iconReplies?.removeValue(forKey: path) ?? []
             for reply in waiting { reply.send(icon) }
         }
+    }
+
+    /// What a desktop shows of the apps. Scenes are left out: there may be many, which come and go.
+    var desktopApps: [DesktopApp] {
+        apps.filter { $0.specification.scene == nil }.map { DesktopApp($0.specification) }
     }
 }

@@ -15,6 +15,21 @@ public enum ManagerInterface {
         # instance. Absent values are null.
         interface io.torpor.Manager
 
+        # An app for the menus of a desktop: categories are those of freedesktop.org's menus, url_schemes and opens as in
+        # the configuration. oneshot: it does its work and ends, and is not for the foreground.
+        type DesktopApp (
+          name: string,
+          title: ?string,
+          titles: [string]string,
+          summary: ?string,
+          summaries: [string]string,
+          icon: ?string,
+          categories: []string,
+          url_schemes: []string,
+          opens: []string,
+          oneshot: bool
+        )
+
         # How an app's last run ended: the reason as in the documentation, and the exit code or the name of the signal.
         type LastExit (reason: string, code: ?int, signal: ?string, at: ?int)
 
@@ -674,6 +689,9 @@ public enum ManagerInterface {
         # The picture of an app, at most 256 KiB, as Base64; media_type is null if there is none; trouble says why if
         # one is configured. variant is a name in icons, such as "dark"; without one of that name it is the usual picture.
         method Icon(app: string, variant: ?string) -> (media_type: ?string, data: string, trouble: ?string)
+
+        # What menus of a desktop need to know of each app, without templates and their scenes.
+        method DesktopApps() -> (apps: []DesktopApp)
 
         # What this machine offers, what it lacks and what that costs.
         method Doctor() -> (checks: []Check)

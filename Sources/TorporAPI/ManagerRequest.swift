@@ -51,6 +51,8 @@ public enum ManagerRequest: Hashable, Sendable {
     case snapshot(app: String, offset: Int64)
     /// The icon of an app, or a variant of it, such as `dark`.
     case icon(app: String, variant: String? = nil)
+    /// What a desktop's menus show of all apps.
+    case desktopApps
     case doctor
     /// The policies, in the order in which they are asked.
     case policies
@@ -119,6 +121,7 @@ public enum ManagerRequest: Hashable, Sendable {
             self = .snapshot(app: try fields.string("app"), offset: offset)
         case "Icon":
             self = .icon(app: try fields.string("app"), variant: try fields.optionalString("variant"))
+        case "DesktopApps": self = .desktopApps
         case "Doctor": self = .doctor
         case "Policies": self = .policies
         case "ReloadPolicy": self = .reloadPolicy(name: try fields.string("name"))
@@ -169,6 +172,7 @@ public enum ManagerRequest: Hashable, Sendable {
             case .icon(let app, nil): ("Icon", ["app": .string(app)], false)
             case .icon(let app, let variant?):
                 ("Icon", ["app": .string(app), "variant": .string(variant)], false)
+            case .desktopApps: ("DesktopApps", .emptyObject, false)
             case .doctor: ("Doctor", .emptyObject, false)
             case .policies: ("Policies", .emptyObject, false)
             case .reloadPolicy(let name): ("ReloadPolicy", ["name": .string(name)], false)

@@ -198,6 +198,8 @@ public enum Replies {
     public static func list(_ apps: [AppSummary], templates: [SceneTemplateInfo] = []) -> JSON {
         ["apps": .array(apps.map(\.json)), "templates": .array(templates.map(\.json))]
     }
+    /// The reply of DesktopApps.
+    public static func desktopApps(_ apps: [DesktopApp]) -> JSON { ["apps": .array(apps.map(\.json))] }
     /// The reply of Status.
     public static func status(_ status: AppStatus) -> JSON { ["status": status.json] }
     /// The reply of every verb.

@@ -40,7 +40,7 @@ package struct Torpor: ParsableCommand {
             ),
             CommandGroup(
                 name: "Configure",
-                subcommands: [Init.self, Import.self, Check.self, Apply.self, Policy.self]
+                subcommands: [Init.self, Import.self, Check.self, Apply.self, Policy.self, Desktop.self]
             ),
             CommandGroup(name: "The supervisor and its machine", subcommands: [Doctor.self, Upgrade.self]),
             CommandGroup(name: "From within an app", subcommands: [AppVerbs.self]),

@@ -101,7 +101,7 @@ import VarlinkServer
         requests.append(.data(apps: ["a"]))
         requests.append(.purgeData(PurgeDataRequest(app: "a", folders: ["caches"])))
         requests.append(.snapshot(app: "a", offset: 7))
-        requests += [.icon(app: "a"), .icon(app: "a", variant: "dark")]
+        requests += [.icon(app: "a"), .icon(app: "a", variant: "dark"), .desktopApps]
         for request in requests {
             #expect(methods.contains(request.call.member))
             #expect(try ManagerRequest(call: VarlinkCall(json: request.call.json)) == request)

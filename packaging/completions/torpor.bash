@@ -175,13 +175,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
+    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|desktop|doctor|upgrade|app|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings unhandled transfers data health metrics start stop restart foreground open background suspend resume interrupt scene hold force-quit signal post reset wait init import check apply policy doctor upgrade app help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings unhandled transfers data health metrics start stop restart foreground open background suspend resume interrupt scene hold force-quit signal post reset wait init import check apply policy desktop doctor upgrade app help' -- "${cur}"))
         ;;
     esac
 }
@@ -1522,6 +1522,53 @@ _torpor_policy_order() {
 
     # Offer option value completions
     case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_desktop() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    sync)
+        # Offer subcommand argument completions
+        "_torpor_desktop_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'sync' -- "${cur}"))
+        ;;
+    esac
+}
+
+_torpor_desktop_sync() {
+    repeating_flags=()
+    non_repeating_flags=(--user --system --all --dry-run --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--folder --config --socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--folder')
+        __torpor_add_completions -d
+        return
+        ;;
+    '--config')
+        __torpor_add_completions -o plusdirs -fX '!*.@(toml)'
+        return
+        ;;
     '--socket')
         __torpor_add_completions -f
         return

@@ -128,6 +128,12 @@ function __torpor_parse_tokens -S
             case 'order'
                 __torpor_parse_subcommand 0 'socket=' 'json' 'v/verbose' 'version' 'h/help'
             end
+        case 'desktop'
+            __torpor_parse_subcommand 0 'version' 'h/help'
+            switch $unparsed_tokens[1]
+            case 'sync'
+                __torpor_parse_subcommand 0 'user' 'system' 'folder=' 'all' 'dry-run' 'config=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
+            end
         case 'doctor'
             __torpor_parse_subcommand 0 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'upgrade'
@@ -278,6 +284,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpo
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'check' -d 'Validates a configuration, without a supervisor.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'apply' -d 'Reloads the configuration; touches only apps that changed.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'policy' -d 'Shows the policies in use; makes and checks policies.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'desktop' -d 'Puts apps into the menus of a desktop.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'doctor' -d 'Shows what this machine offers, what it lacks and what that costs.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'upgrade' -d 'Replaces the running supervisor by the programs on disk.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'app' -d 'Serves an app\'s scripts and programs: lifecycle, tasks, state, topics and transfers.'
@@ -689,6 +696,20 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy order" v verbose' -l 'verbose' -s 'v' -d 'Report supervisor restarts and upgrades on standard error.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy order" version' -l 'version' -d 'Show the version.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policy order" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor desktop" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor desktop" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor desktop" -eq 1' -fa 'sync' -d 'Writes a desktop entry for each app that has a title, and removes those of apps that are gone.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor desktop sync" user' -l 'user' -d 'Write entries for this user, into $XDG_DATA_HOME/applications.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor desktop sync" system' -l 'system' -d 'Write entries for all users, into /usr/local/share/applications.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor desktop sync" folder' -l 'folder' -d 'Write entries into this folder.' -rfa '(__torpor_complete_directories)'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor desktop sync" all' -l 'all' -d 'Include apps without a title and oneshots.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor desktop sync" dry-run' -l 'dry-run' -d 'Show what would change, and change nothing.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor desktop sync" config' -l 'config' -d 'Take the apps from this configuration instead of a running supervisor.' -rfa '(for p in (string match -e -- \'*/\' (commandline -t);or printf \n)*.\'toml\';printf %s\n $p;end;__fish_complete_directories (commandline -t) \'\')'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor desktop sync" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor desktop sync" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor desktop sync" v verbose' -l 'verbose' -s 'v' -d 'Report supervisor restarts and upgrades on standard error.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor desktop sync" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor desktop sync" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor doctor" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor doctor" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor doctor" v verbose' -l 'verbose' -s 'v' -d 'Report supervisor restarts and upgrades on standard error.'

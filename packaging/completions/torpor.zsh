@@ -89,6 +89,7 @@ _torpor() {
             'check:Validates a configuration, without a supervisor.'
             'apply:Reloads the configuration; touches only apps that changed.'
             'policy:Shows the policies in use; makes and checks policies.'
+            'desktop:Puts apps into the menus of a desktop.'
             'doctor:Shows what this machine offers, what it lacks and what that costs.'
             'upgrade:Replaces the running supervisor by the programs on disk.'
             'app:Serves an app'\''s scripts and programs: lifecycle, tasks, state, topics and transfers.'
@@ -98,7 +99,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
+        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|desktop|doctor|upgrade|app|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -1014,6 +1015,54 @@ _torpor_policy_reload() {
 _torpor_policy_order() {
     local -i ret=1
     local -ar arg_specs=(
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_desktop() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+        '(-): :->command'
+        '(-)*:: :->arg'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+    case "${state}" in
+    command)
+        local -ar subcommands=(
+            'sync:Writes a desktop entry for each app that has a title, and removes those of apps that are gone.'
+        )
+        _describe -V subcommand subcommands && ret=0
+        ;;
+    arg)
+        case "${words[1]}" in
+        sync)
+            "_torpor_desktop_${words[1]}" && ret=0
+            ;;
+        esac
+        ;;
+    esac
+
+    return "${ret}"
+}
+
+_torpor_desktop_sync() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--user[Write entries for this user, into $XDG_DATA_HOME/applications.]'
+        '--system[Write entries for all users, into /usr/local/share/applications.]'
+        '--folder[Write entries into this folder.]:folder:_files -/'
+        '--all[Include apps without a title and oneshots.]'
+        '--dry-run[Show what would change, and change nothing.]'
+        '--config[Take the apps from this configuration instead of a running supervisor.]:file:_files -g '\''*.toml'\'''
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'

@@ -11,15 +11,20 @@ public enum ControlSocket {
     /// that does not exist or its directory belongs to another user, the machine's.
     public static var found: String {
         if let path = ThisProcess.environment("TORPOR_MANAGER_SOCKET"), !path.isEmpty { return path }
+        let own = own
+        // Without XDG_RUNTIME_DIR it is in /tmp, where any user may have created the directory.
+        let owner = File.parent(of: own).flatMap { try? File.status($0) }?.uid
+        if let owner, owner != 0, owner != Users.effectiveUID { return machines }
+        return !File.exists(own) && File.exists(machines) ? machines : own
+    }
+
+    /// The socket of this user's own supervisor.
+    public static var own: String {
         var environment: [String: String] = [:]
         for name in ["XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME", "RUNTIME_DIRECTORY"] {
             environment[name] = ThisProcess.environment(name)
         }
         let user = SupervisorSpecification(environment: environment, userID: Users.effectiveUID)
-        let own = user.runtimeDirectory + "/io.torpor"
-        // Without XDG_RUNTIME_DIR it is in /tmp, where any user may have created the directory.
-        let owner = (try? File.status(user.runtimeDirectory))?.uid
-        if let owner, owner != 0, owner != Users.effectiveUID { return machines }
-        return !File.exists(own) && File.exists(machines) ? machines : own
+        return user.runtimeDirectory + "/io.torpor"
     }
 }

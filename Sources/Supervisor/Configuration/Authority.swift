@@ -71,7 +71,8 @@ extension ManagerRequest {
     /// Whether it changes nothing.
     var onlyLooks: Bool {
         switch self {
-        case .list, .listOf, .status, .logs, .events, .reports, .snapshot, .icon, .doctor, .policies, .evictionOrder,
+        case .list, .listOf, .status, .logs, .events, .reports, .snapshot, .icon, .desktopApps, .doctor, .policies,
+            .evictionOrder,
             .memory,
             .recordPolicies, .scenes, .timers, .graph, .metrics, .unhandled, .transfers, .handlers, .data,
             .describe:

@@ -3,6 +3,7 @@
 import AppConnection
 import ArgumentParser
 import CommandLinePages
+import DesktopEntries
 import Linux
 import Mailbox
 import SystemPackage
@@ -19,7 +20,8 @@ struct Open: ParsableCommand {
             fits best to the foreground and sends it the URL; of several, the one used last. The command succeeds \
             when the app has opened it. If the app does not handle it, the next one that fits gets it. When a process \
             of an app calls this, it opens URLs in that app's name (may_open), unless --socket names the supervisor, \
-            and returns when the URL is on the disk.
+            and returns when the URL is on the disk. With --app and nothing to open, it brings that app to the \
+            foreground.
             """
     )
     .examples(
@@ -34,7 +36,7 @@ struct Open: ParsableCommand {
         help: ArgumentHelp("A URL, or the path of a file.", valueName: "url|file"),
         completion: .file()
     )
-    var target: String
+    var target: String?
     @Option(
         help: ArgumentHelp("Open it with this app.", valueName: "app"),
         completion: .custom { words, _, _ in Completion.apps(words) }
@@ -52,10 +54,18 @@ struct Open: ParsableCommand {
             throw ValidationError("“\(app)” can be many apps, and --app takes one: write its name")
         }
         if which, app != nil { throw ValidationError("--which and --app: choose one") }
+        if target == nil, app == nil {
+            throw ValidationError("there is nothing to open: write a URL or the name of a file")
+        }
     }
 
     package func run() throws {
-        var request = OpenRequest(try found())
+        guard let target else {
+            let request = VerbRequest(verb: .foreground, apps: [app].compactMap(\.self))
+            try VerbRunner.run(request, options, wait: wait)
+            return
+        }
+        var request = OpenRequest(try found(target))
         if which { return try show(request) }
         if options.socket == nil, app == nil, AppSide.environment.socket != nil, case .url(let url) = request.target {
             return try openForApp(url)
@@ -85,20 +95,20 @@ struct Open: ParsableCommand {
         let handlers = try Manager.read { () throws(FieldError) in
             try Fields(reply).list("handlers") { json throws(FieldError) in try HandlerInfo(json: json) }
         }
-        guard !handlers.isEmpty else { throw Failure(status: .failed, message: "no app opens \(target)") }
+        guard !handlers.isEmpty else { throw Failure(status: .failed, message: "no app opens \(target ?? "it")") }
         Output.page(handlers.map { "\(Terminal.harmless($0.app)) (by its \($0.by))\n" }.joined())
     }
 
     /// Takes the argument as a file if one of that name exists, else as a URL.
-    private func found() throws -> OpenRequest.Target {
+    private func found(_ given: String) throws -> OpenRequest.Target {
         // Desktops pass files to programs as file:// URLs.
-        let isFileURL = target.utf8.starts(with: "file://".utf8)
-        let target = isFileURL ? OpenedURL.path(self.target) ?? "" : self.target
-        if self.target.isEmpty {
+        let isFileURL = given.utf8.starts(with: "file://".utf8)
+        let target = isFileURL ? OpenedURL.path(given) ?? "" : given
+        if given.isEmpty {
             throw Failure(status: .usage, message: "there is nothing to open: write a URL or the name of a file")
         }
         if target.isEmpty {
-            throw Failure(status: .usage, message: "\(self.target) is not the URL of a file on this machine")
+            throw Failure(status: .usage, message: "\(given) is not the URL of a file on this machine")
         }
         let isURL = target.utf8.prefix { $0 != UInt8(ascii: "/") }.contains(UInt8(ascii: ":"))
         let path: String
@@ -114,59 +124,6 @@ struct Open: ParsableCommand {
             throw Failure(status: .failed, message: "cannot open \(target): \(what)")
         }
         return .file(path, type: type ?? MediaTypes().type(of: path))
-    }
-}
-
-/// The media types of files by name, from the system's MIME databases.
-struct MediaTypes {
-    /// shared-mime-info's lines `WEIGHT:TYPE:PATTERN`: the most specific pattern wins. The user's own file comes first.
-    private static var globs: [String] {
-        let own = ThisProcess.environment("HOME").map { $0 + "/.local/share" }
-        let home = ThisProcess.environment("XDG_DATA_HOME") ?? own
-        let shared = ThisProcess.environment("XDG_DATA_DIRS") ?? "/usr/local/share:/usr/share"
-        return ([home].compactMap { $0 } + shared.split(separator: ":").map(String.init)).map { $0 + "/mime/globs2" }
-    }
-    /// mime.types(5) as media-types installs it: `TYPE EXTENSION…`.
-    private static let types = "/etc/mime.types"
-
-    /// The media type for that file name; nil if unknown.
-    func type(of path: String) -> String? {
-        let name = path.split(separator: "/").last.map { String($0).lowercased() } ?? ""
-        for file in Self.globs {
-            if let type = Self.inGlobs(file, name) { return type }
-        }
-        return Self.inTypes(name)
-    }
-
-    private static func lines(of file: String) -> [Substring] {
-        guard let bytes = try? File.read(file, limit: 8 << 20) else { return [] }
-        return String(wire: bytes).split(separator: "\n")
-    }
-
-    private static func inGlobs(_ file: String, _ name: String) -> String? {
-        var best: (type: String, weight: Int, length: Int)?
-        for line in lines(of: file) where !line.hasPrefix("#") {
-            let parts = line.split(separator: ":", maxSplits: 3)
-            guard parts.count >= 3, let weight = Int(parts[0]) else { continue }
-            let pattern = parts[2].lowercased()
-            let fits =
-                pattern.hasPrefix("*.") && !pattern.dropFirst().contains { "*?[".contains($0) }
-                ? name.hasSuffix(pattern.dropFirst()) : pattern == name
-            guard fits else { continue }
-            if let best, (best.weight, best.length) >= (weight, pattern.utf8.count) { continue }
-            best = (String(parts[1]), weight, pattern.utf8.count)
-        }
-        return best?.type
-    }
-
-    private static func inTypes(_ name: String) -> String? {
-        guard let dot = name.lastIndex(of: ".") else { return nil }
-        let ending = name[name.index(after: dot)...]
-        for line in lines(of: types) where !line.hasPrefix("#") {
-            let words = line.split(whereSeparator: \.isWhitespace)
-            if words.dropFirst().contains(ending) { return String(words[0]) }
-        }
-        return nil
     }
 }
 

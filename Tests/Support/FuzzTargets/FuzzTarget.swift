@@ -20,6 +20,7 @@ public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible 
     case clientJSON = "client-json"
     case configuration
     case configurationSources = "configuration-sources"
+    case desktopEntry = "desktop-entry"
     case environmentFile = "environment-file"
     case gatewayConfiguration = "gateway-configuration"
     case gatewayHTTP = "gateway-http"
@@ -63,6 +64,7 @@ public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible 
         case .clientJSON: ClientJSON.self
         case .configuration: Configurations.self
         case .configurationSources: KeptSources.self
+        case .desktopEntry: DesktopEntryFiles.self
         case .environmentFile: EnvironmentFiles.self
         case .gatewayConfiguration: GatewayConfigurations.self
         case .gatewayHTTP: GatewayRequests.self

@@ -267,6 +267,8 @@ import TorporAPI
             for (verb, before) in CommandTests.before where command.hasPrefix("torpor \(verb) ") {
                 if !command.contains("--save"), !command.contains("--end") { line = before + " && " + line }
             }
+            // Without a folder, root's entries would be those of the machine.
+            if command.contains("desktop sync"), !command.contains("--folder") { line += " --folder applications" }
             if command.contains(" --output ") || command.contains(" init") { line += " --force" }
             // A million questions take minutes, and a busy machine some time for each.
             if command.contains("policy check") { line += " --questions 300 --deadline 20s" }

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Configuration
+import Lifecycle
+package import TorporAPI
+
+extension DesktopApp {
+    /// What the configuration says about an app.
+    package init(_ specification: AppSpecification) {
+        self.init(name: specification.name)
+        let presentation = specification.presentation
+        (title, titles) = (presentation.title, presentation.titles)
+        (summary, summaries) = (presentation.summary, presentation.summaries)
+        icon = presentation.icon
+        categories = presentation.categories
+        schemes = specification.opening.schemes
+        files = specification.opening.files
+        isOneshot = specification.rules.isOneshot
+    }
+
+    /// Whether people expect it in a menu: it can be in the foreground, and has a name for people.
+    package var isForPeople: Bool { title != nil && !isOneshot }
+}
