@@ -240,7 +240,10 @@ extension ControlService {
     }
 
     /// The first launches have begun: calls may have waited for apps that are not launched now.
-    package func begin() { for waiter in pendingCalls { check(waiter, waiter.waiting()) } }
+    package func begin() {
+        for waiter in pendingCalls { check(waiter, waiter.waiting()) }
+        desktopSync.configure()
+    }
 
     /// Checks all calls that wait for one of the apps.
     package func touched(_ apps: [AppRuntime]) {

@@ -26,6 +26,7 @@ package final class ControlService: ShellRoom, ClientService {
     let configurationReads: CoalescingReader<ConfigurationPlace, ConfigurationRead>
     /// Reads icons for clients outside of the loop.
     let iconReads: BackgroundWorker
+    let desktopSync: DesktopSync
 
     /// - Parameter supervisor: must outlive this object.
     package init(_ supervisor: Supervisor) {
@@ -37,6 +38,7 @@ package final class ControlService: ShellRoom, ClientService {
             { $0.read() }
         )
         iconReads = BackgroundWorker(supervisor.loop, named: "icons", isInOrder: false)
+        desktopSync = DesktopSync(supervisor)
     }
 
     /// Calls that wait for the app fail.

@@ -50,6 +50,13 @@ import Testing
         #expect(list.diagnostics.contains { $0.message.contains(problem) }, "\(list)")
     }
 
+    @Test("Desktop entries follow the configuration of a user's supervisor alone") func desktopEntries() throws {
+        let text = "[supervisor]\ndesktop_entries = true\n"
+        #expect(try load(text, userID: 33).get().supervisor.desktopEntries)
+        #expect(try !load("[supervisor]\ndesktop_entries = false\n").get().supervisor.desktopEntries)
+        #expect(complaints(load(text)).first?.contains("torpor desktop sync --system") == true)
+    }
+
     @Test(
         "A locale has a list of languages",
         arguments: [

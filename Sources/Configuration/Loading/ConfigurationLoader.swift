@@ -85,6 +85,7 @@ public enum ConfigurationLoader {
             keepAliveMinimum: reader.supervisor.keepAliveMinimum
         ).apps()
         checkMain(reader, apps)
+        checkDesktop(reader, userID: userID)
         guard !sink.hasErrors else { return .failure(DiagnosticList(diagnostics: sink.sorted)) }
         return .success(
             TorporConfiguration(
@@ -95,6 +96,14 @@ public enum ConfigurationLoader {
                 sources: ConfigurationSources(workingDirectory: system.workingDirectory, files: reader.files),
                 warnings: sink.sorted
             )
+        )
+    }
+
+    /// Root's entries would be those of all users: root decides about these by calling the command.
+    private static func checkDesktop(_ reader: FileReader, userID: UInt32) {
+        guard reader.supervisor.desktopEntries, userID == 0 else { return }
+        reader.supervisorOrigins["desktop_entries"]?.error(
+            "is for the supervisor of a user: root writes the entries of all users with ‘torpor desktop sync --system’"
         )
     }
 

@@ -3,6 +3,7 @@
 /// Every key of `[supervisor]` and `[policies.NAME]`.
 enum SupervisorKeys {
     static let all: [Key<SupervisorSpecification>] = [
+        .value("desktop_entries", \.desktopEntries, Read.boolean),
         .value("gpsd", \.gpsd, LocationReader.gpsd),
         .value("history_max_age", \.historyMaxAge, Read.deadline),
         .value("history_max_count", \.historyMaxCount, Read.integer(1...10_000_000)),

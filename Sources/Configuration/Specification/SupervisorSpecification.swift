@@ -43,6 +43,8 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var minFree = FreeSpaceRule.part(0.05)
     /// Limits of all apps' transfers together.
     public var transfers = SupervisorTransfers()
+    /// Whether the desktop entries of the apps follow the configuration; only for a user's supervisor.
+    public var desktopEntries = false
     /// The least severe messages that the supervisor logs.
     public var logLevel: LogLevel = .info
 

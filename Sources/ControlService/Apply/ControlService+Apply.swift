@@ -172,6 +172,7 @@ extension ControlService {
         supervisor.wakes.configure()
         supervisor.interruptions.coverAll()
         supervisor.scenes.configure()
+        desktopSync.configure()
         for entry in entries { apps[entry.id].lastEnding = nil }
         uninterrupted { [weak self] in self?.engine.performWritten(actions) }
         guard let reply else { return }

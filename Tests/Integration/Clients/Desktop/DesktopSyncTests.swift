@@ -211,6 +211,42 @@ import Varlink
         #expect(wrong.code == 2 && wrong.output.contains("--user, --system and --folder: choose one"), "\(wrong)")
     }
 
+    @Test("A user's torpord brings its entries up to date at the start, and after each apply") func followed() throws {
+        let entries =
+            Users.isRoot
+            ? [
+                "/bin/sh", "-c",
+                "chown -R 65534:65534 @D; exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$@\"", "sh",
+            ] : []
+        func toml(_ titles: [String]) -> String {
+            let apps = titles.map {
+                "[apps.\($0)]\nexec = [\"/bin/sleep\", \"1000\"]\ntitle = \"\($0)\"\nlaunch = \"on-demand\"\n"
+            }
+            return "desktop_entries = true\n" + apps.joined()
+        }
+        let place = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: place) }
+        if Users.isRoot { try File.setOwner(place, uid: 65534, gid: 65534) }
+        let daemon = try Daemon(toml(["a", "b"]), environment: ["XDG_DATA_HOME": place], wrapper: entries)
+        try daemon.waitUntilItAnswers()
+        func files() -> [String] {
+            ((try? File.list(place + "/applications")) ?? []).filter { $0.hasSuffix(".desktop") }.sorted()
+        }
+        try daemon.eventually("they are there") { files() == ["io.torpor.a.desktop", "io.torpor.b.desktop"] }
+        let text = try File.readString(place + "/applications/io.torpor.a.desktop")
+        #expect(text.contains(" foreground a --socket \(daemon.socket)\n") && text.contains("Exec=/"), "\(text)")
+        _ = try daemon.apply(toml(["b", "c"]))
+        try daemon.eventually("they are others") { files() == ["io.torpor.b.desktop", "io.torpor.c.desktop"] }
+        try daemon.waitUntilItAnswers()
+        // What cannot be written is told, and nothing else suffers.
+        try File.removeTree(place + "/applications")
+        try File.write(place + "/applications", "")
+        _ = try daemon.apply(toml(["c"]))
+        try daemon.eventually("it is told") { daemon.log.contains("desktop entries are not up to date") }
+        try daemon.done(.foreground, "c")
+        try daemon.stop()
+    }
+
     private func urls(_ daemon: Daemon) throws -> [String] {
         try daemon.heard("web").filter { $0.what == "message" && $0.name == "openURL" }
             .compactMap { $0.parameters["url"]?.stringValue }
