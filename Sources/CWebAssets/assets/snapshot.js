@@ -8,6 +8,16 @@ import { appPath } from "./store.js";
 // Remove escape sequences for cursors and colours.
 const CONTROL = /\x1b\[[0-9;:?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
 
+const waiting = new WeakMap();
+/** Loads a picture when its row comes into view: there may be many rows, and a picture may be large. */
+const view = new IntersectionObserver((entries) => {
+  for (const { isIntersecting, target } of entries) {
+    if (!isIntersecting) continue;
+    view.unobserve(target);
+    waiting.get(target)?.load();
+  }
+}, { rootMargin: "50% 0px" });
+
 /** A small picture of an app's last snapshot, shown while the app is out of use; hidden without one. */
 export class Thumbnail {
   constructor(name) {
@@ -22,9 +32,19 @@ export class Thumbnail {
     this.at = at;
     this.element.hidden = true;
     this.element.replaceChildren();
+    // The element itself is hidden, and so never in view.
+    const place = this.element.parentElement;
+    view.unobserve(place);
     if (at === null) return;
+    waiting.set(place, this);
+    view.observe(place);
+  }
+
+  load() {
+    if (this.at === null) return;
     // It stays hidden if it cannot be loaded.
-    this.element.append(h("img", { src: `/api/v1/${appPath(this.name, "/snapshot")}?at=${at}`, alt: "", onload: () => { this.element.hidden = false; } }));
+    const src = `/api/v1/${appPath(this.name, "/snapshot")}?at=${this.at}`;
+    this.element.replaceChildren(h("img", { src, alt: "", onload: () => { this.element.hidden = false; } }));
   }
 }
 
