@@ -81,11 +81,11 @@ public final class CgroupTree {
         return mount + "/" + parts[...(place + 1)].joined(separator: "/")
     }
 
-    /// The cgroup of an app's transfers that this process is in; nil if it has none of its own. An earlier supervisor
-    /// may have created it in a different place.
-    public func transfers(of app: String, around pid: Int32) -> String? {
+    /// The cgroup of that name (``transfers(of:)``) that this process is in; nil if it has none of its own. An earlier
+    /// supervisor may have created it in a different place.
+    public func companion(_ name: String, around pid: Int32) -> String? {
         guard let group = (try? ProcFS.cgroup(pid)).flatMap({ $0 }), let mount = Cgroup.mount,
-            group.hasSuffix("/" + Self.fileName(Self.transfers(of: app)))
+            group.hasSuffix("/" + Self.fileName(name))
         else { return nil }
         return mount + group
     }

@@ -9,19 +9,6 @@ import Processes
 import TransferProtocol
 import Transfers
 
-/// The helper of an app, as an earlier torpord left it.
-struct FoundHelper {
-    let process: Launched
-    /// The socket to it; nil if that is lost.
-    let socket: Descriptor?
-    /// Its cgroup; nil if it has none of its own.
-    let cgroup: String?
-    /// It has ended since it was found.
-    var hasEnded = false
-    /// Kills it, because it is not needed.
-    func end() { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
-}
-
 /// Takes over running helpers: an upload cannot be continued by another process, and a download need not.
 extension AppTransfers {
     /// The most transfers that a helper can have: per_app allows no more.
@@ -30,20 +17,15 @@ extension AppTransfers {
     /// Whether a process is one of the helpers that were found.
     func hasFound(_ pid: Int32) -> Bool { found.values.contains { $0.process.pid == pid } }
 
-    /// The keeper has helpers of an app. A helper continues what it was told to do, and reports when it is asked. If
-    /// there are two, the earlier one had been told to end.
+    /// The keeper has helpers of an app. A helper continues what it was told to do, and reports when it is asked.
     func found(_ processes: [OrphanedProcess], of app: AppRuntime) {
         let name = app.name
-        let inOrder = processes.sorted { $0.startTime < $1.startTime }
-        if let cgroups = supervisor.place.cgroups {
-            cgroupsFound.formUnion(inOrder.compactMap { cgroups.transfers(of: name, around: $0.pid) })
-        }
-        for process in inOrder.dropLast() { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
-        guard let process = inOrder.last else { return }
-        let socket = supervisor.inheritance.take(DescriptorName.transfers(name)).first
-        processCount += 1
-        let cgroup = supervisor.place.cgroups?.transfers(of: name, around: process.pid)
-        found[name] = FoundHelper(process: process.launched, socket: socket, cgroup: cgroup)
+        let (held, group) = (DescriptorName.transfers(name), CgroupTree.transfers(of: name))
+        guard let taken = FoundCompanion.take(processes, heldAs: held, cgroup: group, supervisor) else { return }
+        cgroupsFound.formUnion(taken.cgroups)
+        self.processes.begun()
+        found[name] = taken.companion
+        let (process, cgroup) = (taken.companion.process, taken.companion.cgroup)
         // Replaced when the helper is adopted.
         supervisor.launcher.helpers[process.pid] = { [weak self] _ in self?.foundEnded(process.pid, of: name, cgroup) }
     }
@@ -77,7 +59,8 @@ extension AppTransfers {
             let facts = try? facts.get()
             let pid = process.pid
             self.disk.ask {
-                Self.isRunning(expected, as: facts.map(\.account), pid)
+                let user = facts.map { $0.account?.user?.uid ?? Users.effectiveUID }
+                return FoundCompanion.isRunning(expected, as: user, pid)
             } _: { [weak self, weak app] isFit in
                 guard let self else { return }
                 self.starting.remove(name)
@@ -93,7 +76,7 @@ extension AppTransfers {
     }
 
     private func goOn(
-        with found: FoundHelper,
+        with found: FoundCompanion,
         isFit: Bool,
         _ manner: TransferHelper.Manner,
         _ facts: TransferHelper.Facts?,
@@ -102,8 +85,6 @@ extension AppTransfers {
         let name = app.name
         if let facts { supervisor.launcher.adopt(facts.account, of: app) }
         let helper = TransferHelper(
-            adopting: found.process,
-            found.socket,
             of: name,
             manner,
             minimumFree: facts?.minimumFree ?? 0,
@@ -112,21 +93,11 @@ extension AppTransfers {
             supervisor,
             callbacks(of: name)
         )
+        helper.adopt(found.process, found.socket)
         helpers[name] = helper
         if !isFit { helper.replace() }
         shareRate()
         restIfIdle(name)
-    }
-
-    /// Whether a process has these arguments, and runs as that user if it is known. Call it on a background thread.
-    private static func isRunning(_ arguments: [String], as account: Account??, _ pid: Int32) -> Bool {
-        guard let words = try? File.read("/proc/\(pid)/cmdline", limit: 1 << 16),
-            let user = try? ProcFS.realUser(pid)
-        else { return false }
-        let expected = Array(arguments.map { Array($0.utf8) + [0] }.joined())
-        guard words.elementsEqual(expected) else { return false }
-        guard let account else { return true }
-        return user == account?.user?.uid ?? Users.effectiveUID
     }
 
     /// A helper of an earlier torpord reports what it does: those transfers are running. It must forget those that

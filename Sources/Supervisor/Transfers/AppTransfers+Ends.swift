@@ -20,7 +20,9 @@ extension AppTransfers {
     /// Handles a report of an app's helper. Reports about other apps' transfers are ignored.
     func take(_ report: TransferReport, of name: String) {
         switch report {
-        case .here(let ids, let version): goOn(with: ids, version, of: name)
+        case .here(let ids, let version):
+            // The transfers of a helper that this torpord launched are known.
+            if helpers[name]?.isAdopted ?? false { goOn(with: ids, version, of: name) }
         case .head(let id, let validator, let offset):
             guard isRunning(id, of: name), bound(offset) == offset, validator.condition?.utf8.count ?? 0 <= 4096 else {
                 return

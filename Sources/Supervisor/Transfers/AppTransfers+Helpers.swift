@@ -13,8 +13,6 @@ import Transfers
 /// The helpers, one for each app with a running transfer: started, watched, and ended when they have nothing to do.
 extension AppTransfers {
     private static let idleTime = Duration.seconds(2)
-    /// A process that is killed may wait for a disk.
-    private static let longestEnd = Duration.seconds(5)
 
     func startHelper(of app: AppRuntime) {
         let name = app.name
@@ -83,31 +81,13 @@ extension AppTransfers {
         }
         let name = app.name
         let manner = manner(of: app)
-        var plan = LaunchPlan(
-            app: name,
-            incarnation: AppTag.companion,
-            executable: program,
-            arguments: Self.arguments(place, manner),
-            environment: LaunchEnvironment.inherited.entries(adding: [
-                AppTag.helperVariable: "1", "TORPOR_MANAGER_SOCKET": supervisor.runtime.socket, "TORPOR_APP": name,
-                "TORPOR_INCARNATION": "\(AppTag.companion)",
-            ])
-        )
-        plan.directory = "/"
-        // Takes effect where neither cgroups nor sessions have weights.
-        plan.nice = 5
+        var plan = supervisor.launcher.companionPlan(program, Self.arguments(place, manner), of: name)
         let profile = app.specification.profile(in: .background)
         plan.oomScoreAdjust = min(max(profile.oomScoreAdjust, ProcessTree.inheritedOOMScore), 1000)
         plan.user = try supervisor.launcher.credentials(of: app)
-        var cgroup: (path: String, directory: Descriptor, isFresh: Bool)?
-        do throws(Errno) {
-            cgroup = try supervisor.launcher.makeCgroup(CgroupTree.transfers(of: name))
-        } catch {
-            log.warning("\(name): no cgroup of its own for its transfers (\(error))")
-        }
+        let cgroup = supervisor.launcher.companionCgroup(CgroupTree.transfers(of: name), for: "the transfers of \(name)")
         plan.cgroup = cgroup?.directory.raw
         let helper = TransferHelper(
-            plan,
             of: name,
             manner,
             minimumFree: facts.minimumFree,
@@ -116,9 +96,10 @@ extension AppTransfers {
             supervisor,
             callbacks(of: name)
         )
+        helper.start(plan)
         withExtendedLifetime(cgroup) {}
         helpers[name] = helper
-        processCount += 1
+        processes.begun()
         shareRate()
         for id in queue.running(of: name) {
             if let transfer = queue[id] { helper.send(.start(order(transfer, app, helper))) }
@@ -139,24 +120,15 @@ extension AppTransfers {
 
     /// A helper is gone. Removes its cgroup, unless the next helper exists.
     func gone(_ name: String, _ cgroup: String?) {
-        processCount -= 1
         if helpers[name] == nil, let cgroup { try? supervisor.place.cgroups?.remove(cgroup) }
-        if endTimer != nil, processCount == 0 { supervisor.shutdown.finishWhenGone() }
+        processes.gone()
     }
 
     /// torpord ends, and no other torpord follows. Returns whether all helpers are gone or were waited for long
     /// enough; otherwise the shutdown continues when they are gone.
     func endAll() -> Bool {
         endHelpers()
-        guard processCount > 0, !isPastWaiting else { return true }
-        if endTimer == nil {
-            endTimer = try? loop.timer { [weak self] in
-                self?.isPastWaiting = true
-                self?.supervisor.shutdown.finishWhenGone()
-            }
-            endTimer?.arm(after: Self.longestEnd)
-        }
-        return endTimer == nil
+        return processes.areGone()
     }
 
     /// The account of an app's helper, and the files that it may use.

@@ -29,14 +29,10 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     /// Apps whose helper is being prepared: its account and folders are looked up, while commands wait.
     var starting: Set<String> = []
     /// Helpers that an earlier torpord left, until the stored transfers are loaded.
-    var found: [String: FoundHelper] = [:]
+    var found: [String: FoundCompanion] = [:]
     /// The cgroups of those helpers.
     var cgroupsFound: Set<String> = []
-    /// Helper processes that have not ended.
-    var processCount = 0
-    /// Limits the wait for them when torpord ends.
-    var endTimer: TimerSource?
-    var isPastWaiting = false
+    private(set) lazy var processes = CompanionCount(supervisor)
     /// Ends a helper that has had nothing to do for some time.
     var idle: [String: TimerSource] = [:]
     private var timer: TimerSource?
