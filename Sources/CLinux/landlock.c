@@ -31,7 +31,8 @@
 #define FS_REFER (1ull << 13)     // ABI 2
 #define FS_TRUNCATE (1ull << 14)  // ABI 3
 #define FS_IOCTL_DEV (1ull << 15) // ABI 5
-#define SCOPE_ALL 3ull            // ABI 6: abstract Unix sockets and signals
+#define SCOPE_ABSTRACT 1ull       // ABI 6: abstract Unix sockets
+#define SCOPE_SIGNALS 2ull        // ABI 6
 #define FS_OF_FILES (FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE)
 
 struct ruleset {
@@ -63,7 +64,7 @@ static int allow(int ruleset, const char *path, uint64_t rights)
 
 long tlx_landlock_version(void) { return syscall(SYS_landlock_create_ruleset, NULL, 0, 1u); }
 
-int tlx_confine(const char *const *paths, size_t count, size_t writable)
+int tlx_confine(const char *const *paths, size_t count, size_t writable, int abstract)
 {
     long version = tlx_landlock_version();
     if (version < 1)
@@ -82,7 +83,7 @@ int tlx_confine(const char *const *paths, size_t count, size_t writable)
     if (version >= 5)
         all.fs |= FS_IOCTL_DEV;
     if (version >= 6)
-        all.scoped = SCOPE_ALL;
+        all.scoped = SCOPE_SIGNALS | (abstract ? 0 : SCOPE_ABSTRACT);
     int ruleset = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof all, 0);
     if (ruleset < 0)
         return -1;

@@ -174,6 +174,17 @@ package final class BusConnection {
         return slot
     }
 
+    /// Sends a signal to all that want to hear it.
+    package func emit(_ path: String, _ interface: String, _ member: String, _ arguments: [BusArgument]) {
+        var message: OpaquePointer?
+        defer { sd_bus_message_unref(message) }
+        var result = sd_bus_message_new_signal(bus, &message, path, interface, member)
+        for argument in arguments where result >= 0 { result = argument.append(to: message) }
+        if result >= 0 { result = sd_bus_send(bus, message, nil) }
+        guard result >= 0 else { return later(BusError("\(interface).\(member)", result)) }
+        arrange()
+    }
+
     /// Requests a property.
     package func get(
         _ destination: String,

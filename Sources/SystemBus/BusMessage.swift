@@ -8,7 +8,11 @@ import WireText
 package enum BusArgument {
     case text(String)
     case number(UInt32)
+    /// A signed number.
+    case signed(Int32)
     case texts([String])
+    /// A dictionary of texts and variants (`a{sv}`).
+    case variants([(name: String, value: BusVariant)])
 
     fileprivate static func code(_ character: Unicode.Scalar) -> CChar { CChar(UInt8(ascii: character)) }
 
@@ -20,11 +24,51 @@ package enum BusArgument {
         return result < 0 ? result : sd_bus_message_close_container(message)
     }
 
+    private static func append(_ entries: [(name: String, value: BusVariant)], to message: OpaquePointer?) -> Int32 {
+        var result = sd_bus_message_open_container(message, code("a"), "{sv}")
+        for (name, value) in entries where result >= 0 {
+            result = sd_bus_message_open_container(message, code("e"), "sv")
+            if result >= 0 { result = name.withCString { sd_bus_message_append_basic(message, code("s"), $0) } }
+            if result >= 0 { result = value.append(to: message) }
+            if result >= 0 { result = sd_bus_message_close_container(message) }
+        }
+        return result < 0 ? result : sd_bus_message_close_container(message)
+    }
+
     func append(to message: OpaquePointer?) -> Int32 {
         switch self {
         case .text(let text): text.withCString { sd_bus_message_append_basic(message, Self.code("s"), $0) }
         case .number(var number): sd_bus_message_append_basic(message, Self.code("u"), &number)
+        case .signed(var number): sd_bus_message_append_basic(message, Self.code("i"), &number)
         case .texts(let texts): Self.append(texts, to: message)
+        case .variants(let entries): Self.append(entries, to: message)
+        }
+    }
+}
+
+/// A value in a variant.
+package enum BusVariant: Hashable, Sendable {
+    case text(String)
+    case byte(UInt8)
+    case boolean(Bool)
+    /// A signed number of 64 bits.
+    case integer(Int64)
+
+    fileprivate func append(to message: OpaquePointer?) -> Int32 {
+        func fill(_ type: Unicode.Scalar, _ value: UnsafeRawPointer) -> Int32 {
+            let code = BusArgument.code(type)
+            var result = sd_bus_message_open_container(message, BusArgument.code("v"), String(type))
+            if result >= 0 { result = sd_bus_message_append_basic(message, code, value) }
+            return result < 0 ? result : sd_bus_message_close_container(message)
+        }
+        switch self {
+        case .text(let text): return text.withCString { fill("s", $0) }
+        case .byte(var value): return fill("y", &value)
+        case .boolean(let value):
+            // sd-bus takes an int.
+            var number: Int32 = value ? 1 : 0
+            return fill("b", &number)
+        case .integer(var value): return fill("x", &value)
         }
     }
 }
@@ -108,6 +152,11 @@ package struct BusMessage {
                 return (id, path)
             }
         }
+    }
+
+    /// A user's number beside its object path, as logind writes both, in a variant; nil if there is none.
+    package func userNumber() -> UInt32? {
+        variant("(uo)") { message in message.container("r", "uo") { message.smallNumber() } }
     }
 
     /// Whether a PropertiesChanged signal names that property, as changed or invalidated; and its value if it is

@@ -3,9 +3,11 @@
 package import EventLoop
 import Linux
 
-/// Follows a service on the system bus by its well-known name: which client owns it now, also after the bus was lost.
+/// Follows a service on a message bus by its well-known name: which client owns it now, also after the bus was lost.
 /// Nothing blocks, and no service is started.
 package final class BusService {
+    /// A connection to the bus was begun: subscribe on it.
+    package var onConnect: ((BusConnection) -> Void)?
     /// The service is present, with a new unique name: query its state again.
     package var onAppear: ((BusConnection) -> Void)?
     /// The service or the bus is gone.
@@ -61,6 +63,7 @@ package final class BusService {
             connection = made
             connectedAt = loop.now
             trouble = nil
+            onConnect?(made)
             ask(made)
         } catch {
             lost(error)

@@ -322,7 +322,7 @@ int tlx_open_beneath(int folder, const char *name, int flags, int same_device);
 long tlx_landlock_version(void);
 /// Restricts this process to reading below the first `writable` paths, and to all access except special files below
 /// the others; missing paths are skipped. 1: restricted, 0: the kernel has no Landlock, -1 and errno: failed.
-int tlx_confine(const char *const *paths, size_t count, size_t writable);
+int tlx_confine(const char *const *paths, size_t count, size_t writable, int abstract);
 /// Rename without replacing (renameat2 needs _GNU_SOURCE); EEXIST if the target exists. On filesystems without
 /// support it uses link and unlink.
 int tlx_rename_absent(int from_folder, const char *from, int to_folder, const char *to);

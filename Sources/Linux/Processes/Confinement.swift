@@ -8,12 +8,17 @@ public enum Confinement {
     /// Restricts this process and its children with Landlock: they may read below `readable` and `writable`, and
     /// write, create and remove files below `writable`, but execute nothing. Missing paths are skipped. Returns false
     /// if the kernel has no Landlock: then nothing is restricted. Call it before the first thread starts, since it
-    /// does not affect other threads.
-    public static func confine(readable: [String], writable: [String]) throws(Errno) -> Bool {
+    /// does not affect other threads. Abstract Unix sockets of other programs are out of reach, unless
+    /// `reachingAbstractSockets`.
+    public static func confine(
+        readable: [String],
+        writable: [String],
+        reachingAbstractSockets: Bool = false
+    ) throws(Errno) -> Bool {
         let copies = (readable + writable).map { strdup($0) }
         defer { for copy in copies { free(copy) } }
         let pointers = copies.map { UnsafePointer($0) }
-        return try call { tlx_confine(pointers, pointers.count, readable.count) } == 1
+        return try call { tlx_confine(pointers, pointers.count, readable.count, reachingAbstractSockets ? 1 : 0) } == 1
     }
 
     /// Whether the kernel has Landlock enabled.
