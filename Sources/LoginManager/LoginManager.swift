@@ -79,6 +79,8 @@ public final class LoginManager {
         public var isLocked = false
         /// The id of the session that is followed.
         public var session: String?
+        /// The user of that session.
+        public var user: UInt32?
 
         /// Awake and unlocked.
         public init(isKnown: Bool = false) { self.isKnown = isKnown }
@@ -193,6 +195,7 @@ public final class LoginManager {
         new.isAsleep = sleep?.isAsleep ?? false
         new.isLocked = session?.isLocked ?? false
         new.session = session?.name
+        new.user = session?.user
         publish(new)
     }
 

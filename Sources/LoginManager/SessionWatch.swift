@@ -17,6 +17,8 @@ final class SessionWatch {
     private(set) var isLocked = false
     /// The session's id; nil if there is none.
     private(set) var name: String?
+    /// The user whose session it is; nil while that is not known.
+    private(set) var user: UInt32?
     /// Why the chosen session is not followed. A user without a session is normal.
     private(set) var trouble: String?
 
@@ -29,6 +31,8 @@ final class SessionWatch {
     private var followed: (path: String, slots: [BusSlot?])?
     /// The pending request for its `LockedHint`.
     private var hint: BusSlot?
+    /// The pending request for its `User`.
+    private var userQuestion: BusSlot?
 
     private static let session = "org.freedesktop.login1.Session"
 
@@ -106,6 +110,7 @@ final class SessionWatch {
     private func settle(_ session: (id: String, path: String)?) {
         guard let session else {
             (name, isLocked, followed, hint) = (nil, false, nil, nil)
+            (user, userQuestion) = (nil, nil)
             return known()
         }
         name = session.id
@@ -128,6 +133,13 @@ final class SessionWatch {
             slots.append(slot)
         }
         followed = (session.path, slots)
+        // Answered before the hint is, so that both are known at once.
+        userQuestion = connection.get(LoginManager.service, session.path, Self.session, "User") {
+            [weak self] answer in
+            guard let self, case .success(let message) = answer else { return }
+            self.user = message.userNumber()
+            if self.isKnown { self.manager.changed() }
+        }
         askForHint(session.path)
     }
 

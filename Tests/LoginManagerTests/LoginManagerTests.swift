@@ -250,12 +250,15 @@ struct LoginManagerTests {
         }
         try world.waitUntilKnown()
         #expect(world.manager.state.session == "c2" && !world.manager.state.isLocked)
+        #expect(world.manager.state.user == 1001)
         try world.mock.run("front('seat0', 'c1')")
         try world.eventually("the first is in front, and locked") {
             world.manager.state.session == "c1" && world.manager.state.isLocked
         }
+        #expect(world.manager.state.user == 1000)
         try world.mock.run("front('seat0', '')")
         try world.eventually("none is in front") { world.manager.state.session == nil && !world.manager.state.isLocked }
+        #expect(world.manager.state.user == nil)
     }
 
     // MARK: What goes and comes back
