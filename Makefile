@@ -30,6 +30,9 @@ DESKTOP := desktop-file-utils xdg-utils libgtk-3-bin libglib2.0-bin python3-gi s
 SERVERS := nats-server mosquitto mosquitto-clients gpsd python3-flask nginx-light lighttpd caddy openssl iproute2 \
 	$(CONTAINERS) $(DESKTOP)
 
+# A desktop without a screen: notifications, badges and the focus.
+DESKTOP := dunst xvfb sway foot i3-wm xterm
+
 # The browser in which the dashboard is tested, and which takes its pictures.
 BROWSER := chromium chromium-driver fonts-inter
 
@@ -70,11 +73,11 @@ check: ## Check sources, commits and documents, without a build (under a minute)
 	@scripts/check-sources
 
 test: deps ## Build with warnings as errors and run every test (FILTER=… for some)
-	@scripts/install-packages $(SERVERS) $(BROWSER)
+	@scripts/install-packages $(SERVERS) $(DESKTOP) $(BROWSER)
 	@scripts/run-tests $(if $(FILTER),'$(FILTER)')
 
 test-stress: deps ## Run every test three times beside stress-ng, which wants all processors, disks and memory
-	@scripts/install-packages $(SERVERS) $(BROWSER) stress-ng
+	@scripts/install-packages $(SERVERS) $(DESKTOP) $(BROWSER) stress-ng
 	@scripts/run-tests --stress --times 3 $(if $(FILTER),'$(FILTER)')
 
 test-sanitize: deps ## Run the modules that have threads under the thread sanitizer

@@ -25,6 +25,7 @@ let package = Package(
         .executable(name: "torpor-keeper", targets: ["torpor-keeper"]),
         .executable(name: "torpor-policy-host", targets: ["torpor-policy-host"]),
         .executable(name: "torpor-container", targets: ["torpor-container"]),
+        .executable(name: "torpor-desktop", targets: ["torpor-desktop"]),
         .executable(name: "torpor-holding", targets: ["torpor-holding"]),
         .executable(name: "torpor-transfer", targets: ["torpor-transfer"]),
         .executable(name: "torpor-web", targets: ["torpor-web"]),
@@ -118,7 +119,7 @@ let package = Package(
                 "Linux", "PolicyLibraries", "TorporAPI", "Varlink", "torpor", "torpor-container", "torpor-holding",
                 "torpor-keeper",
                 "torpor-policy-host",
-                "torpor-transfer", "torpord",
+                "torpor-desktop", "torpor-transfer", "torpord",
             ],
             path: "Tests/Support/DaemonHarness"
         ),
@@ -127,6 +128,7 @@ let package = Package(
             dependencies: ["Configuration", "Lifecycle", "Linux", "TorporAPI", "WireText"]
         ),
         .target(name: "DesktopProtocol", dependencies: ["Varlink"]),
+        .target(name: "DesktopRules", dependencies: ["DesktopProtocol", "Varlink", "WireText"]),
         .target(name: "Devices", dependencies: ["CSystemd", "EventLoop", "Linux", "WireText"]),
         .target(
             name: "Engine",
@@ -157,8 +159,8 @@ let package = Package(
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "CFuzzTargets", "CalendarTime", "Configuration", "DesktopEntries", "EventSources", "Gateway",
-                "GatewayConfiguration",
+                "CFuzzTargets", "CalendarTime", "Configuration", "DesktopEntries", "DesktopProtocol", "DesktopRules",
+                "EventSources", "Gateway", "GatewayConfiguration",
                 "Importing",
                 "KeeperProtocol", "Lifecycle",
                 "Linux", "Location", "Mailbox", "Notify", "Policies", "Recovery", "Schedules", "Store", "Supervisor",
@@ -380,6 +382,13 @@ let package = Package(
                 ? [.unsafeFlags(["-static-stdlib", "-nostartfiles", "-Xclang-linker", "-static"])] : []
         ),
         .executableTarget(
+            name: "torpor-desktop",
+            dependencies: [
+                "DesktopProtocol", "DesktopRules", "EventLoop", "Linux", "SystemBus", "TorporAPI", "Varlink",
+            ],
+            linkerSettings: sharedRuntime
+        ),
+        .executableTarget(
             name: "torpor-transfer",
             dependencies: [
                 "CCurl", "Linux", "TorporAPI", "TransferProtocol", "TransferRules", "Varlink", "WireText",
@@ -447,7 +456,13 @@ let package = Package(
             name: "DesktopEntriesTests",
             dependencies: ["Configuration", "DesktopEntries", "Lifecycle", "Linux", "TorporAPI", "Varlink"]
         ),
+        .testTarget(
+            name: "DesktopProgramTests",
+            dependencies: ["DesktopProtocol", "Linux", "Varlink", "torpor-desktop"],
+            exclude: ["manager.py", "server.py"]
+        ),
         .testTarget(name: "DesktopProtocolTests", dependencies: ["DesktopProtocol", "Varlink"]),
+        .testTarget(name: "DesktopRulesTests", dependencies: ["DesktopProtocol", "DesktopRules", "Varlink"]),
         .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "Linux"]),
         .testTarget(
             name: "EventsIntegrationTests",
@@ -529,7 +544,8 @@ let package = Package(
         .testTarget(
             name: "SupervisorTests",
             dependencies: [
-                "Configuration", "ControlService", "Engine", "EngineHarness", "EventLoop", "EventSources",
+                "Configuration", "ControlService", "DesktopProtocol", "Engine", "EngineHarness", "EventLoop",
+                "EventSources",
                 "KernelFiles",
                 "Lifecycle", "Linux", "Mailbox", "MeasuredProgram", "Policies", "Processes", "Store", "Supervisor",
                 "TestAddresses", "TorporAPI", "TorporPolicyABI", "Varlink", "VarlinkServer",

@@ -21,6 +21,7 @@ public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible 
     case configuration
     case configurationSources = "configuration-sources"
     case desktopEntry = "desktop-entry"
+    case desktopWire = "desktop-wire"
     case environmentFile = "environment-file"
     case gatewayConfiguration = "gateway-configuration"
     case gatewayHTTP = "gateway-http"
@@ -65,6 +66,7 @@ public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible 
         case .configuration: Configurations.self
         case .configurationSources: KeptSources.self
         case .desktopEntry: DesktopEntryFiles.self
+        case .desktopWire: DesktopWires.self
         case .environmentFile: EnvironmentFiles.self
         case .gatewayConfiguration: GatewayConfigurations.self
         case .gatewayHTTP: GatewayRequests.self

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Varlink
+import WireText
+
+/// The window that has the focus of the keyboard, as i3 and Sway describe it.
+public enum FocusedWindow: Hashable, Sendable {
+    /// None: the workspace is empty.
+    case none
+    /// A window of this process.
+    case process(Int32)
+    /// A window of the X server, whose process i3 does not name.
+    case window(UInt32)
+
+    /// The deepest tree that is searched.
+    private static let deepest = 256
+
+    /// The focused window below the root of a tree (the answer to GET_TREE).
+    public init(tree: JSON) { self = Self.focused(below: tree, 0) ?? .none }
+
+    /// The window of a container (`container` of an event); nil if it is no window.
+    public init?(container: JSON) {
+        if let pid = container["pid"]?.intValue, let small = Int32(exactly: pid), small > 0 {
+            self = .process(small)
+        } else if let window = container["window"]?.intValue, let id = UInt32(exactly: window), id > 0 {
+            self = .window(id)
+        } else {
+            return nil
+        }
+    }
+
+    /// Nil if nothing below the node has the focus.
+    private static func focused(below node: JSON, _ depth: Int) -> FocusedWindow? {
+        guard depth < deepest else { return nil }
+        if node["focused"]?.boolValue == true { return leaf(of: node, depth) }
+        for child in children(of: node) {
+            if let found = focused(below: child, depth + 1) { return found }
+        }
+        return nil
+    }
+
+    /// A container has the focus: its window, or the window in it that had the focus last.
+    private static func leaf(of node: JSON, _ depth: Int) -> FocusedWindow {
+        guard depth < deepest else { return .none }
+        let children = children(of: node)
+        if children.isEmpty { return FocusedWindow(container: node) ?? .none }
+        let first = node["focus"]?.arrayValue?.first?.intValue
+        guard let first, let child = children.first(where: { $0["id"]?.intValue == first }) else { return .none }
+        return leaf(of: child, depth + 1)
+    }
+
+    private static func children(of node: JSON) -> [JSON] {
+        (node["nodes"]?.arrayValue ?? []) + (node["floating_nodes"]?.arrayValue ?? [])
+    }
+}
+
+/// What an event says about the focus.
+public enum FocusEvent: Hashable, Sendable {
+    /// This window has it now.
+    case focused(FocusedWindow)
+    /// It may have changed: only the tree says how.
+    case unsure
+    /// It is as it was.
+    case same
+
+    /// Reads an event.
+    public init(_ kind: WindowManagerMessage.Kind, _ json: JSON) {
+        let change = json["change"]?.stringValue ?? ""
+        switch kind {
+        case .window where change == "focus":
+            self = json["container"].flatMap { FocusedWindow(container: $0) }.map { .focused($0) } ?? .unsure
+        case .window: self = ["close", "move", "new", "floating"].contains(change) ? .unsure : .same
+        case .workspace: self = ["focus", "empty", "init", "move", "reload"].contains(change) ? .unsure : .same
+        case .subscribe, .tree: self = .same
+        }
+    }
+}
+
+/// The sockets on which window managers may answer.
+public enum FocusSocket {
+    /// Whether a file in the runtime directory is Sway's socket of this user (`sway-ipc.UID.PID.sock`).
+    public static func isSway(_ name: String, user: UInt32) -> Bool {
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts[0] == "sway-ipc" && parts[1] == "\(user)" && isNumber(parts[2])
+            && parts[3] == "sock"
+    }
+
+    /// Whether a file in `i3` of the runtime directory is i3's socket (`ipc-socket.PID`).
+    public static func isI3(_ name: String) -> Bool {
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 2 && parts[0] == "ipc-socket" && isNumber(parts[1])
+    }
+
+    private static func isNumber(_ text: Substring) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    }
+}

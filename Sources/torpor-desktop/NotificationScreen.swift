@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DesktopProtocol
+import DesktopRules
+import EventLoop
+import Linux
+import SystemBus
+
+/// Shows alerts by the notification server of the session (org.freedesktop.Notifications), and badges.
+///
+/// Bus and server may come and go. Open alerts are kept, and are shown again when a server is back.
+final class NotificationScreen {
+    /// An alert that is on the screen, or is to be.
+    private final class OpenAlert {
+        var alert: DesktopAlert
+        /// When torpord last asked for it.
+        var since: Duration
+        /// The server's number for it.
+        var number: UInt32?
+        /// Some server has shown it.
+        var wasShown = false
+        /// The pending request to show it.
+        var pending: BusSlot?
+        /// The request shows an earlier version of it.
+        var isOutdated = false
+        /// It is to be closed once its number is known.
+        var isClosed = false
+        /// Permission to take the focus, for the app that it brings to the foreground.
+        var token: String?
+        var failures = 0
+        /// A failure was reported since torpord last asked for it: the next ones say nothing new.
+        var hasFailed = false
+
+        init(_ alert: DesktopAlert, _ since: Duration) { (self.alert, self.since) = (alert, since) }
+    }
+
+    var report: (DesktopReport) -> Void = { _ in }
+
+    private let loop: EventLoop
+    private let service: BusService
+    /// What the server can do; nil until it has said so.
+    private var server: DesktopServer?
+    private var open: [Int64: OpenAlert] = [:]
+    /// Reports that torpord has not acknowledged, in their order.
+    private var endings: [(id: Int64, report: DesktopReport)] = []
+    private var badges: [String: Int64] = [:]
+    private var signals: [BusSlot?] = []
+    /// Pending questions to the server, and requests whose answer does not matter.
+    private var questions: [BusSlot?] = []
+    private var retry: TimerSource?
+
+    private static let name = "org.freedesktop.Notifications"
+    private static let path = "/org/freedesktop/Notifications"
+    private static let launcher = "com.canonical.Unity.LauncherEntry"
+    /// Open alerts, badges and unacknowledged reports.
+    private static let most = 256
+    /// Alerts that are older are not shown again by another server.
+    private static let memory = Duration.seconds(3600)
+    private static let retryDelay = Duration.seconds(5)
+    private static let mostFailures = 5
+    /// In bytes, of what the server says.
+    private static let longestText = 1024
+
+    init(_ loop: EventLoop, bus: String) {
+        self.loop = loop
+        service = BusService(loop, Self.name, address: bus)
+        service.onConnect = { [weak self] in self?.connected($0) }
+        service.onAppear = { [weak self] in self?.appeared($0) }
+        service.onDisappear = { [weak self] in self?.disappeared() }
+        retry = try? loop.timer { [weak self] in self?.tryAgain() }
+    }
+
+    // MARK: Commands
+
+    func greet() {
+        let ids = Set(open.filter { !$0.value.isClosed }.keys).union(endings.map(\.id))
+        report(.here(ids: ids.sorted(), server: server))
+        for ending in endings { report(ending.report) }
+    }
+
+    func show(_ alert: DesktopAlert) {
+        for ending in endings where ending.id == alert.id {
+            // The torpord that asks has not read it yet.
+            if case .answered = ending.report { return report(ending.report) }
+        }
+        acknowledge(alert.id)
+        let shown: OpenAlert
+        if let known = open[alert.id] {
+            shown = known
+            (shown.alert, shown.since, shown.isClosed) = (alert, loop.now, false)
+            (shown.failures, shown.hasFailed) = (0, false)
+        } else {
+            guard open.count < Self.most else {
+                return report(.failed(id: alert.id, reason: "\(Self.most) alerts are open already"))
+            }
+            shown = OpenAlert(alert, loop.now)
+            open[alert.id] = shown
+        }
+        guard server != nil else {
+            if service.owner == nil { startServer() }
+            return
+        }
+        present(shown)
+    }
+
+    func close(_ id: Int64) {
+        guard let shown = open[id], !shown.isClosed else { return }
+        if shown.pending != nil {
+            shown.isClosed = true
+        } else {
+            open[id] = nil
+            if let number = shown.number { closeOnScreen(number) }
+        }
+        end(id, .closed(id: id, .closed))
+    }
+
+    func acknowledge(_ id: Int64) { endings.removeAll { $0.id == id } }
+
+    func badge(_ entry: String, _ count: Int64) {
+        guard Markup.isEntry(entry), badges[entry] != nil || badges.count < Self.most else { return }
+        badges[entry] = max(0, count)
+        if let connection = service.connection { emit(entry, connection) }
+        if count <= 0 { badges[entry] = nil }
+    }
+
+    private func end(_ id: Int64, _ report: DesktopReport) {
+        acknowledge(id)
+        if endings.count >= Self.most { endings.removeFirst() }
+        endings.append((id, report))
+        self.report(report)
+    }
+
+    // MARK: Bus and server
+
+    private func connected(_ connection: BusConnection) {
+        questions = []
+        signals = [
+            connection.subscribe("type='signal',path='\(Self.path)',interface='\(Self.name)'") {
+                [weak self] message in
+                guard let self, let owner = self.service.owner, let sender = message.sender,
+                    sender.utf8.elementsEqual(owner.utf8)
+                else { return }
+                self.heard(message)
+            },
+            // A dock that starts knows no badges.
+            connection.subscribe(
+                "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
+                    + "member='NameOwnerChanged',arg0='com.canonical.Unity'"
+            ) { [weak self] message in
+                guard let self, message.sender.map({ $0.utf8.elementsEqual("org.freedesktop.DBus".utf8) }) ?? false,
+                    let connection = self.service.connection
+                else { return }
+                for entry in self.badges.keys.sorted() { self.emit(entry, connection) }
+            },
+        ]
+        for entry in badges.keys.sorted() { emit(entry, connection) }
+        if open.values.contains(where: { !$0.wasShown }) { startServer() }
+    }
+
+    /// Has the bus start a notification server, if one is installed that it can start.
+    private func startServer() {
+        guard let connection = service.connection else { return }
+        let bus = "org.freedesktop.DBus"
+        let path = "/org/freedesktop/DBus"
+        ask(connection, bus, path, bus, "StartServiceByName", [.text(Self.name), .number(0)]) { [weak self] answer in
+            guard let self, case .failure = answer, self.service.owner == nil else { return }
+            for shown in self.open.values.filter({ !$0.wasShown }).sorted(by: { $0.alert.id < $1.alert.id }) {
+                self.hasFailed(shown, "there is no notification server in the session")
+            }
+        }
+    }
+
+    private func ask(
+        _ connection: BusConnection,
+        _ destination: String,
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        _ arguments: [BusArgument],
+        _ answer: @escaping (Result<BusMessage, BusError>) -> Void
+    ) {
+        // Answered ones stay until there are many, or the bus is lost.
+        if questions.count >= Self.most { questions.removeFirst(Self.most / 2) }
+        questions.append(connection.call(destination, path, interface, member, arguments, answer))
+    }
+
+    private func appeared(_ connection: BusConnection) {
+        guard let owner = service.owner else { return }
+        ask(connection, owner, Self.path, Self.name, "GetServerInformation", []) { [weak self] answer in
+            guard let self, self.service.owner == owner else { return }
+            let words = ((try? answer.get())?.values() ?? []).prefix(3).map { $0.text ?? "" }
+            let name = words.count == 3 ? "\(words[0]) \(words[2])" : "a server without a name"
+            self.ask(connection, owner, Self.path, Self.name, "GetCapabilities", []) { [weak self] answer in
+                guard let self, self.service.owner == owner else { return }
+                let list = (try? answer.get())?.values().first?.list ?? []
+                let capabilities = list.compactMap(\.text).filter { $0.utf8.count <= 64 }.prefix(64)
+                self.canShow(DesktopServer(name: Self.bounded(name), capabilities: Array(capabilities)))
+            }
+        }
+    }
+
+    private static func bounded(_ text: String) -> String { String(text.unicodeScalars.prefix(80).map(Character.init)) }
+
+    private func canShow(_ server: DesktopServer) {
+        self.server = server
+        report(.server(server))
+        for id in open.keys.sorted() {
+            guard let shown = open[id] else { continue }
+            if shown.wasShown, loop.now - shown.since > Self.memory {
+                open[id] = nil
+                end(id, .closed(id: id, .expired))
+            } else {
+                present(shown)
+            }
+        }
+    }
+
+    private func disappeared() {
+        retry?.disarm()
+        questions = []
+        let wasThere = server != nil
+        server = nil
+        for (id, shown) in open {
+            (shown.number, shown.pending, shown.isOutdated, shown.token) = (nil, nil, false, nil)
+            if shown.isClosed { open[id] = nil }
+        }
+        if wasThere { report(.server(nil)) }
+    }
+
+    // MARK: One alert
+
+    private func present(_ shown: OpenAlert) {
+        guard let server, let owner = service.owner, let connection = service.connection else { return }
+        guard shown.pending == nil else {
+            shown.isOutdated = true
+            return
+        }
+        let content = NotificationContent(shown.alert, for: server, isSilent: shown.wasShown)
+        let hints = content.hints.sorted { $0.key < $1.key }.map { name, value in
+            switch value {
+            case .text(let text): (name, BusVariant.text(text))
+            case .byte(let byte): (name, BusVariant.byte(byte))
+            case .flag(let flag): (name, BusVariant.boolean(flag))
+            }
+        }
+        let arguments: [BusArgument] = [
+            .text(shown.alert.app), .number(shown.number ?? 0), .text(""), .text(content.summary),
+            .text(content.body), .texts(content.actions), .variants(hints), .signed(content.timeout),
+        ]
+        shown.pending = connection.call(owner, Self.path, Self.name, "Notify", arguments) {
+            [weak self, weak shown] answer in
+            guard let self, let shown else { return }
+            shown.pending = nil
+            switch answer {
+            case .success(let message): self.presented(shown, message.smallNumber())
+            case .failure(let error): self.refused(shown, error.description)
+            }
+        }
+    }
+
+    private func presented(_ shown: OpenAlert, _ number: UInt32?) {
+        let id = shown.alert.id
+        shown.number = number
+        if shown.isClosed {
+            open[id] = nil
+            if let number { closeOnScreen(number) }
+            return
+        }
+        let isOutdated = shown.isOutdated
+        (shown.wasShown, shown.isOutdated, shown.failures, shown.hasFailed) = (true, false, 0, false)
+        report(.shown(id: id))
+        if isOutdated { present(shown) }
+    }
+
+    private func refused(_ shown: OpenAlert, _ reason: String) {
+        let id = shown.alert.id
+        if shown.isClosed {
+            open[id] = nil
+            return
+        }
+        shown.isOutdated = false
+        shown.failures += 1
+        hasFailed(shown, Self.bounded(reason))
+        if shown.failures < Self.mostFailures { retry?.arm(after: Self.retryDelay) }
+    }
+
+    private func hasFailed(_ shown: OpenAlert, _ reason: String) {
+        guard !shown.hasFailed else { return }
+        shown.hasFailed = true
+        report(.failed(id: shown.alert.id, reason: reason))
+    }
+
+    private func tryAgain() {
+        retry?.disarm()
+        for id in open.keys.sorted() {
+            guard let shown = open[id], shown.failures > 0, shown.failures < Self.mostFailures else { continue }
+            present(shown)
+        }
+    }
+
+    private func closeOnScreen(_ number: UInt32) {
+        guard let owner = service.owner, let connection = service.connection else { return }
+        ask(connection, owner, Self.path, Self.name, "CloseNotification", [.number(number)]) { _ in }
+    }
+
+    // MARK: What a person does
+
+    private func heard(_ message: BusMessage) {
+        let member = message.member ?? ""
+        // Other programs' notifications have numbers of the same server.
+        guard let number = message.smallNumber(),
+            let (id, shown) = open.first(where: { $0.value.number == number && !$0.value.isClosed })
+        else { return }
+        switch member {
+        case "ActivationToken":
+            if let token = message.text(), token.utf8.count <= Self.longestText { shown.token = token }
+        case "ActionInvoked":
+            guard let action = message.text() else { return }
+            let isKnown =
+                action.utf8.elementsEqual(NotificationContent.clicked.utf8)
+                || shown.alert.actions.contains { $0.id.utf8.elementsEqual(action.utf8) }
+            guard isKnown else { return }
+            open[id] = nil
+            end(id, .answered(id: id, action: action, token: shown.token))
+            // A server may leave it on the screen.
+            closeOnScreen(number)
+        case "NotificationClosed":
+            // The server closes the earlier version when it replaces it.
+            open[id] = nil
+            let reason = message.smallNumber()
+            end(id, .closed(id: id, reason == 1 ? .expired : reason == 3 ? .closed : .dismissed))
+        default: break
+        }
+    }
+
+    // MARK: Badges
+
+    private func emit(_ entry: String, _ connection: BusConnection) {
+        let count = badges[entry] ?? 0
+        connection.emit(
+            "/io/torpor/desktop",
+            Self.launcher,
+            "Update",
+            [
+                .text("application://\(entry).desktop"),
+                .variants([("count", .integer(count)), ("count-visible", .boolean(count > 0))]),
+            ]
+        )
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DesktopProtocol
+import Linux
+import Testing
+import Varlink
+
+/// torpor-desktop with a window manager that a test controls.
+@Suite struct FocusTests {
+    private func path(_ bench: Bench, _ number: Int = 7) -> String {
+        bench.session + "/sway-ipc.\(Users.effectiveUID).\(number).sock"
+    }
+
+    @Test func `the process with the focus is reported`() throws {
+        let bench = try Bench(hasBus: false)
+        let manager = try Helper(bench, "manager", path(bench))
+        try manager.run("windows[:] = [100, 200]; focus = 200")
+        try bench.say(.follow(.sway))
+        try bench.hear(.following(problem: nil))
+        try bench.hear(.focused(pid: 200))
+        try manager.run("focused(100)")
+        try bench.hear(.focused(pid: 100))
+        // It changes nothing.
+        try manager.run("event(3, {'change': 'title', 'container': {'pid': 200}})")
+        try manager.run("focused(100)")
+        // An empty workspace.
+        try manager.run("focus = None; windows[:] = []; event(0, {'change': 'focus'})")
+        try bench.hear(.focused(pid: nil))
+        let focused = bench.reports.filter { if case .focused = $0 { true } else { false } }
+        #expect(focused == [.focused(pid: 200), .focused(pid: 100), .focused(pid: nil)])
+        // The next torpord.
+        try manager.run("windows[:] = [100]; focused(100)")
+        try bench.hear(.focused(pid: 100))
+        _ = try bench.greet()
+        try bench.say(.follow(.sway))
+        try bench.hear(.following(problem: nil))
+        try bench.hear(.focused(pid: 100))
+        try bench.say(.follow(nil))
+        _ = try bench.greet()
+        try bench.eventually("nothing is followed") { (try? manager.run("ret = len(clients)"))?.intValue == 0 }
+    }
+
+    @Test func `a window manager may come late, go and return`() throws {
+        let bench = try Bench(hasBus: false)
+        try bench.say(.follow(.sway))
+        try bench.hear { report in if case .following(.some) = report { () } else { nil } }
+        let manager = try Helper(bench, "manager")
+        try manager.run("windows[:] = [100]; focus = 100; start('\(path(bench))')")
+        try bench.hear(.following(problem: nil))
+        try bench.hear(.focused(pid: 100))
+        try manager.run("stop()")
+        try bench.hear { report in if case .following(.some) = report { () } else { nil } }
+        try bench.hear(.focused(pid: nil))
+        try manager.run("start('\(path(bench, 8))')")
+        try bench.hear(.following(problem: nil))
+        try bench.hear(.focused(pid: 100))
+    }
+
+    @Test func `one that does not answer, or is another's, is passed over`() throws {
+        let bench = try Bench(hasBus: false)
+        let silent = try Helper(bench, "manager", path(bench, 9))
+        try silent.run("answers = False")
+        let manager = try Helper(bench, "manager", path(bench, 7))
+        try manager.run("windows[:] = [100]; focus = 100")
+        // The newest.
+        let silentPath = path(bench, 9)
+        try File.markChanged(silentPath)
+        if Users.isRoot {
+            let foreign = try Helper(bench, "manager", path(bench, 10))
+            try foreign.run("windows[:] = [666]; focus = 666")
+            try File.setOwner(path(bench, 10), uid: 65534, gid: nil)
+        }
+        // A file that is no socket, and a name that is another user's.
+        try File.write(path(bench, 11), "")
+        try bench.say(.follow(.sway))
+        try bench.hear(.focused(pid: 100))
+        #expect(!bench.reports.contains(.focused(pid: 666)))
+    }
+
+    @Test func `one that speaks otherwise is left alone`() throws {
+        let bench = try Bench(hasBus: false)
+        let manager = try Helper(bench, "manager", path(bench))
+        try manager.run("send = lambda client, kind, value: client.sendall(b'HTTP/1.1 400 Bad Request')")
+        try bench.say(.follow(.sway))
+        let problem = try bench.hear { report in
+            if case .following(.some(let problem)) = report { problem } else { nil }
+        }
+        #expect(problem.hasSuffix("does not speak the i3 protocol"), "\(problem)")
+        _ = try bench.greet()
+    }
+
+    @Test func `the environment names the socket`() throws {
+        let bench = try Bench(hasBus: false, starts: false)
+        let manager = try Helper(bench, "manager", bench.directory + "/own")
+        try manager.run("windows[:] = [100]; focus = 100")
+        try bench.start(["SWAYSOCK=\(bench.directory)/own"])
+        try bench.say(.follow(.sway))
+        try bench.hear(.focused(pid: 100))
+    }
+}
