@@ -22,7 +22,9 @@ struct Doctor {
         return [
             cgroups, runtimeDirectory, store, stacks, supervisor.interruptions.check, connections,
             MachineChecks.freezer(freezes),
-        ] + [supervisor.wakes.locationMode.check, supervisor.wakes.bluetoothMode.check].compactMap { $0 } + controllers
+        ]
+            + [supervisor.wakes.locationMode.check, supervisor.wakes.bluetoothMode.check, supervisor.desktop.check]
+            .compactMap { $0 } + controllers
             + [
                 shortMemory, ownMemory,
             ] + policies + MachineChecks(apps: supervisor.apps.count).all

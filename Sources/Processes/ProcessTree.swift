@@ -98,9 +98,12 @@ public final class ProcessTree {
 
     /// Whether a process belongs to the app. Cheap: it checks only the process and its ancestors.
     public func contains(_ pid: Int32) -> Bool {
-        if let cgroupPath {
-            return (try? ProcFS.cgroup(pid)).flatMap { $0 }.map { Self.isWithin($0, cgroupPath) } ?? false
-        }
+        contains(pid, in: cgroupPath == nil ? nil : (try? ProcFS.cgroup(pid)) ?? nil)
+    }
+
+    /// The same for a caller that asks many apps about one process, and has read its cgroup (`ProcFS.cgroup`).
+    public func contains(_ pid: Int32, in cgroup: String?) -> Bool {
+        if let cgroupPath { return cgroup.map { Self.isWithin($0, cgroupPath) } ?? false }
         var current = pid
         for _ in 0..<64 {
             guard current > 1, current != adopter, current != ThisProcess.pid, let stat = try? ProcFS.stat(current)

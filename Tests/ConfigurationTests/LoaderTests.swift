@@ -48,6 +48,7 @@ struct LoaderTests {
         let configuration = try load(
             """
             [supervisor]
+            focus = "i3"
             gpsd = "[::1]:2000"
             history_max_age = "none"
             history_max_count = 5
@@ -107,6 +108,7 @@ struct LoaderTests {
         #expect(supervisor.operators == ["o"])
         #expect(supervisor.posters == ["p"])
         #expect(supervisor.orphans == .end)
+        #expect(supervisor.focus == .i3)
         #expect(supervisor.gpsd == GPSAddress(address: "::1", port: 2000))
         #expect(supervisor.policies == ["p"])
         #expect(supervisor.policyDirectory == "/p")

@@ -6,6 +6,7 @@ enum SupervisorKeyEffects {
     static let all: [ComparedKey<SupervisorSpecification>] =
         [
             .value("desktop_entries", \.desktopEntries, .live),
+            .value("focus", \.focus, .live),
             .value("gpsd", \.gpsd, .live),
             .value("history_max_age", \.historyMaxAge, .live),
             .value("history_max_count", \.historyMaxCount, .live),

@@ -62,6 +62,7 @@ extension LockRule: Written {}
 extension UnlockRule: Written {}
 extension BackgroundMode: Written {}
 extension ExitRule: Written {}
+extension FocusRule: Written {}
 extension OrphanRule: Written {}
 extension LogLevel: Written {}
 extension PolicyIsolation: Written {}

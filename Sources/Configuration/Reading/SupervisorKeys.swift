@@ -4,6 +4,7 @@
 enum SupervisorKeys {
     static let all: [Key<SupervisorSpecification>] = [
         .value("desktop_entries", \.desktopEntries, Read.boolean),
+        .value("focus", \.focus) { Read.choice($0, $1) },
         .value("gpsd", \.gpsd, LocationReader.gpsd),
         .value("history_max_age", \.historyMaxAge, Read.deadline),
         .value("history_max_count", \.historyMaxCount, Read.integer(1...10_000_000)),

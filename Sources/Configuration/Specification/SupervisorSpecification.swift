@@ -30,6 +30,8 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var sleep = true
     /// The session whose lock takes apps out of the foreground.
     public var session: SessionRule = .auto
+    /// Whose focus of the keyboard moves apps.
+    public var focus: FocusRule = .none
     /// How long events are kept; nil: only `historyMaxCount` limits them.
     public var historyMaxAge: Duration? = .seconds(30 * 86_400)
     /// How many events are kept.
@@ -72,6 +74,15 @@ public enum ExitRule: String, Sendable, Hashable, CaseIterable {
 public enum OrphanRule: String, Sendable, Hashable, CaseIterable {
     case adopt
     case end
+}
+
+/// `focus`.
+public enum FocusRule: String, Sendable, Hashable, CaseIterable {
+    case none
+    /// Sway's.
+    case sway
+    /// i3's.
+    case i3
 }
 
 /// `session`.

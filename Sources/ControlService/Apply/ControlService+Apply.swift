@@ -168,6 +168,7 @@ extension ControlService {
         supervisor.memoryWatch.configure()
         supervisor.dataFolders.configure()
         supervisor.transfers.configure()
+        supervisor.desktop.configure()
         supervisor.launcher.healthChecks.configure()
         supervisor.wakes.configure()
         supervisor.interruptions.coverAll()

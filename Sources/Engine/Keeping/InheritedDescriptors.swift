@@ -58,6 +58,10 @@ package enum DescriptorName {
     package static let paths = "paths"
     package static let devices = "devices"
     package static let settings = "settings"
+    /// The socket between torpord and torpor-desktop.
+    package static let desktop = "helper/desktop"
+    /// The app whose window has the focus.
+    package static let focus = "focus"
     /// A terminal or a FIFO that is watched for data.
     package static func node(_ path: String) -> String { "node" + path }
     /// The path of the node with that name.

@@ -75,7 +75,8 @@ package final class Shutdown: ShellRoom {
     func finishWhenGone() {
         guard isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) else { return }
         guard supervisor.persistence.isRemembered || !supervisor.wakes.timers.arePersistent else { return }
-        guard supervisor.transfers.endAll() else { return }
+        let areGone = [supervisor.transfers.endAll(), supervisor.desktop.endAll()]
+        guard !areGone.contains(false) else { return }
         isFinished = true
         loop.stop()
     }

@@ -48,8 +48,11 @@ package final class Supervisor: Room {
     package var policyManager: PolicyManager?
     /// Reports to the service manager.
     package private(set) lazy var service = ServiceReport(self)
+    private lazy var session = SessionRooms(self)
     /// Follows sleep of the machine and the lock of the session.
-    package private(set) lazy var interruptions = Interruptions(self)
+    package var interruptions: Interruptions { session.interruptions }
+    /// The helper in a person's session: alerts and the focus.
+    package var desktop: Desktop { session.desktop }
     /// The apps' own sockets, and the messages on them.
     private(set) lazy var appSockets = AppSockets(self)
     package private(set) lazy var launcher = Launcher(self)
@@ -234,6 +237,7 @@ package final class Supervisor: Room {
         if let clients { engine.add(clients) }
         holdOwnFiles()
         settings.takeOver()
+        desktop.takeOver()
         wakes.takeOver()
         let fresh = takeover.recover()
         takeover.isOver = true
@@ -253,6 +257,7 @@ package final class Supervisor: Room {
         memoryWatch.configure()
         dataFolders.configure()
         wakes.begin()
+        desktop.begin()
         scenes.begin()
         innerScenes.begin()
         inForce.keepForNextBoot()
@@ -318,6 +323,7 @@ package final class Supervisor: Room {
             return keeper.finishSending()
         }
         transfers.endHelpers()
+        desktop.endHelper()
         if shutdown.isLeaving {
             for app in apps { app.capture?.close() }
             keeper.sayBye(status: 0, keepingParked: true)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Engine
+import Lifecycle
 import Linux
 import Processes
 
@@ -11,4 +13,25 @@ extension Keeper {
         for process in leftOver { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
         return true
     }
+}
+
+extension Takeover {
+    /// A companion process works for an app, or for a session, but is no run of an app: the room that launched it takes
+    /// it over. If the configuration no longer has its app, it is ended with the other orphans.
+    func takeCompanions(_ left: inout [AppTag: OrphanedProcess]) {
+        let companions = supervisor.keeper.leftOver.filter { $0.incarnation == AppTag.companion }
+        for (name, processes) in Dictionary(grouping: companions, by: \.app) {
+            if name == Desktop.name {
+                left[AppTag(app: name, incarnation: AppTag.companion)] = nil
+                supervisor.desktop.found(processes)
+                continue
+            }
+            guard let id = coordinator.id(of: name) else { continue }
+            left[AppTag(app: name, incarnation: AppTag.companion)] = nil
+            supervisor.transfers.found(processes, of: apps[id])
+        }
+    }
+
+    /// Whether a room has taken the process over.
+    func isCompanion(_ pid: Int32) -> Bool { supervisor.transfers.hasFound(pid) || supervisor.desktop.hasFound(pid) }
 }

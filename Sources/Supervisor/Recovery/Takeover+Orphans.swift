@@ -87,6 +87,7 @@ extension Takeover {
             // Also of apps whose launch was under way: they get their tree later.
             let alive = apps.filter { $0.run.tree != nil || coordinator.machine($0.id).isAlive }
             let known = Set(alive.map { cgroups.path(of: $0.name) }).union(supervisor.transfers.cgroupsFound)
+                .union(supervisor.desktop.cgroupsFound)
             ended += cgroups.populated(except: known).map { OrphanApp(cgroup: $0) }
         }
         guard !ended.isEmpty else { return }

@@ -66,7 +66,7 @@ final class Takeover: ShellRoom {
                 if !ours.isEmpty { strays[tag] = ours }
             }
             // Helper commands do not outlive their torpord: those that are still needed are run again.
-            for helper in found.helpers where !supervisor.transfers.hasFound(helper.pid) {
+            for helper in found.helpers where !isCompanion(helper.pid) {
                 guard let pidfd = try? helper.open() else { continue }
                 try? Pidfd.sendSignal(pidfd.raw, Signal.kill)
             }
@@ -137,17 +137,6 @@ final class Takeover: ShellRoom {
             note(.tookOver, text: "\(text) in \(time / 1000).\(time / 100 % 10) ms")
         }
         return fresh
-    }
-
-    /// A companion process works for an app but is no run of it: the room that launched it takes it over. If the
-    /// configuration no longer has its app, it is ended with the other orphans.
-    private func takeCompanions(_ left: inout [AppTag: OrphanedProcess]) {
-        let companions = supervisor.keeper.leftOver.filter { $0.incarnation == AppTag.companion }
-        for (name, processes) in Dictionary(grouping: companions, by: \.app) {
-            guard let id = coordinator.id(of: name) else { continue }
-            left[AppTag(app: name, incarnation: AppTag.companion)] = nil
-            supervisor.transfers.found(processes, of: apps[id])
-        }
     }
 
     // MARK: Machines and processes

@@ -64,6 +64,7 @@ package final class Interruptions: LifecycleObserver {
         guard let login, login.state.isKnown else { return }
         let (before, now) = (told, login.state)
         told = now
+        if now.user != before.user { supervisor.desktop.sessionChanged() }
         lookForFirstUnlock(login)
         let isSleeping = now.isAsleep && !before.isAsleep
         let seen = supervisor.apps.count { supervisor.coordinator.machine($0.id).state == .active }
@@ -80,6 +81,9 @@ package final class Interruptions: LifecycleObserver {
         cover(now.isAsleep || now.isLocked)
         if isSleeping { waitForApps() } else if !now.isAsleep { awaited = nil }
     }
+
+    /// The user of the session that is followed, if logind has said so.
+    var sessionUser: UInt32? { login?.state.user }
 
     /// Whether the session that is followed has not been unlocked since the machine was booted.
     private(set) var isBeforeFirstUnlock = false

@@ -85,7 +85,8 @@ extension AppTransfers {
         let profile = app.specification.profile(in: .background)
         plan.oomScoreAdjust = min(max(profile.oomScoreAdjust, ProcessTree.inheritedOOMScore), 1000)
         plan.user = try supervisor.launcher.credentials(of: app)
-        let cgroup = supervisor.launcher.companionCgroup(CgroupTree.transfers(of: name), for: "the transfers of \(name)")
+        let group = CgroupTree.transfers(of: name)
+        let cgroup = supervisor.launcher.companionCgroup(group, for: "the transfers of \(name)")
         plan.cgroup = cgroup?.directory.raw
         let helper = TransferHelper(
             of: name,

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import DesktopProtocol
+import Engine
+import EventLoop
+import EventSources
+import Lifecycle
+import Linux
+import Processes
+package import TorporAPI
+
+extension DesktopCommand: CompanionCommand {}
+
+extension DesktopReport: CompanionReport {
+    var isGreeting: Bool { if case .here = self { true } else { false } }
+}
+
+/// The helper in a person's session, torpor-desktop: started as that person while it has something to do, and a little
+/// longer. It shows alerts and badges, and reports which process has the focus.
+///
+/// Its reports are the person's: they count for alerts and the focus, and for nothing else.
+package final class Desktop: ShellRoom, AlertScreen {
+    typealias Helper = Companion<DesktopCommand, DesktopReport>
+
+    package unowned(unsafe) let supervisor: Supervisor
+    var onReport: ((DesktopReport) -> Void)? {
+        didSet { if onReport != nil, oldValue == nil { loop.later { [weak self] in self?.forwardEarly() } } }
+    }
+    /// Reports that came before anybody heard them.
+    private var early: [DesktopReport] = []
+    private var helper: Helper?
+    /// The person in whose session the helper runs.
+    private var helperUser: UInt32?
+    /// The helper that an earlier torpord left, until it was looked at.
+    private var found: FoundCompanion?
+    /// The cgroups of such helpers.
+    private(set) var cgroupsFound: Set<String> = []
+    private var hasBegun = false
+    private var isStarting = false
+    private var ledger = DesktopLedger()
+    private lazy var focus = FocusFollower(supervisor)
+    private var idle: TimerSource?
+    private var retry: TimerSource?
+    private var failures = 0
+    /// Why there is no helper although one is needed, in a sentence.
+    private var trouble: String?
+    /// Looks up accounts and processes.
+    private let reads: BackgroundWorker
+    private lazy var processes = CompanionCount(supervisor)
+
+    /// The name of the helper and its cgroup. No app can have this name.
+    static let name = ":desktop"
+    static let arguments = ["torpor-desktop"]
+    private static let idleTime = Duration.seconds(10)
+    /// A helper that has run this long works.
+    private static let stableAfter = Duration.seconds(10)
+    private var startedAt = Duration.zero
+
+    package init(_ supervisor: Supervisor) {
+        self.supervisor = supervisor
+        reads = BackgroundWorker(supervisor.loop, named: "desktop")
+    }
+
+    // MARK: The screen
+
+    func show(_ alert: DesktopAlert) {
+        guard ledger.show(alert) else {
+            return report(.failed(id: alert.id, reason: "\(DesktopLedger.most) alerts are open already"))
+        }
+        if let helper {
+            helper.send(.show(alert))
+        } else if let trouble {
+            report(.failed(id: alert.id, reason: trouble))
+        }
+        look()
+    }
+
+    func close(_ id: Int64) {
+        ledger.forget(id)
+        if let helper { helper.send(.close(id: id)) } else { report(.closed(id: id, .closed)) }
+        look()
+    }
+
+    func badge(_ entry: String, _ count: Int64) {
+        if ledger.badge(entry, count) { helper?.send(.badge(entry: entry, count: count)) }
+        look()
+    }
+
+    func acknowledge(_ id: Int64) {
+        ledger.forget(id)
+        helper?.send(.acknowledge(id: id))
+        look()
+    }
+
+    /// No helper of an earlier torpord shows anything.
+    private func reportNothing() {
+        loop.later { [weak self] in
+            guard let self else { return }
+            self.take(.here(ids: self.ledger.ids, server: nil))
+        }
+    }
+
+    /// Not before the caller has returned.
+    private func report(_ report: DesktopReport) { loop.later { [weak self] in self?.onReport?(report) } }
+
+    // MARK: The beginning and the end
+
+    /// Before the keeper closes what no room has taken.
+    func takeOver() { focus.takeOver() }
+
+    /// The keeper has a helper that an earlier torpord launched.
+    func found(_ processes: [OrphanedProcess]) {
+        guard
+            let taken = FoundCompanion.take(
+                processes,
+                heldAs: DescriptorName.desktop,
+                cgroup: Self.name,
+                supervisor
+            )
+        else { return }
+        cgroupsFound.formUnion(taken.cgroups)
+        self.processes.begun()
+        found = taken.companion
+        let (process, cgroup) = (taken.companion.process, taken.companion.cgroup)
+        // Replaced when the helper is adopted.
+        supervisor.launcher.helpers[process.pid] = { [weak self] _ in
+            if self?.found?.process.pid == process.pid { self?.found?.hasEnded = true }
+            self?.gone(cgroup)
+        }
+    }
+
+    /// Whether a process is the helper that was found.
+    func hasFound(_ pid: Int32) -> Bool { found?.process.pid == pid }
+
+    package func begin() {
+        hasBegun = true
+        guard let process = found?.process else {
+            // An earlier torpord's alerts are not on the screen any longer.
+            reportNothing()
+            return configure()
+        }
+        let (arguments, pid) = (Self.arguments, process.pid)
+        reads.ask {
+            (isFit: FoundCompanion.isRunning(arguments, as: nil, pid), user: try? ProcFS.realUser(pid))
+        } _: { [weak self] answer in
+            guard let self else { return }
+            let found = self.found
+            self.found = nil
+            guard let found, !found.hasEnded, !self.isEnding else {
+                found?.end()
+                self.supervisor.release(DescriptorName.desktop)
+                self.reportNothing()
+                return self.configure()
+            }
+            let helper = self.makeHelper(found.cgroup)
+            self.helper = helper
+            self.helperUser = answer.user
+            helper.adopt(found.process, found.socket)
+            if !answer.isFit { helper.replace() }
+            self.configure()
+            self.sendAll()
+        }
+    }
+
+    /// Applies the configuration in force.
+    package func configure() {
+        focus.kind =
+            switch supervisor.configuration.supervisor.focus {
+            case .none: nil
+            case .sway: .sway
+            case .i3: .i3
+            }
+        helper?.send(.follow(focus.kind))
+        sessionChanged()
+    }
+
+    /// The session, or its user, may be another one.
+    func sessionChanged() {
+        guard found == nil else { return }
+        retry?.disarm()
+        if let helper, let helperUser, let place, place.user != helperUser { helper.replace() }
+        look()
+    }
+
+    private var place: DesktopPlace? {
+        DesktopPlace(
+            supervisor.configuration.supervisor.session,
+            sessionUser: supervisor.interruptions.sessionUser,
+            own: Users.effectiveUID,
+            environment: ThisProcess.environment
+        )
+    }
+
+    /// torpord ends, and no other torpord follows.
+    func endHelper() {
+        if let found {
+            found.end()
+            supervisor.release(DescriptorName.desktop)
+        }
+        found = nil
+        helper?.dismiss()
+        helper = nil
+    }
+
+    /// Ends the helper; returns whether it is gone, as ``CompanionCount/areGone()``.
+    func endAll() -> Bool {
+        endHelper()
+        return processes.areGone()
+    }
+
+    // MARK: The helper
+
+    private var isNeeded: Bool { !ledger.isEmpty || focus.kind != nil }
+
+    /// Starts the helper if it is needed, or ends it after a while if it is not.
+    private func look() {
+        guard hasBegun, !isEnding, found == nil, !supervisor.isKeeperLost else { return }
+        guard isNeeded else {
+            retry?.disarm()
+            // Before it has answered, it may show anything.
+            guard let helper, !helper.isUnheard, idle?.deadline == nil else { return }
+            if idle == nil { idle = try? loop.timer { [weak self] in self?.goIfIdle() } }
+            idle?.arm(after: Self.idleTime)
+            return
+        }
+        idle?.disarm()
+        if helper == nil, !isStarting, retry?.deadline == nil { start() }
+    }
+
+    private func goIfIdle() {
+        idle?.disarm()
+        guard !isNeeded else { return }
+        helper?.dismiss()
+        helper = nil
+    }
+
+    private func start() {
+        guard let place else { return fail("no session is followed", isRetried: false) }
+        isStarting = true
+        reads.ask {
+            Launchable(place: place, credentials: place.credentials())
+        } _: { [weak self] launchable in
+            guard let self else { return }
+            self.isStarting = false
+            // The session may have become another one's.
+            guard self.isNeeded, !self.isEnding, self.helper == nil, self.place == place else { return self.look() }
+            self.launch(launchable)
+        }
+    }
+
+    private struct Launchable: Sendable {
+        let place: DesktopPlace
+        let credentials: (uid: UInt32, gid: UInt32, groups: [UInt32])??
+    }
+
+    private func launch(_ launchable: Launchable) {
+        guard let program = ThisProcess.companion("torpor-desktop", variable: "TORPOR_DESKTOP") else {
+            return fail(
+                "torpor-desktop is neither beside torpord nor in ../libexec/torpor: install it",
+                isRetried: true
+            )
+        }
+        guard let credentials = launchable.credentials else {
+            return fail("user \(launchable.place.user) has no entry in the user database", isRetried: true)
+        }
+        var plan = supervisor.launcher.companionPlan(
+            program,
+            Self.arguments,
+            of: Self.name,
+            environment: LaunchEnvironment(inheriting: []),
+            launchable.place.variables
+        )
+        let profile = StateProfile.ordinary
+        plan.oomScoreAdjust = min(max(profile.oomScoreAdjust, ProcessTree.inheritedOOMScore), 1000)
+        plan.user = credentials
+        let cgroup = supervisor.launcher.companionCgroup(Self.name, for: "torpor-desktop")
+        plan.cgroup = cgroup?.directory.raw
+        let helper = makeHelper(cgroup?.path)
+        self.helper = helper
+        helperUser = launchable.place.user
+        startedAt = now
+        processes.begun()
+        helper.start(plan)
+        withExtendedLifetime(cgroup) {}
+        helper.send(.follow(focus.kind))
+        sendAll()
+    }
+
+    private func sendAll() { for command in ledger.commands { helper?.send(command) } }
+
+    private func makeHelper(_ cgroup: String?) -> Helper {
+        Helper(
+            CompanionPlace(name: Self.name, heldName: DescriptorName.desktop, cgroup: cgroup),
+            .ordinary,
+            supervisor,
+            Helper.Callbacks(
+                report: { [weak self] in self?.take($0) },
+                ended: { [weak self] in self?.ended($0) },
+                gone: { [weak self] in self?.gone($0) }
+            )
+        )
+    }
+
+    private func gone(_ cgroup: String?) {
+        if helper == nil, let cgroup { try? supervisor.place.cgroups?.remove(cgroup) }
+        processes.gone()
+    }
+
+    /// The helper has ended, with a sentence if that was unexpected.
+    private func ended(_ why: String?) {
+        helper = nil
+        idle?.disarm()
+        // The alerts' room shows those again that are missing in the next `here`.
+        ledger.helperEnded()
+        guard isNeeded, !isEnding else { return }
+        guard let why else { return look() }
+        if now - startedAt >= Self.stableAfter { failures = 0 }
+        fail("torpor-desktop \(why)", isRetried: true)
+    }
+
+    private func fail(_ why: String, isRetried: Bool) {
+        if trouble != why {
+            trouble = why
+            log.warning("alerts are not shown, and the focus is not followed: \(why)")
+            for id in ledger.ids { report(.failed(id: id, reason: why)) }
+        }
+        // If there is no session, logind reports the next one.
+        guard isRetried else { return }
+        let backoff = RestartBackoff()
+        let delay = backoff.delay(attempt: failures)
+        failures = min(failures + 1, 32)
+        if retry == nil {
+            retry = try? loop.timer { [weak self] in
+                self?.retry?.disarm()
+                self?.look()
+            }
+        }
+        retry?.arm(after: delay + delay * Double.random(in: -backoff.jitter...backoff.jitter))
+    }
+
+    // MARK: What it reports
+
+    private func forwardEarly() {
+        let reports = early
+        early = []
+        for report in reports { forward(report) }
+    }
+
+    private func forward(_ report: DesktopReport) {
+        guard let onReport, early.isEmpty else {
+            if early.count < 4 * DesktopLedger.most { early.append(report) }
+            return
+        }
+        onReport(report)
+        // An answer is acknowledged by the alerts' room, once it is durable.
+        if case .closed(let id, _) = report { helper?.send(.acknowledge(id: id)) }
+    }
+
+    private func take(_ report: DesktopReport) {
+        switch report {
+        case .here(let ids, let server, let version):
+            guard version == DesktopProtocol.version else {
+                // After an upgrade the next one is of this version; otherwise another one helps only later.
+                if helper?.isAdopted ?? false {
+                    helper?.replace()
+                } else {
+                    helper?.fail("is of another version than torpord: install both from one release")
+                }
+                return
+            }
+            if helper != nil { trouble = nil }
+            forward(.here(ids: ledger.greeted(ids), server: server))
+        case .server, .shown, .failed: forward(report)
+        case .closed(let id, _):
+            ledger.forget(id)
+            forward(report)
+        case .answered(let id, _, _):
+            if ledger.answer(id) { forward(report) } else { helper?.send(.acknowledge(id: id)) }
+        case .focused(let pid): focus.focused(pid)
+        case .following(let problem): focus.isFollowed(problem)
+        }
+        look()
+    }
+
+    // MARK: For persons
+
+    package var check: DoctorCheck? {
+        guard isNeeded else { return nil }
+        let problem = trouble ?? focus.problem
+        let value = helper?.pid.map { "torpor-desktop runs as process \($0)" } ?? "torpor-desktop does not run"
+        return DoctorCheck(name: "desktop", ok: problem == nil && helper != nil, value: value, message: problem)
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import Linux
+
+/// The person in whose session torpor-desktop runs, and how programs of that session are found.
+struct DesktopPlace: Hashable, Sendable {
+    let user: UInt32
+    /// `K=V` of the session; none of torpord's own, unless the person is torpord's own user.
+    let variables: [String: String]
+
+    /// What a program in a session has, of which torpord's own session tells its helper.
+    private static let own = [
+        "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "HOME", "I3SOCK", "LANG", "SWAYSOCK", "WAYLAND_DISPLAY", "XAUTHORITY",
+        "XDG_RUNTIME_DIR",
+    ]
+    /// A supervisor of root has one of these if it was started in a session of root, as on some kiosks.
+    private static let signs = ["DBUS_SESSION_BUS_ADDRESS", "I3SOCK", "SWAYSOCK", "WAYLAND_DISPLAY"]
+
+    /// - Parameters:
+    ///   - session: `[supervisor] session`.
+    ///   - sessionUser: the user of that session, if logind has said so.
+    ///   - own: torpord's own user.
+    ///   - environment: torpord's own.
+    /// - Returns: nil if there is no session.
+    init?(
+        _ session: SessionRule,
+        sessionUser: UInt32?,
+        own: UInt32,
+        environment: (String) -> String?
+    ) {
+        switch session {
+        case .auto, .none:
+            guard own != 0 || Self.signs.contains(where: { environment($0) != nil }) else { return nil }
+            user = own
+        case .seat, .id:
+            guard let sessionUser else { return nil }
+            // Only root can act for others.
+            guard own == 0 || sessionUser == own else { return nil }
+            user = sessionUser
+        }
+        var variables = ["PATH": "/usr/local/bin:/usr/bin:/bin", "XDG_RUNTIME_DIR": "/run/user/\(user)"]
+        if user == own {
+            for name in Self.own { if let value = environment(name) { variables[name] = value } }
+        }
+        if variables["DBUS_SESSION_BUS_ADDRESS"] == nil {
+            variables["DBUS_SESSION_BUS_ADDRESS"] = "unix:path=\(variables["XDG_RUNTIME_DIR"] ?? "")/bus"
+        }
+        self.variables = variables
+    }
+
+    /// The credentials for the keeper; nil for torpord's own. It may block on a network directory.
+    func credentials() -> (uid: UInt32, gid: UInt32, groups: [UInt32])?? {
+        guard user != Users.effectiveUID else { return .some(nil) }
+        guard let entry = Users.lookup(uid: user) else { return nil }
+        return (entry.uid, entry.gid, Users.groups(of: entry.name, primary: entry.gid))
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DesktopProtocol
+import Engine
+import EventLoop
+import EventSources
+import Lifecycle
+import Linux
+import Processes
+import WireText
+
+/// Brings the app whose window has the focus to the foreground, and the one before to the background.
+///
+/// Only a change of the focus counts: what a person asks for stays until then.
+final class FocusFollower: ShellRoom {
+    unowned(unsafe) let supervisor: Supervisor
+    /// What is followed; nil for nothing.
+    var kind: DesktopFocus? {
+        didSet {
+            guard kind != oldValue else { return }
+            (pending, problem) = (nil, nil)
+            timer?.disarm()
+            if kind == nil { last = nil }
+        }
+    }
+    /// Why the focus is not followed.
+    private(set) var problem: String?
+    /// The process that has the focus, until the focus has stayed there for a moment.
+    private var pending: Int32??
+    private var timer: TimerSource?
+    /// The app that had the focus last; of it the next torpord must know.
+    private lazy var kept = PersistedBytes(supervisor, log, named: DescriptorName.focus, most: 256)
+    private var last: String? {
+        didSet { if last != oldValue { kept.keep(Array((last ?? "").utf8)) } }
+    }
+
+    /// A focus that only passes moves no app.
+    static let settles = Duration.milliseconds(300)
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    /// Goes on with the app that an earlier torpord left in the foreground.
+    func takeOver() { if let bytes = kept.bytes, !bytes.isEmpty { last = String(wire: bytes) } }
+
+    func isFollowed(_ problem: String?) {
+        guard kind != nil, problem != self.problem else { return }
+        self.problem = problem
+        if let problem {
+            log.warning("the focus is not followed: \(problem)")
+        } else {
+            log.info("the focus is followed")
+        }
+    }
+
+    func focused(_ pid: Int32?) {
+        guard kind != nil else { return }
+        pending = .some(pid)
+        if timer == nil { timer = try? loop.timer { [weak self] in self?.settled() } }
+        timer?.arm(after: Self.settles)
+    }
+
+    private func settled() {
+        timer?.disarm()
+        guard let pid = pending, !isEnding else { return }
+        pending = nil
+        let app = pid.flatMap(app(of:))
+        guard app?.name != last else { return }
+        let before = last.flatMap { coordinator.id(of: $0) }
+        last = app?.name
+        supervisor.uninterrupted { [supervisor] in
+            if let before { Self.move(supervisor.apps[before], toForeground: false, supervisor) }
+            if let app { Self.move(app, toForeground: true, supervisor) }
+        }
+    }
+
+    /// The app that a process belongs to.
+    private func app(of pid: Int32) -> AppRuntime? {
+        let cgroup = (try? ProcFS.cgroup(pid)) ?? nil
+        return apps.first { $0.run.tree?.contains(pid, in: cgroup) ?? false }
+    }
+
+    private static func move(_ app: AppRuntime, toForeground: Bool, _ supervisor: Supervisor) {
+        let machine = supervisor.coordinator.machine(app.id)
+        guard machine.isAlive else { return }
+        if toForeground {
+            supervisor.wakes.startedByPerson(app)
+        } else {
+            // A person has moved it elsewhere.
+            guard machine.state == .active || machine.state == .inactive else { return }
+        }
+        let place = toForeground ? "foreground" : "background"
+        supervisor.note(app, .asked, text: "is asked to go to the \(place)", reason: "focus")
+        try? supervisor.request(toForeground ? .foreground : .background, of: app.id)
+    }
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DaemonHarness
+import Foundation
+import Linux
+import MockLogind
+import Testing
+import TorporAPI
+import Varlink
+
+/// A user's supervisor in a session of its own: Sway without a screen, with two terminals that are apps.
+struct SwayScene {
+    /// Why there can be none here; nil if there can.
+    static let obstacle: String? = {
+        for program in ["sway", "swaymsg", "foot"] where !File.isExecutable("/usr/bin/" + program) {
+            return "\(program) is not installed: make test installs it"
+        }
+        return nil
+    }()
+
+    let daemon: Daemon
+    /// Where Sway's sockets are.
+    let folder: String
+
+    init(daemon: Daemon, folder: String? = nil) {
+        self.daemon = daemon
+        self.folder = folder ?? daemon.directory + "/run"
+    }
+
+    static func run(at location: SourceLocation = #_sourceLocation, _ body: (SwayScene) throws -> Void) throws {
+        // Sway does not run as root.
+        let user = Users.isRoot ? "exec setpriv --reuid=65534 --regid=65534 --clear-groups" : "exec env"
+        let script = """
+            mkdir -m 700 @D/run @D/home && if [ $(id -u) = 0 ]; then chown -R 65534:65534 @D; fi
+            export XDG_RUNTIME_DIR=@D/run HOME=@D/home DBUS_SESSION_BUS_ADDRESS=unix:path=@D/run/bus
+            unset SWAYSOCK WAYLAND_DISPLAY DISPLAY
+            \(user) "$@"
+            """
+        let terminal = { (name: String) in
+            """
+            [apps.\(name)]
+            exec = ["/usr/bin/foot", "-c", "/dev/null", "-a", "\(name)", "sleep", "1000"]
+            environment = { WAYLAND_DISPLAY = "wayland-1" }
+            launch = "on-demand"
+            restart = "never"
+
+            """
+        }
+        let toml = """
+            focus = "sway"
+            [apps.sway]
+            exec = ["/usr/bin/sway", "-c", "@D/sway.conf"]
+            environment = { WLR_BACKENDS = "headless", WLR_LIBINPUT_NO_DEVICES = "1", WLR_RENDERER = "pixman" }
+            restart = "never"
+            \(terminal("one"))
+            \(terminal("two"))
+            """
+        let daemon = try Daemon(
+            toml,
+            files: ["sway.conf": "xwayland disable\n"],
+            environment: ["TORPOR_RESTART_DELAY_CAP_MS": "0"],
+            wrapper: ["/bin/sh", "-ec", script, "sh"]
+        )
+        try daemon.waitUntilItAnswers(at: location)
+        let scene = SwayScene(daemon: daemon)
+        try daemon.eventually("Sway answers", at: location) { scene.isReady }
+        try body(scene)
+        let helper = scene.helper
+        try daemon.stop(at: location)
+        if let helper { #expect(!Truth.isAlive(helper), "torpor-desktop is left", sourceLocation: location) }
+    }
+
+    /// Why there can be no i3 here; nil if there can.
+    static let obstacleOfI3: String? = {
+        for program in ["i3", "i3-msg", "Xvfb", "xterm"] where !File.isExecutable("/usr/bin/" + program) {
+            return "\(program) is not installed: make test installs it"
+        }
+        return nil
+    }()
+
+    var isReady: Bool { socket != nil && File.exists(folder + "/wayland-1") }
+
+    var socket: String? {
+        (try? File.list(folder))?.first { $0.hasPrefix("sway-ipc.") }.map { folder + "/" + $0 }
+    }
+
+    /// torpor-desktop, by /proc: a child of the keeper.
+    var helper: Int32? {
+        (try? ProcFS.children(daemon.pid))?.first { (try? ProcFS.cmdline($0)) == ["torpor-desktop"] }
+    }
+
+    func ask(_ words: String..., at location: SourceLocation = #_sourceLocation) throws {
+        let socket = try #require(socket, sourceLocation: location)
+        let reply = try Spawn.run(["/usr/bin/swaymsg", "-s", socket] + words)
+        #expect(reply.code == 0, "\(words): \(reply.output)", sourceLocation: location)
+    }
+
+    /// Starts an app, whose new window gets the focus, and waits until the focus has stayed there.
+    func start(_ app: String, isFollowed: Bool = true, at location: SourceLocation = #_sourceLocation) throws {
+        try daemon.done(.start, app, at: location)
+        if isFollowed { try daemon.eventually("\(app) has the focus", at: location) { try moves(app) > 0 } }
+        try daemon.waitFor(app, "active", at: location)
+        try daemon.eventually("\(app) has a window", at: location) {
+            let tree = try Spawn.run(["/usr/bin/swaymsg", "-s", socket ?? "", "-t", "get_tree"])
+            return tree.output.contains("\"app_id\": \"\(app)\"")
+        }
+    }
+
+    /// Moves the focus to an app, and waits until both are where they belong.
+    func focus(on app: String, leaving other: String, at location: SourceLocation = #_sourceLocation) throws {
+        let before = try moves(app)
+        try ask("[app_id=\(app)]", "focus", at: location)
+        try daemon.eventually("the focus stays on \(app)", at: location) { try moves(app) > before }
+        try daemon.waitFor(app, "active", at: location)
+        try expectAway(other, at: location)
+    }
+
+    /// An app without background work is suspended soon.
+    func expectAway(_ app: String, at location: SourceLocation = #_sourceLocation) throws {
+        try daemon.eventually("\(app) has left the foreground", at: location) {
+            ["background", "suspended"].contains(try daemon.summary(app).state)
+        }
+    }
+
+    /// How often the focus has moved an app.
+    func moves(_ app: String) throws -> Int {
+        try daemon.events(app).count { $0.kind == "request" && $0.reason == "focus" }
+    }
+}
+
+@Suite(
+    "The focus moves apps",
+    .enabled(if: SwayScene.obstacle == nil, "sway and foot are needed: make test installs them")
+)
+struct FocusTests {
+    @Test("The app whose window has the focus is in the foreground, and no other") func focus() throws {
+        try SwayScene.run { scene in
+            let daemon = scene.daemon
+            try scene.start("one")
+            try scene.start("two")
+            try scene.expectAway("one")
+            try scene.focus(on: "one", leaving: "two")
+            try scene.focus(on: "two", leaving: "one")
+            // A workspace without windows.
+            try scene.ask("workspace", "5")
+            try scene.expectAway("two")
+            try scene.ask("workspace", "1")
+            try daemon.waitFor("two", "active")
+            // The window is gone with its process, and the other one gets the focus.
+            try daemon.done(.stop, "two")
+            try daemon.waitFor("one", "active")
+            #expect(try daemon.summary("two").state == "not-running")
+        }
+    }
+
+    @Test("A person's word wins until the focus changes") func person() throws {
+        try SwayScene.run { scene in
+            let daemon = scene.daemon
+            try scene.start("one")
+            try scene.start("two")
+            try scene.expectAway("one")
+            try daemon.done(.background, "two")
+            try daemon.done(.foreground, "one")
+            let moves = try (scene.moves("one"), scene.moves("two"))
+            // Something happens to the windows, and the focus stays.
+            try scene.ask("[app_id=two]", "floating", "enable")
+            try scene.ask("[app_id=two]", "focus")
+            try scene.ask("[app_id=two]", "floating", "disable")
+            try daemon.waitFor("one", "active")
+            try scene.expectAway("two")
+            #expect(try (scene.moves("one"), scene.moves("two")) == moves)
+            try scene.focus(on: "one", leaving: "two")
+            try scene.focus(on: "two", leaving: "one")
+        }
+    }
+
+    @Test("torpord and torpor-desktop may be killed at any time") func killed() throws {
+        try SwayScene.run { scene in
+            let daemon = scene.daemon
+            try scene.start("one")
+            try scene.start("two")
+            try scene.expectAway("one")
+            let helper = try #require(scene.helper)
+            // A person's word outlives torpord too.
+            try daemon.done(.background, "two")
+            try daemon.done(.foreground, "one")
+            let moves = try scene.moves("two")
+            try daemon.replaceTorpord()
+            #expect(scene.helper == helper, "the helper goes on")
+            try daemon.waitFor("one", "active")
+            try scene.focus(on: "one", leaving: "two")
+            #expect(try scene.moves("two") == moves, "it is in the background already")
+            try scene.focus(on: "two", leaving: "one")
+            #expect(scene.helper == helper)
+            kill(helper, SIGKILL)
+            try daemon.eventually("another helper runs") { scene.helper.map { $0 != helper } ?? false }
+            try scene.focus(on: "one", leaving: "two")
+            // Both at once.
+            if let second = scene.helper { kill(second, SIGKILL) }
+            try daemon.replaceTorpord()
+            try scene.focus(on: "two", leaving: "one")
+        }
+    }
+
+    @Test(
+        "Root's supervisor follows the focus as the user of the session",
+        .enabled(if: Users.isRoot && MockLogind.obstacle == nil, "needs root, python3-dbusmock and dbus")
+    )
+    func root() throws {
+        let logind = try MockLogind()
+        try logind.startLogind()
+        try logind.run("add_session('c1', 0)")
+        let user = "user = \"65534\"\ngroup = \"65534\""
+        let terminal = { (name: String) in
+            """
+            [apps.\(name)]
+            exec = ["/usr/bin/foot", "-c", "/dev/null", "-a", "\(name)", "sleep", "1000"]
+            environment = { WAYLAND_DISPLAY = "wayland-1", XDG_RUNTIME_DIR = "/run/user/65534" }
+            launch = "on-demand"
+            restart = "never"
+            \(user)
+
+            """
+        }
+        let toml = """
+            focus = "sway"
+            session = "seat0"
+            [apps.sway]
+            exec = ["/usr/bin/sway", "-c", "@D/sway.conf"]
+            environment = { WLR_BACKENDS = "headless", WLR_LIBINPUT_NO_DEVICES = "1", WLR_RENDERER = "pixman", \
+            XDG_RUNTIME_DIR = "/run/user/65534" }
+            restart = "never"
+            \(user)
+            \(terminal("one"))
+            \(terminal("two"))
+            """
+        // Folders of sessions that no other program sees.
+        let script = """
+            mount --make-rprivate / && mkdir -p /run/user && mount -t tmpfs none /run/user
+            mkdir -m 700 /run/user/65534 && chown 65534:65534 /run/user/65534
+            unset SWAYSOCK WAYLAND_DISPLAY DISPLAY XDG_RUNTIME_DIR DBUS_SESSION_BUS_ADDRESS; exec "$@"
+            """
+        let daemon = try Daemon(
+            toml,
+            files: ["sway.conf": "xwayland disable\n"],
+            environment: ["DBUS_SYSTEM_BUS_ADDRESS": logind.address, "TORPOR_RESTART_DELAY_CAP_MS": "0"],
+            wrapper: ["/usr/bin/unshare", "--mount", "/bin/sh", "-ec", script, "sh"]
+        )
+        try daemon.waitUntilItAnswers()
+        let scene = SwayScene(daemon: daemon, folder: "/proc/\(daemon.pid)/root/run/user/65534")
+        try daemon.eventually("Sway answers") { scene.isReady }
+        // The session in front is root's: that user is not Sway's.
+        try scene.start("one", isFollowed: false)
+        // Now it is the user's.
+        try logind.run("add_session('c2', 65534)")
+        try daemon.eventually("torpor-desktop is that user's") {
+            scene.helper.map { (try? ProcFS.realUser($0)) == 65534 } ?? false
+        }
+        try scene.start("two")
+        try scene.focus(on: "one", leaving: "two")
+        try scene.focus(on: "two", leaving: "one")
+        try daemon.replaceTorpord()
+        try scene.focus(on: "one", leaving: "two")
+        #expect(scene.helper.map { (try? ProcFS.realUser($0)) == 65534 } == true)
+        try daemon.stop()
+    }
+
+    @Test(
+        "i3 does not name processes: the X server is asked",
+        .enabled(if: SwayScene.obstacleOfI3 == nil, "i3, xvfb and xterm are needed: make test installs them")
+    )
+    func i3() throws {
+        // No other test has that number.
+        let display = ":\(1000 + ThisProcess.pid % 50_000)"
+        let terminal = { (name: String) in
+            """
+            [apps.\(name)]
+            exec = ["/usr/bin/xterm", "-name", "\(name)", "-e", "sleep", "1000"]
+            environment = { DISPLAY = "\(display)" }
+            launch = "on-demand"
+            restart = "never"
+
+            """
+        }
+        let toml = """
+            focus = "i3"
+            [apps.screen]
+            exec = ["/usr/bin/Xvfb", "\(display)", "-nolisten", "tcp", "-screen", "0", "320x200x24"]
+            ready = { file = "/tmp/.X11-unix/X\(display.dropFirst())" }
+            restart = "never"
+            [apps.i3]
+            exec = ["/usr/bin/i3", "-c", "@D/i3.conf"]
+            environment = { DISPLAY = "\(display)", XDG_RUNTIME_DIR = "@D/run" }
+            requires = ["screen"]
+            after = ["screen"]
+            restart = "never"
+            \(terminal("one"))
+            \(terminal("two"))
+            """
+        let daemon = try Daemon(
+            toml,
+            files: ["i3.conf": "# i3 config file (v4)\nfont pango:monospace 8\n"],
+            environment: ["DISPLAY": display],
+            wrapper: [
+                "/bin/sh", "-ec",
+                "mkdir @D/run; export XDG_RUNTIME_DIR=@D/run HOME=@D DBUS_SESSION_BUS_ADDRESS=unix:path=@D/run/bus; "
+                    + "exec \"$@\"", "sh",
+            ]
+        )
+        try daemon.waitUntilItAnswers()
+        let folder = daemon.directory + "/run/i3"
+        try daemon.eventually("i3 answers") {
+            ((try? File.list(folder)) ?? []).contains { $0.hasPrefix("ipc-socket.") }
+        }
+        let name = try #require(File.list(folder).first { $0.hasPrefix("ipc-socket.") })
+        func ask(_ words: String...) throws -> String {
+            try Spawn.run(["/usr/bin/i3-msg", "-s", folder + "/" + name] + words).output
+        }
+        let scene = SwayScene(daemon: daemon)
+        for app in ["one", "two"] {
+            try daemon.done(.start, app)
+            try daemon.eventually("\(app) has the focus") { try scene.moves(app) > 0 }
+            try daemon.eventually("\(app) has a window") {
+                try ask("-t", "get_tree").contains("\"instance\":\"\(app)\"")
+            }
+        }
+        try scene.expectAway("one")
+        for (app, other) in [("one", "two"), ("two", "one"), ("one", "two")] {
+            let before = try scene.moves(app)
+            _ = try ask("[instance=\(app)]", "focus")
+            try daemon.eventually("the focus stays on \(app)") { try scene.moves(app) > before }
+            try daemon.waitFor(app, "active")
+            try scene.expectAway(other)
+        }
+        try daemon.stop()
+    }
+
+    @Test("It is followed and given up as the configuration says") func configured() throws {
+        try SwayScene.run { scene in
+            let daemon = scene.daemon
+            try scene.start("one")
+            try daemon.eventually("torpor-desktop runs") { scene.helper != nil }
+            let helper = try #require(scene.helper)
+            let path = daemon.directory + "/torpor.toml"
+            let text = try File.readString(path)
+            try File.replace(path, Array(text.replacingOccurrences(of: "focus = \"sway\"", with: "").utf8))
+            _ = try daemon.call(.apply(ApplyRequest()))
+            try daemon.eventually("it ends") { !Truth.isAlive(helper) && scene.helper == nil }
+            try File.replace(path, Array(text.utf8))
+            _ = try daemon.call(.apply(ApplyRequest()))
+            try daemon.eventually("it runs again") { scene.helper != nil }
+            try scene.start("two")
+            try scene.focus(on: "one", leaving: "two")
+        }
+    }
+}
