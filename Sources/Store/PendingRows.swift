@@ -86,7 +86,7 @@ struct PendingRows<Row: StoredRow>: Sendable {
     }
 }
 
-/// A change of an app's mail, schedules, subscriptions, settings or transfers.
+/// A change of an app's mail, schedules, subscriptions, settings, transfers or alerts.
 package enum MailChange: Sendable, Hashable {
     /// Mail was queued or changed.
     case mail(StoredMail)
@@ -104,6 +104,8 @@ package enum MailChange: Sendable, Hashable {
     case settings([StoredSetting], app: String)
     case transfer(StoredTransfer)
     case transferRemoval(Int64, app: String)
+    case alert(StoredAlert)
+    case alertRemoval(Int64, app: String)
 }
 
 /// Pending changes, coalesced by key.
@@ -116,6 +118,7 @@ struct MailWork: Sendable {
     var subscriptions = PendingRows<StoredSubscription>()
     var settings = PendingRows<StoredSetting>()
     var transfers = PendingRows<StoredTransfer>()
+    var alerts = PendingRows<StoredAlert>()
     /// A client waits until it is on disk, safe from power loss.
     var isSynced = false
 
@@ -129,11 +132,12 @@ struct MailWork: Sendable {
         subscriptions = PendingRows(contents.subscriptions)
         settings = PendingRows(contents.settings)
         transfers = PendingRows(contents.transfers)
+        alerts = PendingRows(contents.alerts)
     }
 
     var isEmpty: Bool {
         mail.isEmpty && standings.isEmpty && unhandled.isEmpty && schedules.isEmpty && subscriptions.isEmpty
-            && settings.isEmpty && transfers.isEmpty && !isSynced
+            && settings.isEmpty && transfers.isEmpty && alerts.isEmpty && !isSynced
     }
 
     /// - Parameter isFresh: this number was never saved before.
@@ -158,6 +162,8 @@ struct MailWork: Sendable {
             for row in rows { if row.isNothing { settings.remove(row.key) } else { settings.save(row) } }
         case .transfer(let new): transfers.save(new)
         case .transferRemoval(let id, _): transfers.remove(id)
+        case .alert(let new): alerts.save(new)
+        case .alertRemoval(let id, _): alerts.remove(id)
         }
     }
 
@@ -169,6 +175,7 @@ struct MailWork: Sendable {
         subscriptions.remove(app: app)
         settings.remove(app: app)
         transfers.remove(app: app)
+        alerts.remove(app: app)
     }
 
     /// Requeues changes that could not be written, except for removed apps. Changes queued since are newer and win.
@@ -182,6 +189,7 @@ struct MailWork: Sendable {
         subscriptions.putBack(older.subscriptions, removed: apps)
         settings.putBack(older.settings, removed: apps)
         transfers.putBack(older.transfers, removed: apps)
+        alerts.putBack(older.alerts, removed: apps)
         isSynced = isSynced || older.isSynced
     }
 }
@@ -202,6 +210,8 @@ extension StoreContents {
         case .settings(let rows, _): for row in rows { settings[row.key] = row.isNothing ? nil : row }
         case .transfer(let new): transfers[new.id] = new
         case .transferRemoval(let id, _): transfers[id] = nil
+        case .alert(let new): alerts[new.id] = new
+        case .alertRemoval(let id, _): alerts[id] = nil
         }
     }
 
@@ -214,5 +224,6 @@ extension StoreContents {
         subscriptions = subscriptions.filter { $0.key.app != app }
         settings = settings.filter { $0.key.app != app }
         transfers = transfers.filter { $0.value.app != app }
+        alerts = alerts.filter { $0.value.app != app }
     }
 }

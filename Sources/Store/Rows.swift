@@ -179,6 +179,8 @@ public struct StoreContents: Sendable, Hashable {
     public var settings: [StoredSetting.Key: StoredSetting] = [:]
     /// Unfinished transfers of apps, by number.
     public var transfers: [Int64: StoredTransfer] = [:]
+    /// Scheduled and open alerts of apps, and badges, by number.
+    public var alerts: [Int64: StoredAlert] = [:]
     /// Where it was last written.
     public var origin = Origin.nobody
     /// The greatest sequence of its events; 0 if there are none.
@@ -190,7 +192,7 @@ public struct StoreContents: Sendable, Hashable {
     /// Whether it has no data of any app.
     var holdsNothing: Bool {
         apps.isEmpty && mail.isEmpty && unhandled.isEmpty && schedules.isEmpty && subscriptions.isEmpty
-            && settings.isEmpty && transfers.isEmpty
+            && settings.isEmpty && transfers.isEmpty && alerts.isEmpty
     }
 
     /// Frees the content that was handed out.
@@ -202,6 +204,7 @@ public struct StoreContents: Sendable, Hashable {
         subscriptions = [:]
         settings = [:]
         transfers = [:]
+        alerts = [:]
     }
 
     /// Removes what is not valid in this boot or on this machine. What users have set stays valid.

@@ -10,9 +10,10 @@
 /// | 4 | mail: delivery attempts (attempts, run) and recipients (chain); unhandled: mail that no app handled |
 /// | 5 | settings: values that users set, as far as the configuration permits |
 /// | 6 | transfers: unfinished downloads and uploads of apps |
+/// | 7 | alerts: scheduled and open alerts of apps, and their badges |
 enum Schema {
     /// The version that this program writes: `PRAGMA user_version`.
-    static let version: Int64 = 6
+    static let version: Int64 = 7
     /// `PRAGMA application_id` of every version: "Torp".
     static let applicationID: Int64 = 0x546f_7270
 
@@ -132,12 +133,20 @@ enum Schema {
         );
         CREATE INDEX transfers_of_app ON transfers (app, id);
         """,
+        """
+        CREATE TABLE alerts (
+            id INTEGER PRIMARY KEY,
+            app TEXT NOT NULL,
+            json TEXT NOT NULL
+        );
+        CREATE INDEX alerts_of_app ON alerts (app, id);
+        """,
     ]
 
     /// The tables with rows of apps, and their column with the app's name.
     static let rowsOfApps = [
         ("apps", "name"), ("reports", "app"), ("mail", "app"), ("unhandled", "app"), ("schedules", "app"),
-        ("subscriptions", "app"), ("settings", "app"), ("transfers", "app"),
+        ("subscriptions", "app"), ("settings", "app"), ("transfers", "app"), ("alerts", "app"),
     ]
 
     /// Migrates an older version or an empty file to `version`. Call it in a transaction.

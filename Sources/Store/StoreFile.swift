@@ -140,6 +140,9 @@ final class StoreFile {
         if try database.integer("PRAGMA user_version") ?? 0 >= 6 {
             try database.transfers { contents.transfers[$0.id] = $0 }
         }
+        if try database.integer("PRAGMA user_version") ?? 0 >= 7 {
+            try database.alerts { contents.alerts[$0.id] = $0 }
+        }
     }
 
     /// Returns the content read, and frees it here.
@@ -175,6 +178,7 @@ final class StoreFile {
         try? database.subscriptions { contents.subscriptions[$0.key] = $0 }
         try? database.settings { contents.settings[$0.key] = $0 }
         try? database.transfers { contents.transfers[$0.id] = $0 }
+        try? database.alerts { contents.alerts[$0.id] = $0 }
         return contents
     }
 

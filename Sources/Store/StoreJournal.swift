@@ -137,6 +137,8 @@ public final class StoreJournal {
             )
         case .transfer(let new): append(kind: 14, [new.id], [new.app, new.json])
         case .transferRemoval(let id, let app): append(kind: 15, [id], [app])
+        case .alert(let new): append(kind: 16, [new.id], [new.app, new.json])
+        case .alertRemoval(let id, let app): append(kind: 17, [id], [app])
         }
     }
 
@@ -244,7 +246,7 @@ public final class StoreJournal {
         case 3:
             guard let app = reader.text(), !reader.isShort else { return nil }
             return .removal(app: app)
-        case 4...15: return change(kind: kind, &reader).map { .change($0) }
+        case 4...17: return change(kind: kind, &reader).map { .change($0) }
         default: return nil
         }
     }
@@ -308,6 +310,14 @@ public final class StoreJournal {
             let id = reader.number()
             guard let app = reader.text(), !reader.isShort else { return nil }
             return .transferRemoval(id, app: app)
+        case 16:
+            let id = reader.number()
+            guard let app = reader.text(), let json = reader.text(), !reader.isShort else { return nil }
+            return .alert(StoredAlert(id: id, app: app, json: json))
+        case 17:
+            let id = reader.number()
+            guard let app = reader.text(), !reader.isShort else { return nil }
+            return .alertRemoval(id, app: app)
         case 5:
             let id = reader.number()
             guard let app = reader.text(), !reader.isShort else { return nil }

@@ -31,6 +31,7 @@ extension Database {
         }
         try save(work.settings)
         try save(work.transfers)
+        try save(work.alerts)
     }
 
     private func remove(_ id: Int64, from table: String) throws(DatabaseError) {
