@@ -55,6 +55,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     ],
     targets: [
+        .target(name: "Alerts", dependencies: ["CalendarTime", "TorporAPI", "Varlink", "WireText"]),
         .target(name: "AppConnection", dependencies: ["Linux", "TorporAPI", "Varlink"]),
         .target(
             name: "Archives",
@@ -241,7 +242,8 @@ let package = Package(
         .target(
             name: "Supervisor",
             dependencies: [
-                "Archives", "Configuration", "DesktopProtocol", "Engine", "EventLoop", "EventSources", "HTTPAsking",
+                "Alerts", "Archives", "Configuration", "DesktopProtocol", "Engine", "EventLoop", "EventSources",
+                "HTTPAsking",
                 "KeeperProtocol", "Lifecycle", "Linux", "LoginManager", "Mailbox", "MemoryPressure", "Notify", "Output",
                 "Policies",
                 "PolicyHost", "CalendarTime", "Processes", "Recovery", "Schedules", "ServiceManager", "Store",
@@ -409,6 +411,7 @@ let package = Package(
             dependencies: ["ControlService", "Supervisor"],
             linkerSettings: sharedRuntime
         ),
+        .testTarget(name: "AlertsTests", dependencies: ["Alerts", "CalendarTime", "TorporAPI", "Varlink"]),
         .testTarget(
             name: "ArchivesTests",
             dependencies: [
@@ -544,8 +547,8 @@ let package = Package(
         .testTarget(
             name: "SupervisorTests",
             dependencies: [
-                "Configuration", "ControlService", "DesktopProtocol", "Engine", "EngineHarness", "EventLoop",
-                "EventSources",
+                "Alerts", "CalendarTime", "Configuration", "ControlService", "DesktopProtocol", "Engine",
+                "EngineHarness", "EventLoop", "EventSources",
                 "KernelFiles",
                 "Lifecycle", "Linux", "Mailbox", "MeasuredProgram", "Policies", "Processes", "Store", "Supervisor",
                 "TestAddresses", "TorporAPI", "TorporPolicyABI", "Varlink", "VarlinkServer",

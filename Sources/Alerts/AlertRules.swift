@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import CalendarTime
+public import TorporAPI
+public import Varlink
+import WireText
+
+/// What alerts may contain.
+public enum AlertRules {
+    /// How many alerts of an app may be scheduled.
+    public static let most = 64
+    /// How many alerts of an app may be open; then the oldest is closed for a new one.
+    public static let mostOpen = 64
+    /// Characters of a title.
+    static let longestTitle = 80
+    /// Bytes of a body.
+    static let longestBody = 1024
+    /// Bytes of a payload, as JSON.
+    static let longestPayload = 8192
+    /// How many buttons an alert may have.
+    static let mostActions = 4
+    /// Characters of a button.
+    static let longestLabel = 40
+    /// The greatest badge.
+    public static let greatestBadge: Int64 = 9999
+    /// How late a request for a time may come, in microseconds: it is due at once.
+    static let grace: Int64 = 60_000_000
+    /// The latest time, in microseconds since 1970: the year 2200.
+    static let end: Int64 = 84_010 * 86_400_000_000
+    /// What a person chooses who chooses the alert itself.
+    public static let defaultAction = "default"
+
+    /// What is wrong with a badge; nil if it is right.
+    public static func problem(badge: Int64) -> FieldError? {
+        if (0...greatestBadge).contains(badge) { return nil }
+        return FieldError(field: "badge", problem: "must be 0, for none, to \(greatestBadge)")
+    }
+
+    static func isName(_ text: String, limit: Int = 64) -> Bool {
+        (1...limit).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+                default: "-_.:@".utf8.contains(byte)
+                }
+            }
+    }
+
+    /// One line that a terminal and a person read as it is written.
+    static func isLine(_ text: String, limit: Int) -> Bool {
+        let scalars = text.unicodeScalars
+        return (1...limit).contains(text.count) && scalars.count <= limit * 4
+            && !scalars.contains(where: \.steersTerminals)
+            && scalars.contains { !$0.properties.isWhitespace }
+    }
+
+    static func isText(_ text: String) -> Bool {
+        text.utf8.count <= longestBody && !text.unicodeScalars.contains { $0 != "\n" && $0.steersTerminals }
+    }
+}
+
+/// The clocks, and where zones come from, when a request is judged.
+public struct AlertClock {
+    /// Microseconds since 1970.
+    public var wall: Int64
+    /// Microseconds since boot, including sleep.
+    public var running: Int64
+    /// Names the boot.
+    public var boot: String
+    /// The machine's zone.
+    public var zone: TimeZone
+    /// The zone of that name.
+    public var zoneNamed: (String) -> TimeZone?
+
+    /// Memberwise initializer.
+    public init(
+        wall: Int64,
+        running: Int64,
+        boot: String,
+        zone: TimeZone,
+        zoneNamed: @escaping (String) -> TimeZone? = { SystemTimeZones().zone(named: $0) }
+    ) {
+        (self.wall, self.running, self.boot) = (wall, running, boot)
+        (self.zone, self.zoneNamed) = (zone, zoneNamed)
+    }
+
+    /// A calendar expression in the machine's zone.
+    func expression(_ text: String) throws(CalendarError) -> CalendarExpression {
+        try CalendarExpression(text, zones: Zones(local: zone, named: zoneNamed))
+    }
+
+    private struct Zones: TimeZones {
+        let local: TimeZone
+        let named: (String) -> TimeZone?
+
+        func zone(named name: String) -> TimeZone? { named(name) }
+    }
+
+    /// When an alert is due, in microseconds since 1970; nil for a repeated one that never comes again.
+    public func due(_ alert: Alert) -> Int64? {
+        let moment: Int64? =
+            switch alert.time {
+            case .at(let moment): moment
+            case .after(let wall, let running, let boot):
+                boot == self.boot && !boot.isEmpty ? self.wall + (running - self.running) : wall
+            case .local(let local, let zone): (zone.flatMap(zoneNamed) ?? self.zone).moment(ofLocal: local)
+            case .calendar(let text): (try? expression(text))?.next(after: alert.base)
+            }
+        guard let moment else { return nil }
+        return max(moment, alert.heldUntil ?? moment)
+    }
+
+    /// The last time of a repeated alert that is not in the future; nil for other alerts.
+    func latest(_ alert: Alert) -> Int64? {
+        guard case .calendar(let text) = alert.time else { return nil }
+        return (try? expression(text))?.latest(notAfter: wall)
+    }
+}
+
+extension Alert {
+    /// Checks a request.
+    ///
+    /// - Throws: ``FieldError`` that says which parameter is wrong and what to write.
+    public init(
+        _ request: ScheduleAlertRequest,
+        number: Int64,
+        app: String,
+        clock: AlertClock
+    ) throws(FieldError) {
+        func wrong(_ field: String, _ problem: String) -> FieldError { FieldError(field: field, problem: problem) }
+        let id = request.id ?? "alert-\(number)"
+        guard AlertRules.isName(id) else {
+            throw wrong("id", "must have 1 to 64 letters, digits and - _ . : @")
+        }
+        guard AlertRules.isLine(request.title, limit: AlertRules.longestTitle) else {
+            throw wrong(
+                "title",
+                "must be one line of 1 to \(AlertRules.longestTitle) characters without control and direction characters"
+            )
+        }
+        guard AlertRules.isText(request.body) else {
+            throw wrong(
+                "body",
+                "must have at most \(AlertRules.longestBody) bytes, and no control and direction characters but newlines"
+            )
+        }
+        guard let urgency = Urgency(rawValue: request.urgency) else {
+            throw wrong("urgency", "must be low, normal or critical")
+        }
+        if let sound = request.sound, !AlertRules.isName(sound) {
+            throw wrong("sound", "must be a name of the sound theme, such as message-new-instant")
+        }
+        if let badge = request.badge, let problem = AlertRules.problem(badge: badge) { throw problem }
+        guard request.actions.count <= AlertRules.mostActions else {
+            throw wrong("actions", "must be at most \(AlertRules.mostActions)")
+        }
+        for (index, action) in request.actions.enumerated() {
+            guard AlertRules.isName(action.id), action.id != AlertRules.defaultAction,
+                !request.actions[..<index].contains(where: { $0.id == action.id })
+            else {
+                throw wrong(
+                    "actions",
+                    "must have different ids of 1 to 64 letters, digits and - _ . : @; ‘default’ is the alert itself"
+                )
+            }
+            guard AlertRules.isLine(action.label, limit: AlertRules.longestLabel) else {
+                throw wrong("actions", "must have labels of one line and 1 to \(AlertRules.longestLabel) characters")
+            }
+        }
+        guard request.payload.serialised().count <= AlertRules.longestPayload else {
+            throw wrong("payload", "must have at most \(AlertRules.longestPayload) bytes")
+        }
+        self.init(
+            number: number,
+            app: app,
+            id: id,
+            title: request.title,
+            time: try Self.time(request, clock),
+            base: clock.wall
+        )
+        (body, self.urgency, sound, badge) = (request.body, urgency, request.sound, request.badge)
+        (actions, url, payload, wake) = (request.actions, request.url, request.payload, request.wake)
+        token = request.token?.value ?? 0
+    }
+
+    private static func time(_ request: ScheduleAlertRequest, _ clock: AlertClock) throws(FieldError) -> Time {
+        let times = [request.at != nil, request.after != nil, request.calendar != nil].count { $0 }
+        guard times <= 1 else {
+            throw FieldError(field: "at", problem: "or after_ms or calendar: give one of the three")
+        }
+        if request.timeZone != nil, request.at == nil {
+            throw FieldError(field: "time_zone", problem: "is for at: a calendar expression ends with its zone")
+        }
+        if let text = request.at { return try time(at: text, request.timeZone, clock) }
+        if let text = request.calendar { return try time(calendar: text, clock) }
+        guard let after = request.after else { return .at(clock.wall) }
+        guard (0...AlertRules.end / 1_000).contains(after), clock.wall + after * 1_000 < AlertRules.end else {
+            throw FieldError(field: "after_ms", problem: "must be 0 or more, and end before the year 2200")
+        }
+        return .after(
+            wall: clock.wall + after * 1_000,
+            running: clock.running + after * 1_000,
+            boot: clock.boot
+        )
+    }
+
+    private static func time(at text: String, _ zone: String?, _ clock: AlertClock) throws(FieldError) -> Time {
+        guard text.utf8.count <= 64, let written = WrittenTime(text) else {
+            throw FieldError(
+                field: "at",
+                problem: "must be a time such as 2026-03-29T14:30:00+02:00, or without an offset for local time"
+            )
+        }
+        let time: Time
+        if let offset = written.offset {
+            guard zone == nil else {
+                throw FieldError(field: "time_zone", problem: "is for times without an offset, and at has one")
+            }
+            time = .at(written.local - Int64(offset) * 1_000_000)
+        } else if let zone, zone != "local" {
+            guard zone.utf8.count <= 64, clock.zoneNamed(zone) != nil else {
+                throw FieldError(field: "time_zone", problem: "must be local, or a zone such as Europe/Berlin")
+            }
+            time = .local(written.local, zone: zone)
+        } else {
+            time = .local(written.local, zone: nil)
+        }
+        let probe = Alert(number: 0, app: "", id: "", title: "", time: time, base: 0)
+        guard let due = clock.due(probe), due >= clock.wall - AlertRules.grace else {
+            throw FieldError(field: "at", problem: "is in the past: choose a time to come, or leave it out for now")
+        }
+        return time
+    }
+
+    private static func time(calendar text: String, _ clock: AlertClock) throws(FieldError) -> Time {
+        guard text.utf8.count <= 256 else {
+            throw FieldError(field: "calendar", problem: "must have at most 256 bytes")
+        }
+        let expression: CalendarExpression
+        do throws(CalendarError) {
+            expression = try clock.expression(text)
+        } catch {
+            throw FieldError(field: "calendar", problem: "is not a calendar expression: \(error)")
+        }
+        guard var last = expression.next(after: clock.wall) else {
+            throw FieldError(field: "calendar", problem: "never comes")
+        }
+        // Enough to find a shorter distance: expressions with seconds have it within each of their minutes.
+        for _ in 0..<3 {
+            guard let next = expression.next(after: last) else { break }
+            guard next - last >= AlertRules.grace else {
+                throw FieldError(
+                    field: "calendar",
+                    problem: "comes more often than once a minute, which people cannot read"
+                )
+            }
+            last = next
+        }
+        return .calendar(text)
+    }
+}
+
+/// The hours in which only critical alerts are shown.
+public enum QuietHours {
+    /// When the quiet time around a moment ends, in microseconds since 1970; nil outside.
+    ///
+    /// - Parameter windows: minutes after midnight, the end possibly on the next day.
+    public static func end(_ windows: [(start: Int, end: Int)], at moment: Int64, in zone: TimeZone) -> Int64? {
+        var latest: Int64?
+        let time = LocalTime(moment, in: zone)
+        let minute = time.hour * 60 + time.minute
+        for window in windows {
+            let isWithin =
+                window.start < window.end
+                ? (window.start..<window.end).contains(minute) : minute >= window.start || minute < window.end
+            guard isWithin else { continue }
+            let isTomorrow = minute >= window.end
+            let local = Int64(time.dayNumber + (isTomorrow ? 1 : 0)) * 1440 + Int64(window.end)
+            // Clocks may be set back over the end.
+            let end = max(zone.moment(ofLocal: local * 60_000_000), moment + 1_000_000)
+            latest = max(latest ?? end, end)
+        }
+        return latest
+    }
+}

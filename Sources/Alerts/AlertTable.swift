@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The alerts of all apps, and when they are due. A value without I/O and clocks.
+public struct AlertTable: Sendable {
+    /// An alert that comes now.
+    public struct Arrival: Hashable, Sendable {
+        /// The alert, with an ``Alert/opening``.
+        public var alert: Alert
+        /// The repeated alert that it belongs to, as it is from now on.
+        public var parent: Alert?
+        /// It is too old to be shown.
+        public var isMissed: Bool
+    }
+
+    private var alerts: [Int64: Alert] = [:]
+    private var numbers: [String: Set<Int64>] = [:]
+    /// When the scheduled ones are due, in microseconds since 1970. Those that wait for time to pass are not here.
+    private var dues: [Int64: Int64] = [:]
+
+    /// An empty table.
+    public init() {}
+
+    /// Whether there is none.
+    public var isEmpty: Bool { alerts.isEmpty }
+
+    /// Whether some are scheduled.
+    public var hasScheduled: Bool { alerts.values.contains { $0.opening == nil } }
+
+    /// The alert of that number. Setting it also finds out when it is due, by the clock.
+    public subscript(number: Int64) -> Alert? { alerts[number] }
+
+    /// Adds or replaces an alert.
+    public mutating func set(_ alert: Alert, _ clock: AlertClock) {
+        alerts[alert.number] = alert
+        numbers[alert.app, default: []].insert(alert.number)
+        dues[alert.number] = nil
+        guard alert.opening == nil else { return }
+        if case .after = alert.time { return }
+        dues[alert.number] = clock.due(alert)
+    }
+
+    /// Changes an open alert.
+    public mutating func update(_ number: Int64, _ change: (inout Opening) -> Void) {
+        guard var opening = alerts[number]?.opening else { return }
+        change(&opening)
+        alerts[number]?.opening = opening
+    }
+
+    /// Removes an alert.
+    public mutating func remove(_ number: Int64) {
+        guard let alert = alerts.removeValue(forKey: number) else { return }
+        dues[number] = nil
+        numbers[alert.app]?.remove(number)
+        if numbers[alert.app]?.isEmpty ?? false { numbers[alert.app] = nil }
+    }
+
+    /// The alerts of an app by number, the oldest first.
+    public func alerts(of app: String) -> [Alert] {
+        (numbers[app] ?? []).sorted().compactMap { alerts[$0] }
+    }
+
+    /// The scheduled alerts of an app.
+    public func scheduled(of app: String) -> [Alert] { alerts(of: app).filter { $0.opening == nil } }
+
+    /// The open alerts of an app.
+    public func open(of app: String) -> [Alert] { alerts(of: app).filter { $0.opening != nil } }
+
+    /// All open alerts by number, the oldest first.
+    public var allOpen: [Alert] { alerts.values.filter { $0.opening != nil }.sorted { $0.number < $1.number } }
+
+    /// All alerts by number.
+    public var all: [Alert] { alerts.values.sorted { $0.number < $1.number } }
+
+    /// When a scheduled alert is due, in microseconds since 1970; nil for never.
+    public func due(_ alert: Alert, _ clock: AlertClock) -> Int64? {
+        guard alert.opening == nil else { return nil }
+        if case .after = alert.time { return clock.due(alert) }
+        return dues[alert.number]
+    }
+
+    /// When the next one is due, in microseconds since 1970; nil for never.
+    public func nextDue(_ clock: AlertClock) -> Int64? {
+        alerts.values.lazy.compactMap { due($0, clock) }.min()
+    }
+
+    /// Takes out what is due, the earliest first.
+    ///
+    /// - Parameters:
+    ///   - missedAfter: how late an alert may be, in microseconds.
+    ///   - number: returns a new number.
+    public mutating func arrive(_ clock: AlertClock, missedAfter: Int64, number: () -> Int64) -> [Arrival] {
+        var dueNow: [(alert: Alert, at: Int64)] = []
+        for alert in alerts.values {
+            if let at = due(alert, clock), at <= clock.wall { dueNow.append((alert, at)) }
+        }
+        dueNow.sort { ($0.at, $0.alert.number) < ($1.at, $1.alert.number) }
+        return dueNow.map { alert, at in
+            // Of a repeated one only the last.
+            let scheduled = max(clock.latest(alert) ?? at, alert.base)
+            let isMissed = clock.wall - max(scheduled, alert.heldUntil ?? scheduled) > missedAfter
+            var came = alert
+            came.heldUntil = nil
+            guard alert.calendar != nil else {
+                came.opening = Opening(scheduledAt: self.scheduled(alert, clock) ?? at, openedAt: clock.wall)
+                set(came, clock)
+                return Arrival(alert: came, parent: nil, isMissed: isMissed)
+            }
+            var parent = came
+            parent.base = clock.wall
+            set(parent, clock)
+            came.number = number()
+            came.token = 0
+            came.opening = Opening(scheduledAt: scheduled, openedAt: clock.wall, parent: alert.number)
+            set(came, clock)
+            return Arrival(alert: came, parent: parent, isMissed: isMissed)
+        }
+    }
+
+    /// For when an alert was scheduled, also if quiet hours hold it back.
+    private func scheduled(_ alert: Alert, _ clock: AlertClock) -> Int64? {
+        var plain = alert
+        plain.heldUntil = nil
+        return clock.due(plain)
+    }
+
+    /// Puts an alert that came back until quiet hours are over. Returns it.
+    ///
+    /// A repeated one comes back as a time of its own, so that nothing of it is lost.
+    public mutating func hold(_ number: Int64, until moment: Int64, _ clock: AlertClock) -> Alert? {
+        guard var alert = alerts[number], let opening = alert.opening else { return nil }
+        alert.opening = nil
+        alert.time = .at(opening.scheduledAt)
+        alert.heldUntil = moment
+        set(alert, clock)
+        return alert
+    }
+
+    /// The clock was set, or the zone has changed (`isElsewhere`). Returns the alerts that changed.
+    ///
+    /// As for timers: if the clock was set back, times of the calendar repeat; in another zone, they count from now.
+    public mutating func clockChanged(_ clock: AlertClock, isElsewhere: Bool) -> [Alert] {
+        var changed: [Alert] = []
+        for var alert in all where alert.opening == nil {
+            let before = alert
+            if alert.calendar != nil { alert.base = isElsewhere ? clock.wall : min(alert.base, clock.wall) }
+            // Found out again when it is due.
+            alert.heldUntil = nil
+            set(alert, clock)
+            if alert != before { changed.append(alert) }
+        }
+        return changed
+    }
+}
+
+/// Shows many alerts of an app as one: more than five in ten seconds.
+public struct AlertBundles: Sendable {
+    /// How many are shown alone.
+    static let most = 5
+    /// In which time.
+    static let window = Duration.seconds(10)
+
+    /// The one that stands for the others.
+    public struct Bundle: Hashable, Sendable {
+        /// The number under which it is shown.
+        public var number: Int64
+        /// How many it stands for, itself included.
+        public var count: Int
+        /// When it is complete.
+        public var until: Duration
+    }
+
+    private var recent: [String: [Duration]] = [:]
+    private var bundles: [String: Bundle] = [:]
+
+    /// No bundle.
+    public init() {}
+
+    /// An alert of the app is shown now: the bundle that it belongs to; nil if it is shown alone.
+    public mutating func show(_ number: Int64, of app: String, now: Duration) -> Bundle? {
+        if var bundle = bundles[app], now < bundle.until {
+            bundle.count += 1
+            bundles[app] = bundle
+            return bundle
+        }
+        bundles[app] = nil
+        let times = (recent[app] ?? []).filter { now - $0 < Self.window }
+        guard times.count >= Self.most else {
+            recent[app] = times + [now]
+            return nil
+        }
+        recent[app] = times
+        let bundle = Bundle(number: number, count: 1, until: now + Self.window)
+        bundles[app] = bundle
+        return bundle
+    }
+
+    /// When the bundle of an app is complete; zero if it has none.
+    public func end(of app: String) -> Duration { bundles[app]?.until ?? .zero }
+
+    /// The app is gone.
+    public mutating func forget(_ app: String) { (recent[app], bundles[app]) = (nil, nil) }
+}
