@@ -40,6 +40,9 @@ extension ControlService {
             several(.appTransferred, "direction") { app in
                 app.transferCounters.bytes.map { ($0.key, Int(clamping: $0.value)) }.sorted { $0.0 < $1.0 }
             },
+            several(.appAlerts, "state") { supervisor.alerts.states(of: $0) },
+            each(.appAlertsShown) { $0.alertsShown },
+            each(.appBadge) { Int(supervisor.alerts.badge(of: $0)) },
             ofScenes,
             each(.appAsleep) { app in
                 app.run.tree == nil ? 0 : Int(app.times.asleep(until: loop.now).components.seconds)

@@ -142,6 +142,11 @@ package final class ControlService: ShellRoom, ClientService {
             case .dropUnhandled(let request): try drop(request, by: Self.name(of: peer), reply)
             case .transfers(let request): try transfers(request, reply)
             case .cancelTransfers(let request): try cancel(request, by: Self.name(of: peer), reply)
+            case .scheduleAlert(let request): try schedule(request, reply)
+            case .alerts(let request): try alerts(request, reply)
+            case .cancelAlerts(let request): try cancel(request, reply)
+            case .answerAlert(let request): try answer(request, reply)
+            case .setBadge(let name, let count): setBadge(count, of: try selection.one(name), reply)
             case .data(let names): data(of: names, reply)
             case .purgeData(let request): purge(request, by: Self.name(of: peer), reply)
             case .settings(let name):
@@ -325,6 +330,8 @@ package final class ControlService: ShellRoom, ClientService {
         summary.tags = app.specification.tags
         summary.scene = app.specification.scene
         summary.pictureAt = app.pictureAt
+        let badge = supervisor.alerts.badge(of: app)
+        summary.badge = badge == 0 ? nil : badge
         if app.specification.innerScenes != nil {
             summary.scenesInside = SceneCount(
                 sessions: Int64(supervisor.innerScenes.count(of: app)),

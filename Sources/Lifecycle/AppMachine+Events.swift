@@ -152,7 +152,8 @@ extension AppMachine {
             .willEnterForeground, .resumed, .willTerminate, .didReceiveMemoryWarning, .taskExpiring, .settingsDidChange,
             .identityDidChange, .significantTimeChange, .performFetch, .didReceiveEvent, .didReceiveNotification,
             .didReceiveRemoteNotification, .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable,
-            .handleEventsForBackgroundTransfer, .transferDidFinish, .transferNeedsLogin, .sceneWillConnect,
+            .handleEventsForBackgroundTransfer, .transferDidFinish, .transferNeedsLogin, .didReceiveLocalNotification,
+            .sceneWillConnect,
             .sceneDidBecomeActive, .sceneWillResignActive, .sceneDidEnterBackground, .sceneWillEnterForeground,
             .sceneDidDisconnect, .didDiscardScenes:
             nil

@@ -218,6 +218,7 @@ extension Message: RecordCoded {
         .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable, .handleEventsForBackgroundTransfer,
         .transferDidFinish, .transferNeedsLogin, .sceneWillConnect, .sceneDidBecomeActive, .sceneWillResignActive,
         .sceneDidEnterBackground, .sceneWillEnterForeground, .sceneDidDisconnect, .didDiscardScenes,
+        .didReceiveLocalNotification,
     ]
 }
 

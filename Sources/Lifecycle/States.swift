@@ -64,6 +64,7 @@ public enum Message: String, Sendable, Hashable, CaseIterable {
     case handleEventsForBackgroundTransfer
     case transferDidFinish
     case transferNeedsLogin
+    case didReceiveLocalNotification
     case sceneWillConnect
     case sceneDidBecomeActive
     case sceneWillResignActive
@@ -83,7 +84,7 @@ public enum Message: String, Sendable, Hashable, CaseIterable {
     }
 
     /// Names that configurations may contain but that nothing sends: `torpor check` warns of them.
-    public static let unsentNames = ["refresh", "didReceiveLocalNotification"]
+    public static let unsentNames = ["refresh"]
 }
 
 /// Why an incarnation ended. The table at the end of docs/lifecycle.md lists codes and consequences.

@@ -137,6 +137,10 @@ public struct Mail: Sendable, Hashable {
         if draft.topic == TransferMail.topic {
             for member in draft.payload.objectValue?.members ?? [] { object[member.name] = member.value }
         }
+        if draft.topic == AlertMail.topic {
+            object["payload"] = .null
+            for member in draft.payload.objectValue?.members ?? [] { object[member.name] = member.value }
+        }
         return .object(object)
     }
 

@@ -71,7 +71,7 @@ enum ListColumn: CaseIterable, Hashable {
             widths[column] = width + more
             left -= more
         }
-        let names = model.visible.map { DisplayText.width($0.name, model.characters) }.max() ?? 0
+        let names = model.visible.map { DisplayText.width($0.shownName, model.characters) }.max() ?? 0
         let states = model.visible.compactMap { $0.transition }.map { $0.utf8.count + 4 }.max() ?? 0
         // Reserve room for transitions if there is enough: else the columns would move with each change of state.
         widen(.name, to: min(names, columns >= 100 ? 32 : 16))
@@ -100,7 +100,9 @@ extension TopLayout {
                 cell(column, of: app, row: row, column: place, width: width)
                 place += width + 1
             }
-            if isMarked { grid.put(app.name, row: row, column: 1, width: columns[0].width, Style(.accent, bold: true)) }
+            if isMarked {
+                grid.put(app.shownName, row: row, column: 1, width: columns[0].width, Style(.accent, bold: true))
+            }
             if isSelected { grid.ground(.selected, row: row) }
         }
         more()
@@ -145,7 +147,7 @@ extension TopLayout {
         switch column {
         case .name:
             grid.put(
-                app.name,
+                app.shownName,
                 row: row,
                 column: place,
                 width: width,
@@ -237,4 +239,9 @@ enum TopText {
         default: .plain
         }
     }
+}
+
+extension AppSummary {
+    /// The app's name, and its badge.
+    fileprivate var shownName: String { name + (badge.map { " (\($0))" } ?? "") }
 }

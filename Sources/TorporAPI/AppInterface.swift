@@ -69,6 +69,25 @@ public enum AppInterface {
         # A connected scene inside the app. state: inactive, active or background.
         type Scene (name: string, state: string)
 
+        # An alert for people. state: scheduled, or open, which means that it came and was not answered. at: when it
+        # comes next, or for when it was scheduled; held_until: the end of the quiet hours that it waits for; both in
+        # microseconds since 1970. calendar: of a repeated one. Each time a repeated alert comes, it has a number of
+        # its own.
+        type Alert (
+          number: int,
+          app: string,
+          id: string,
+          state: string,
+          title: string,
+          body: string,
+          urgency: string,
+          at: ?int,
+          calendar: ?string,
+          held_until: ?int,
+          actions: [](id: string, label: string),
+          url: ?string
+        )
+
         # A transfer. direction: download or upload. state: queued, running, waiting, done, failed or cancelled. cause
         # says why it waits: retry, network, power, memory, load, space, window, metered, login or, for a subscription,
         # interval. bytes of total have arrived, or were sent; rate is in bytes a second. Times are microseconds since
@@ -253,6 +272,40 @@ public enum AppInterface {
         # which fails the transfer. Only the process that transfers keeps the login: if that process is lost, the app is
         # asked again.
         method AnswerLogin(id: int, user: ?string, password: ?string, header: ?string, cancel: ?bool) -> ()
+
+        # Schedules an alert for people, and replaces one of the same id. at is RFC 3339, or without an offset a time of
+        # day in time_zone (local, or a name such as Europe/Berlin); calendar is a calendar expression, for an alert that
+        # is repeated; with none of at, after_ms and calendar it comes now. urgency: low, normal or critical. At most 4
+        # actions, whose ids the app is told. payload is an object that the app is told. wake: also wake the app in the
+        # background when it comes. If the app is in the foreground then, it is told and nothing is shown. Replies when
+        # the alert is durable. The message that follows: didReceiveLocalNotification.
+        method ScheduleAlert(
+          id: ?string,
+          title: string,
+          body: ?string,
+          at: ?string,
+          time_zone: ?string,
+          after_ms: ?int,
+          calendar: ?string,
+          sound: ?string,
+          badge: ?int,
+          urgency: ?string,
+          actions: ?[](id: string, label: string),
+          url: ?string,
+          payload: ?object,
+          wake: ?bool,
+          token: ?string
+        ) -> (alert: Alert)
+
+        # Cancels the app's alerts with these ids, scheduled and open ones; without ids, all. Returns their
+        # numbers.
+        method CancelAlert(ids: ?[]string) -> (numbers: []int)
+
+        # The app's alerts, and the number at its entry.
+        method Alerts() -> (alerts: []Alert, badge: int)
+
+        # Shows a number, 1 to 9999, at the app's entry, or with 0 none. Replies when that is durable.
+        method SetBadge(count: int) -> ()
 
         # The caller must not do that; message says why.
         error NotPermitted (message: string)

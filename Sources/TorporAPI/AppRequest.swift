@@ -39,6 +39,14 @@ public enum AppRequest: Hashable, Sendable {
     case cancelTransfer(id: Int64)
     /// Answer a server that asks for a login.
     case answerLogin(AnswerLoginRequest)
+    /// Schedule an alert for people.
+    case scheduleAlert(ScheduleAlertRequest)
+    /// Cancel alerts with these ids; all without any.
+    case cancelAlert(ids: [String])
+    /// The app's alerts, and its badge.
+    case alerts
+    /// Show a number at the app's entry.
+    case setBadge(count: Int64)
 
     /// Decodes a call; nil if the interface has no such method.
     ///
@@ -79,6 +87,10 @@ public enum AppRequest: Hashable, Sendable {
         case "Transfers": self = .transfers(session: try fields.optionalString("session"))
         case "CancelTransfer": self = .cancelTransfer(id: try fields.int("id"))
         case "AnswerLogin": self = .answerLogin(try AnswerLoginRequest(fields: fields))
+        case "ScheduleAlert": self = .scheduleAlert(try ScheduleAlertRequest(fields: fields))
+        case "CancelAlert": self = .cancelAlert(ids: try fields.strings("ids"))
+        case "Alerts": self = .alerts
+        case "SetBadge": self = .setBadge(count: try fields.int("count"))
         default: return nil
         }
     }
@@ -112,6 +124,10 @@ public enum AppRequest: Hashable, Sendable {
             case .transfers(let session): ("Transfers", ["session": .optional(session)])
             case .cancelTransfer(let id): ("CancelTransfer", ["id": .int(id)])
             case .answerLogin(let request): ("AnswerLogin", request.parameters)
+            case .scheduleAlert(let request): ("ScheduleAlert", .object(request.members))
+            case .cancelAlert(let ids): ("CancelAlert", ids.isEmpty ? .emptyObject : ["ids": .strings(ids)])
+            case .alerts: ("Alerts", .emptyObject)
+            case .setBadge(let count): ("SetBadge", ["count": .int(count)])
             }
         return VarlinkCall(
             method: "\(AppInterface.name).\(member)",

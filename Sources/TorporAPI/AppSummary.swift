@@ -110,6 +110,8 @@ public struct AppSummary: Hashable, Sendable {
     /// When the picture in its snapshot was taken, microseconds since 1970; nil without a snapshot, or if that is
     /// text.
     public var pictureAt: Int64?
+    /// The number at its entry, 1 to 9999; nil if it has none.
+    public var badge: Int64?
     /// How many scenes it has inside, and how many are connected; nil for an app without scenes inside it.
     public var scenesInside: SceneCount?
 
@@ -191,6 +193,7 @@ public struct AppSummary: Hashable, Sendable {
         template = try fields.optionalString("template")
         scene = try fields.optionalString("scene")
         pictureAt = try fields.optionalInt("picture_at")
+        badge = try fields.optionalInt("badge")
         if let count = fields["scenes"], !count.isNull { scenesInside = try SceneCount(json: count) }
     }
 
@@ -231,6 +234,7 @@ public struct AppSummary: Hashable, Sendable {
             .init(name: "template", value: .optional(template)),
             .init(name: "scene", value: .optional(scene)),
             .init(name: "picture_at", value: .optional(pictureAt)),
+            .init(name: "badge", value: .optional(badge)),
             .init(name: "scenes", value: scenesInside?.json ?? .null),
         ])
     }

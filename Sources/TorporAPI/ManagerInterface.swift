@@ -77,6 +77,7 @@ public enum ManagerInterface {
           template: ?string,
           scene: ?string,
           picture_at: ?int,
+          badge: ?int,
           scenes: ?SceneCount
         )
 
@@ -220,6 +221,7 @@ public enum ManagerInterface {
           template: ?string,
           scene: ?string,
           picture_at: ?int,
+          badge: ?int,
           scenes: ?SceneCount,
           state_since: ?int,
           suspended_by: ?string,
@@ -284,6 +286,25 @@ public enum ManagerInterface {
           attempts: int,
           incarnation: ?int,
           asked: []string
+        )
+
+        # An alert for people. state: scheduled, or open, which means that it came and was not answered. at: when it
+        # comes next, or for when it was scheduled; held_until: the end of the quiet hours that it waits for; both in
+        # microseconds since 1970. calendar: of a repeated one. Each time a repeated alert comes, it has a number of
+        # its own.
+        type Alert (
+          number: int,
+          app: string,
+          id: string,
+          state: string,
+          title: string,
+          body: string,
+          urgency: string,
+          at: ?int,
+          calendar: ?string,
+          held_until: ?int,
+          actions: [](id: string, label: string),
+          url: ?string
         )
 
         # A transfer. direction: download or upload. state: queued, running, waiting, done, failed or cancelled. cause
@@ -759,6 +780,40 @@ public enum ManagerInterface {
         # Cancels transfers that are not over: all of these apps, or those with these ids. The apps get a message about
         # each, as about any that failed. Returns the ids of the cancelled ones.
         method CancelTransfers(apps: ?[]string, ids: ?[]int) -> (ids: []int)
+
+        # Schedules an alert of an app, as ScheduleAlert of io.torpor.App does. An operator may have it open any URL.
+        method ScheduleAlert(
+          app: string,
+          id: ?string,
+          title: string,
+          body: ?string,
+          at: ?string,
+          time_zone: ?string,
+          after_ms: ?int,
+          calendar: ?string,
+          sound: ?string,
+          badge: ?int,
+          urgency: ?string,
+          actions: ?[](id: string, label: string),
+          url: ?string,
+          payload: ?object,
+          wake: ?bool,
+          token: ?string
+        ) -> (alert: Alert)
+
+        # The alerts of these apps, or of all: the open ones, then the scheduled ones by their time.
+        method Alerts(apps: ?[]string) -> (alerts: []Alert)
+
+        # Cancels scheduled alerts and dismisses open ones: all of these apps, or those with these ids or numbers. Their
+        # apps are not told. Returns the numbers.
+        method CancelAlerts(apps: ?[]string, ids: ?[]string, numbers: ?[]int) -> (numbers: []int)
+
+        # Answers an open alert as a click does: by its number, or by its id, if only one app has an open alert of that
+        # id or app names it. action: default, or the id of one of its actions.
+        method AnswerAlert(number: ?int, app: ?string, id: ?string, action: ?string) -> ()
+
+        # Shows a number, 1 to 9999, at the app's entry, or with 0 none.
+        method SetBadge(app: string, count: int) -> ()
 
         # The data folders of these apps, by exact names, or of all apps that have any, including those that the
         # configuration no longer has. They are measured now, which may take a while.

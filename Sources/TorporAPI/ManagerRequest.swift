@@ -36,6 +36,16 @@ public enum ManagerRequest: Hashable, Sendable {
     case transfers(TransfersRequest)
     /// Cancel transfers.
     case cancelTransfers(CancelTransfersRequest)
+    /// Schedule an alert of an app.
+    case scheduleAlert(ScheduleAppAlertRequest)
+    /// The alerts of apps.
+    case alerts(AlertsRequest)
+    /// Cancel or dismiss alerts.
+    case cancelAlerts(AlertsRequest)
+    /// Answer an open alert.
+    case answerAlert(AnswerAlertRequest)
+    /// Show a number at an app's entry.
+    case setBadge(app: String, count: Int64)
     /// The data folders of these apps; of all that have any if none is named.
     case data(apps: [String])
     /// Remove the content of data folders.
@@ -107,6 +117,11 @@ public enum ManagerRequest: Hashable, Sendable {
         case "DropUnhandled": self = .dropUnhandled(try DropRequest(fields: fields))
         case "Transfers": self = .transfers(try TransfersRequest(fields: fields))
         case "CancelTransfers": self = .cancelTransfers(try CancelTransfersRequest(fields: fields))
+        case "ScheduleAlert": self = .scheduleAlert(try ScheduleAppAlertRequest(fields: fields))
+        case "Alerts": self = .alerts(try AlertsRequest(fields: fields))
+        case "CancelAlerts": self = .cancelAlerts(try AlertsRequest(fields: fields))
+        case "AnswerAlert": self = .answerAlert(try AnswerAlertRequest(fields: fields))
+        case "SetBadge": self = .setBadge(app: try fields.string("app"), count: try fields.int("count"))
         case "Data": self = .data(apps: fields["apps"] == nil ? [] : try fields.strings("apps"))
         case "PurgeData": self = .purgeData(try PurgeDataRequest(fields: fields))
         case "Settings": self = .settings(app: try fields.string("app"))
@@ -160,6 +175,12 @@ public enum ManagerRequest: Hashable, Sendable {
             case .dropUnhandled(let request): ("DropUnhandled", request.parameters, false)
             case .transfers(let request): ("Transfers", request.parameters, false)
             case .cancelTransfers(let request): ("CancelTransfers", request.parameters, false)
+            case .scheduleAlert(let request): ("ScheduleAlert", request.parameters, false)
+            case .alerts(let request): ("Alerts", request.parameters, false)
+            case .cancelAlerts(let request): ("CancelAlerts", request.parameters, false)
+            case .answerAlert(let request): ("AnswerAlert", request.parameters, false)
+            case .setBadge(let app, let count):
+                ("SetBadge", ["app": .string(app), "count": .int(count)], false)
             case .data(let apps): ("Data", apps.isEmpty ? .emptyObject : ["apps": .strings(apps)], false)
             case .purgeData(let request): ("PurgeData", request.parameters, false)
             case .settings(let app): ("Settings", ["app": .string(app)], false)

@@ -33,6 +33,9 @@ public enum Metric: String, CaseIterable, Sendable {
     case appTransfers = "torpor_app_transfers"
     case appTransfersEnded = "torpor_app_transfers_ended"
     case appTransferred = "torpor_app_transferred_bytes"
+    case appAlerts = "torpor_app_alerts"
+    case appAlertsShown = "torpor_app_alerts_shown"
+    case appBadge = "torpor_app_badge"
     case appLaunches = "torpor_app_launches"
     case appRestarts = "torpor_app_restarts"
     case scenes = "torpor_scenes"
@@ -65,7 +68,8 @@ public enum Metric: String, CaseIterable, Sendable {
         switch self {
         case .supervisor: .info
         case .supervisorProcessor, .events, .transitions, .deadlinesMissed, .wakesHeldBack, .appProcessor, .appLaunches,
-            .appUnhandledDropped, .appTransfersEnded, .appTransferred, .appRestarts, .appEndings, .appWakes,
+            .appUnhandledDropped, .appAlertsShown, .appTransfersEnded, .appTransferred, .appRestarts, .appEndings,
+            .appWakes,
             .memoryWaiting, .memorySteps, .policyAdvice,
             .policyFailures,
             .policyStalls:
@@ -73,7 +77,8 @@ public enum Metric: String, CaseIterable, Sendable {
         case .supervisorStart, .supervisorMemory, .supervisorDescriptors, .apps, .appFailed, .appMemory, .appUptime,
             .appAsleep,
             .appUnhealthy,
-            .appHolds, .appMail, .appUnhandled, .appTransfers, .scenes, .memoryTotal, .memoryAvailable, .swapTotal,
+            .appHolds, .appMail, .appUnhandled, .appTransfers, .appAlerts, .appBadge, .scenes, .memoryTotal,
+            .memoryAvailable, .swapTotal,
             .swapFree:
             .gauge
         case .transitionDuration, .wakeLatency: .histogram
@@ -99,9 +104,9 @@ public enum Metric: String, CaseIterable, Sendable {
         case .appState: ["app", rawValue]
         case .appFailed, .appMemory, .appProcessor, .appUptime, .appAsleep, .appUnhealthy, .appHolds, .appMail,
             .appUnhandled,
-            .appUnhandledDropped, .appLaunches, .appRestarts, .appWakes:
+            .appUnhandledDropped, .appAlertsShown, .appBadge, .appLaunches, .appRestarts, .appWakes:
             ["app"]
-        case .appTransfers: ["app", "state"]
+        case .appTransfers, .appAlerts: ["app", "state"]
         case .scenes: ["template", "state"]
         case .appTransfersEnded: ["app", "result"]
         case .appTransferred: ["app", "direction"]
@@ -147,6 +152,9 @@ public enum Metric: String, CaseIterable, Sendable {
         case .appTransfersEnded: "How many transfers of an app are done, failed or cancelled."
         case .scenes: "How many scenes of a template are in a state; unattached are those without a process."
         case .appTransferred: "How much was downloaded and uploaded for an app, including failed attempts."
+        case .appAlerts: "How many alerts of an app are scheduled or open."
+        case .appAlertsShown: "How many alerts of an app were shown."
+        case .appBadge: "The number at an app's entry."
         case .appLaunches: "How often an app was launched."
         case .appRestarts: "How often an app was restarted since a person last started or reset it."
         case .appEndings: "How often, and why, an app ended."

@@ -26,7 +26,7 @@ package struct Torpor: ParsableCommand {
                     List.self, Status.self, Top.self, Logs.self, Events.self, History.self, Reports.self,
                     SnapshotVerb.self, GraphVerb.self, MemoryVerb.self, TimersVerb.self, MailboxVerb.self,
                     SettingsVerb.self,
-                    Unhandled.self, TransfersVerb.self, DataVerb.self, Health.self, MetricsVerb.self,
+                    Unhandled.self, TransfersVerb.self, AlertsVerb.self, DataVerb.self, Health.self, MetricsVerb.self,
                 ]
             ),
             CommandGroup(
@@ -34,7 +34,8 @@ package struct Torpor: ParsableCommand {
                 subcommands: [
                     Start.self, Stop.self, Restart.self, Foreground.self, Open.self, Background.self, Suspend.self,
                     Resume.self,
-                    Interrupt.self, Scene.self, HoldApps.self, ForceQuit.self, SendSignal.self, Post.self, Reset.self,
+                    Interrupt.self, Scene.self, HoldApps.self, ForceQuit.self, SendSignal.self, Post.self, Notify.self,
+                    BadgeVerb.self, Reset.self,
                     WaitFor.self,
                 ]
             ),

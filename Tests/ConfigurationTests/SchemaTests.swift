@@ -45,6 +45,10 @@ struct SchemaTests {
             try Self.names(["properties", "supervisor", "properties", "transfers"])
                 == TransferReader.supervisor.map(\.name).sorted()
         )
+        #expect(
+            try Self.names(["properties", "supervisor", "properties", "alerts"])
+                == AlertReader.keys.map(\.name).sorted()
+        )
         #expect(try Self.names(app + ["properties", "container"]) == ContainerReader.keys.map(\.name).sorted())
         #expect(try Self.names(app + ["properties", "wake_storm"]) == WakeStormReader.keys.map(\.name).sorted())
         #expect(try Self.names(["$defs", "topic"]) == TopicRule.keys.map(\.name).sorted())

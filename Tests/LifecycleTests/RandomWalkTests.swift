@@ -114,7 +114,7 @@ struct Walk {
         case 4, 5: try ask(.scene(id, .background))
         case 6, 7: try ask(.scene(id, .unattached))
         case 8:
-            let message = Message.allCases[dice.below(Message.allCases.count)]
+            let message = Message.walked[dice.below(Message.walked.count)]
             // Who has not been asked has nothing to say that counts.
             if machine.sceneMachines.contains(where: { $0.id == id && $0.awaiting == message }) { return }
             let before = machine.sceneMachines
@@ -154,7 +154,7 @@ struct Walk {
             try handle(.traced(true))
             try passTime()
             try handle(.traced(false))
-        case 8: try handle(.answered(Message.allCases[dice.below(Message.allCases.count)]))
+        case 8: try handle(.answered(Message.walked[dice.below(Message.walked.count)]))
         case 9: try handle(.stopConfirmedLate(machine))
         case 10: try handle(.ready)
         default: try handle(.heartbeat)

@@ -175,13 +175,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|desktop|doctor|upgrade|app|help)
+    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings unhandled transfers data health metrics start stop restart foreground open background suspend resume interrupt scene hold force-quit signal post reset wait init import check apply policy desktop doctor upgrade app help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings unhandled transfers alerts data health metrics start stop restart foreground open background suspend resume interrupt scene hold force-quit signal post notify badge reset wait init import check apply policy doctor upgrade app help' -- "${cur}"))
         ;;
     esac
 }
@@ -639,6 +639,39 @@ _torpor_transfers() {
     case "${positional_number}" in
     *)
         __torpor_add_completions -W "$(__torpor_custom_complete ---completion transfers -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_alerts() {
+    repeating_flags=()
+    non_repeating_flags=(--all --utc --json --verbose -v --version -h --help)
+    repeating_options=(--cancel)
+    non_repeating_options=(--answer --action --socket)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--cancel')
+        return
+        ;;
+    '--answer')
+        return
+        ;;
+    '--action')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion alerts -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -1218,6 +1251,91 @@ _torpor_post() {
     esac
 }
 
+_torpor_notify() {
+    repeating_flags=()
+    non_repeating_flags=(--wake --json --verbose -v --version -h --help)
+    repeating_options=(--action)
+    non_repeating_options=(--body --at --after --calendar --time-zone --id --urgency --sound --badge --url --payload --socket)
+    __torpor_offer_flags_options 2
+
+    # Offer option value completions
+    case "${prev}" in
+    '--body')
+        return
+        ;;
+    '--at')
+        return
+        ;;
+    '--after')
+        return
+        ;;
+    '--calendar')
+        return
+        ;;
+    '--time-zone')
+        return
+        ;;
+    '--id')
+        return
+        ;;
+    '--urgency')
+        __torpor_add_completions -W 'low'$'\n''normal'$'\n''critical'
+        return
+        ;;
+    '--sound')
+        return
+        ;;
+    '--badge')
+        return
+        ;;
+    '--action')
+        return
+        ;;
+    '--url')
+        return
+        ;;
+    '--payload')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion notify -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_badge() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 2
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion badge -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
 _torpor_reset() {
     repeating_flags=()
     non_repeating_flags=(--json --verbose -v --version -h --help)
@@ -1623,13 +1741,13 @@ _torpor_app() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    delegate|task|state|subscribe|can-open|transfer)
+    delegate|task|state|subscribe|can-open|transfer|notify|alerts|badge)
         # Offer subcommand argument completions
         "_torpor_app_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'delegate task state subscribe can-open transfer' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'delegate task state subscribe can-open transfer notify alerts badge' -- "${cur}"))
         ;;
     esac
 }
@@ -1644,7 +1762,7 @@ _torpor_app_delegate() {
     # Offer option value completions
     case "${prev}" in
     '--on')
-        __torpor_add_completions -W 'willFinishLaunching='$'\n''restoreState='$'\n''didFinishLaunching='$'\n''openURL='$'\n''didBecomeActive='$'\n''willResignActive='$'\n''didEnterBackground='$'\n''willEnterForeground='$'\n''resumed='$'\n''willTerminate='$'\n''didReceiveMemoryWarning='$'\n''taskExpiring='$'\n''settingsDidChange='$'\n''identityDidChange='$'\n''significantTimeChange='$'\n''performFetch='$'\n''didReceiveEvent='$'\n''didReceiveNotification='$'\n''didReceiveRemoteNotification='$'\n''protectedDataWillBecomeUnavailable='$'\n''protectedDataDidBecomeAvailable='$'\n''handleEventsForBackgroundTransfer='$'\n''transferDidFinish='$'\n''transferNeedsLogin='$'\n''sceneWillConnect='$'\n''sceneDidBecomeActive='$'\n''sceneWillResignActive='$'\n''sceneDidEnterBackground='$'\n''sceneWillEnterForeground='$'\n''sceneDidDisconnect='$'\n''didDiscardScenes='
+        __torpor_add_completions -W 'willFinishLaunching='$'\n''restoreState='$'\n''didFinishLaunching='$'\n''openURL='$'\n''didBecomeActive='$'\n''willResignActive='$'\n''didEnterBackground='$'\n''willEnterForeground='$'\n''resumed='$'\n''willTerminate='$'\n''didReceiveMemoryWarning='$'\n''taskExpiring='$'\n''settingsDidChange='$'\n''identityDidChange='$'\n''significantTimeChange='$'\n''performFetch='$'\n''didReceiveEvent='$'\n''didReceiveNotification='$'\n''didReceiveRemoteNotification='$'\n''protectedDataWillBecomeUnavailable='$'\n''protectedDataDidBecomeAvailable='$'\n''handleEventsForBackgroundTransfer='$'\n''transferDidFinish='$'\n''transferNeedsLogin='$'\n''didReceiveLocalNotification='$'\n''sceneWillConnect='$'\n''sceneDidBecomeActive='$'\n''sceneWillResignActive='$'\n''sceneDidEnterBackground='$'\n''sceneWillEnterForeground='$'\n''sceneDidDisconnect='$'\n''didDiscardScenes='
         return
         ;;
     esac
@@ -1958,6 +2076,78 @@ _torpor_app_transfer_wait() {
         return
         ;;
     esac
+}
+
+_torpor_app_notify() {
+    repeating_flags=()
+    non_repeating_flags=(--wake --json --version -h --help)
+    repeating_options=(--action)
+    non_repeating_options=(--body --at --after --calendar --time-zone --id --urgency --sound --badge --url --payload)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--body')
+        return
+        ;;
+    '--at')
+        return
+        ;;
+    '--after')
+        return
+        ;;
+    '--calendar')
+        return
+        ;;
+    '--time-zone')
+        return
+        ;;
+    '--id')
+        return
+        ;;
+    '--urgency')
+        __torpor_add_completions -W 'low'$'\n''normal'$'\n''critical'
+        return
+        ;;
+    '--sound')
+        return
+        ;;
+    '--badge')
+        return
+        ;;
+    '--action')
+        return
+        ;;
+    '--url')
+        return
+        ;;
+    '--payload')
+        return
+        ;;
+    esac
+}
+
+_torpor_app_alerts() {
+    repeating_flags=()
+    non_repeating_flags=(--all --utc --json --version -h --help)
+    repeating_options=(--cancel)
+    non_repeating_options=()
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--cancel')
+        return
+        ;;
+    esac
+}
+
+_torpor_app_badge() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 1
 }
 
 _torpor_help() {

@@ -65,6 +65,7 @@ _torpor() {
             'settings:Shows or changes the settings of an app.'
             'unhandled:Shows messages that no app handled, or that crashed the app that got them.'
             'transfers:Shows or cancels the downloads and uploads that run while apps sleep.'
+            'alerts:Shows, answers or cancels the alerts of apps.'
             'data:Shows how much space the data folders of apps take, or empties them.'
             'health:Checks whether all is well, for probes; exits with 1 if not.'
             'metrics:Shows metrics, for Prometheus and others.'
@@ -82,6 +83,8 @@ _torpor() {
             'force-quit:Ends apps by SIGKILL, without telling them; no event launches them again.'
             'signal:Sends a signal to the main process of apps.'
             'post:Sends an app a message on a topic, now or when it wakes.'
+            'notify:Shows people an alert of an app, now, later or again and again.'
+            'badge:Shows a number at an app'\''s entry, in lists and on the desktop.'
             'reset:Clears ‘failed’ and the restart count of apps.'
             'wait:Waits until apps are in a state.'
             'init:Writes a first torpor.toml.'
@@ -92,14 +95,14 @@ _torpor() {
             'desktop:Puts apps into the menus of a desktop.'
             'doctor:Shows what this machine offers, what it lacks and what that costs.'
             'upgrade:Replaces the running supervisor by the programs on disk.'
-            'app:Serves an app'\''s scripts and programs: lifecycle, tasks, state, topics and transfers.'
+            'app:Serves an app'\''s scripts and programs: lifecycle, tasks, state, topics, transfers and alerts.'
             'help:Show subcommand help information.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|desktop|doctor|upgrade|app|help)
+        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -400,6 +403,26 @@ _torpor_transfers() {
         '(--follow -f)'{--follow,-f}'[Refresh each second; with --json, print a line for each transfer that changed.]'
         '*--cancel[Cancel the transfer of this number, or forget one that is over; once for each.]:id:'
         '--cancel-all[Cancel all transfers of the apps.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_alerts() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion alerts -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '*--cancel[Cancel or dismiss the alert of this id; once for each.]:id:'
+        '--all[Cancel or dismiss all alerts of the apps.]'
+        '--answer[Answer the open alert of this id.]:id:'
+        '--action[With --answer\: the id of the alert'\''s action.]:id:'
+        '--utc[Show and read times in UTC instead of the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
@@ -797,6 +820,52 @@ _torpor_post() {
     return "${ret}"
 }
 
+_torpor_notify() {
+    local -i ret=1
+    local -ar ___urgency=('low' 'normal' 'critical')
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion notify -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        ':title:'
+        '--body[More text, at most 1 KiB.]:text:'
+        '--at[Show it at this time\: 14\:30 (today or tomorrow), 2026-03-29T14\:30\:00, or that with Z or an offset.]:time:'
+        '--after[Show it after this time, such as 10min.]:duration:'
+        '--calendar[Show it again and again, as in systemd'\''s timers\: '\''Mon..Fri 9\:55'\''.]:expression:'
+        '--time-zone[The zone of --at, such as Europe/Berlin; else the machine'\''s.]:zone:'
+        '--id[Replace the app'\''s alert of this id.]:id:'
+        '--urgency[low, normal or critical; a critical one on the desktop interrupts apps.]:word:{__torpor_complete "${___urgency[@]}"}'
+        '--sound[A sound of the XDG sound theme.]:name:'
+        '--badge[Show this number at the app'\''s entry, 0 for none.]:number:'
+        '*--action[Add a button; at most four.]:id=label:'
+        '--url[Open this URL when a person chooses the alert.]:url:'
+        '--payload[What the app is told\: JSON, @FILE with JSON, or - for standard input.]:json:'
+        '--wake[Also wake or launch the app in the background.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_badge() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion badge -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        ':number:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
 _torpor_reset() {
     local -i ret=1
     local -ar arg_specs=(
@@ -1121,12 +1190,15 @@ _torpor_app() {
             'subscribe:Subscribes the app to a topic, for an app'\''s scripts.'
             'can-open:Checks whether another app opens URLs of a scheme.'
             'transfer:Downloads and uploads files for an app'\''s scripts, even while the app sleeps.'
+            'notify:Shows people an alert of the app, now, later or again and again.'
+            'alerts:Shows or cancels the app'\''s alerts.'
+            'badge:Shows a number at the app'\''s entry, in lists and on the desktop.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
     arg)
         case "${words[1]}" in
-        delegate|task|state|subscribe|can-open|transfer)
+        delegate|task|state|subscribe|can-open|transfer|notify|alerts|badge)
             "_torpor_app_${words[1]}" && ret=0
             ;;
         esac
@@ -1138,7 +1210,7 @@ _torpor_app() {
 
 _torpor_app_delegate() {
     local -i ret=1
-    local -ar ___on=('willFinishLaunching=' 'restoreState=' 'didFinishLaunching=' 'openURL=' 'didBecomeActive=' 'willResignActive=' 'didEnterBackground=' 'willEnterForeground=' 'resumed=' 'willTerminate=' 'didReceiveMemoryWarning=' 'taskExpiring=' 'settingsDidChange=' 'identityDidChange=' 'significantTimeChange=' 'performFetch=' 'didReceiveEvent=' 'didReceiveNotification=' 'didReceiveRemoteNotification=' 'protectedDataWillBecomeUnavailable=' 'protectedDataDidBecomeAvailable=' 'handleEventsForBackgroundTransfer=' 'transferDidFinish=' 'transferNeedsLogin=' 'sceneWillConnect=' 'sceneDidBecomeActive=' 'sceneWillResignActive=' 'sceneDidEnterBackground=' 'sceneWillEnterForeground=' 'sceneDidDisconnect=' 'didDiscardScenes=')
+    local -ar ___on=('willFinishLaunching=' 'restoreState=' 'didFinishLaunching=' 'openURL=' 'didBecomeActive=' 'willResignActive=' 'didEnterBackground=' 'willEnterForeground=' 'resumed=' 'willTerminate=' 'didReceiveMemoryWarning=' 'taskExpiring=' 'settingsDidChange=' 'identityDidChange=' 'significantTimeChange=' 'performFetch=' 'didReceiveEvent=' 'didReceiveNotification=' 'didReceiveRemoteNotification=' 'protectedDataWillBecomeUnavailable=' 'protectedDataDidBecomeAvailable=' 'handleEventsForBackgroundTransfer=' 'transferDidFinish=' 'transferNeedsLogin=' 'didReceiveLocalNotification=' 'sceneWillConnect=' 'sceneDidBecomeActive=' 'sceneWillResignActive=' 'sceneDidEnterBackground=' 'sceneWillEnterForeground=' 'sceneDidDisconnect=' 'didDiscardScenes=')
     local -ar arg_specs=(
         '*--on[Run this command for the message; * is for messages that have none.]:message=command:{__torpor_complete "${___on[@]}"}'
         '--answers[Read the answers from standard input.]'
@@ -1474,6 +1546,61 @@ _torpor_app_transfer_wait() {
     local -i ret=1
     local -ar arg_specs=(
         '--session[Wait only for the transfers of this session.]:name:'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_app_notify() {
+    local -i ret=1
+    local -ar ___urgency=('low' 'normal' 'critical')
+    local -ar arg_specs=(
+        ':title:'
+        '--body[More text, at most 1 KiB.]:text:'
+        '--at[Show it at this time\: 14\:30 (today or tomorrow), 2026-03-29T14\:30\:00, or that with Z or an offset.]:time:'
+        '--after[Show it after this time, such as 10min.]:duration:'
+        '--calendar[Show it again and again, as in systemd'\''s timers\: '\''Mon..Fri 9\:55'\''.]:expression:'
+        '--time-zone[The zone of --at, such as Europe/Berlin; else the machine'\''s.]:zone:'
+        '--id[Replace the app'\''s alert of this id.]:id:'
+        '--urgency[low, normal or critical; a critical one on the desktop interrupts apps.]:word:{__torpor_complete "${___urgency[@]}"}'
+        '--sound[A sound of the XDG sound theme.]:name:'
+        '--badge[Show this number at the app'\''s entry, 0 for none.]:number:'
+        '*--action[Add a button; at most four.]:id=label:'
+        '--url[Open this URL when a person chooses the alert.]:url:'
+        '--payload[What the app is told\: JSON, @FILE with JSON, or - for standard input.]:json:'
+        '--wake[Also wake or launch the app in the background.]'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_app_alerts() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*--cancel[Cancel the alert of this id; once for each.]:id:'
+        '--all[Cancel all alerts of the app.]'
+        '--utc[Show and read times in UTC instead of the local time zone.]'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_app_badge() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':number:'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'

@@ -5,6 +5,7 @@
 enum SupervisorKeyEffects {
     static let all: [ComparedKey<SupervisorSpecification>] =
         [
+            .table("alerts", \.alerts, .live, AlertReader.members(of:)),
             .value("desktop_entries", \.desktopEntries, .live),
             .value("focus", \.focus, .live),
             .value("gpsd", \.gpsd, .live),

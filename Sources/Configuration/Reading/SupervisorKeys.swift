@@ -3,6 +3,9 @@
 /// Every key of `[supervisor]` and `[policies.NAME]`.
 enum SupervisorKeys {
     static let all: [Key<SupervisorSpecification>] = [
+        Key("alerts") { context, node, supervisor in
+            Read.table(context, node, AlertReader.keys, into: &supervisor.alerts)
+        },
         .value("desktop_entries", \.desktopEntries, Read.boolean),
         .value("focus", \.focus) { Read.choice($0, $1) },
         .value("gpsd", \.gpsd, LocationReader.gpsd),

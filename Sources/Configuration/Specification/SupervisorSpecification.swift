@@ -47,6 +47,8 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var transfers = SupervisorTransfers()
     /// Whether the desktop entries of the apps follow the configuration; only for a user's supervisor.
     public var desktopEntries = false
+    /// Where and when alerts of apps are shown.
+    public var alerts = AlertSpecification()
     /// The least severe messages that the supervisor logs.
     public var logLevel: LogLevel = .info
 

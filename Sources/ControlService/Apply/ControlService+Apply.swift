@@ -169,6 +169,7 @@ extension ControlService {
         supervisor.dataFolders.configure()
         supervisor.transfers.configure()
         supervisor.desktop.configure()
+        supervisor.alerts.configure()
         supervisor.launcher.healthChecks.configure()
         supervisor.wakes.configure()
         supervisor.interruptions.coverAll()

@@ -16,4 +16,5 @@ package enum WakeSource: String {
     case message
     case notification
     case transfer
+    case alert
 }

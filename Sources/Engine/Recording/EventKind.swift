@@ -75,6 +75,7 @@ package enum EventKind: String, CaseIterable {
     case posted = "6ac98f0e17414a1cb760157393c8decb"
     case notHandled = "9bcc270ce885499797720aa66acf7863"
     case transfer = "8d7f974d26884a95b9cfe69c28fd165e"
+    case alert = "5d0f6f0c1f7c4b7f9a4e0f5fb0c35e21"
     case settingsChanged = "b3f0c9a25d0f4d7d9a6c1e2f84f75b11"
     case settingsNotTaken = "d2c1f7e06f7b4a0cb2d9a2b6e4c83f52"
 
@@ -138,6 +139,7 @@ package enum EventKind: String, CaseIterable {
         case .told, .posted, .answered, .answerFailed: "message"
         case .notHandled: "unhandled"
         case .transfer: "transfer"
+        case .alert: "alert"
         case .taskBegan, .taskEnded, .holdEnded, .modeBegan, .modeEnded: "task"
         case .signalled: "signal"
         case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
@@ -175,7 +177,7 @@ package enum EventKind: String, CaseIterable {
             .storeChanged, .holdEnded, .modeBegan, .modeEnded, .woken, .fetched, .fetchPutOff, .clockChanged,
             .memoryEnough, .madeRoom, .belowLimit, .waitsForMemory, .settingsChanged,
             .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked, .socketBound, .dataCopied, .cachesRemoved,
-            .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace:
+            .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .alert:
             .info
         case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit, .notWoken, .snapshotNotTaken,
             .coverFailed, .healthChecked:
@@ -201,7 +203,8 @@ package enum EventKind: String, CaseIterable {
             .madeRoom, .pagedOut, .nearLimit, .belowLimit, .waitsForMemory, .notWoken, .wakeStorm, .fetched,
             .fetchPutOff,
             .socketNotBound, .socketBound, .socketClosed,
-            .backlogNearlyFull, .notHandled, .transfer, .dataCopied, .dataNotCleared, .cachesRemoved, .dataPurged,
+            .backlogNearlyFull, .notHandled, .transfer, .alert, .dataCopied, .dataNotCleared, .cachesRemoved,
+            .dataPurged,
             .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace:
             " "
         case .launched, .woken, .told, .posted, .settingsChanged, .settingsNotTaken, .signalled, .mainChanged, .unheard,

@@ -50,7 +50,7 @@ package struct WakeEvent {
         case .accessory: [.externalAccessory]
         case .message:
             mail?.message == Message.didReceiveRemoteNotification.rawValue ? [.remoteNotification] : []
-        case .socket, .timer, .path, .settings, .device, .notification, .transfer: []
+        case .socket, .timer, .path, .settings, .device, .notification, .transfer, .alert: []
         }
     }
 
@@ -103,6 +103,8 @@ package struct PendingWake {
     package let event: WakeEvent
     /// When the wake-up was requested.
     package let since: Duration
+
+    package init(event: WakeEvent, since: Duration) { (self.event, self.since) = (event, since) }
 }
 
 /// Events: decides whether they wake apps, adds their messages, and measures how long it took.
@@ -160,6 +162,13 @@ package final class Wakes: Room, LifecycleObserver {
             audioMode, wallClock, timers, sockets, locationMode, bluetoothMode, connectionWatch, KeepAlive(self),
         ]
         configure()
+    }
+
+    /// From now on calls `body` when the clock was set or the machine has slept, and, with true, when the time zone has
+    /// changed.
+    package func followClock(_ body: @escaping (_ isElsewhere: Bool) -> Void) {
+        wallClock.onChange = body
+        wallClock.follow()
     }
 
     /// A new configuration is in force.
@@ -371,7 +380,7 @@ package final class Wakes: Room, LifecycleObserver {
         switch pending.event.source {
         case .socket, .connection: app.times.use(at: now)
         case .timer, .fetch, .path, .settings, .device, .accessory, .audio, .location, .bluetooth, .message,
-            .notification, .transfer:
+            .notification, .transfer, .alert:
             break
         }
         let time = now - pending.event.at

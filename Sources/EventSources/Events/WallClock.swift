@@ -23,6 +23,8 @@ final class WallClock: EventRoom, EventSource {
     private var zoneSource: IOSource?
     private var dayTimer: TimerSource?
     private var isFollowing = false
+    /// Called when the clock was set or the machine has slept, and, with true, when the zone has changed.
+    var onChange: ((_ isElsewhere: Bool) -> Void)?
     /// The wall clock minus the clock that cannot be set, in microseconds.
     private var difference: Int64 = 0
     /// Day and offset when last checked.
@@ -71,7 +73,7 @@ final class WallClock: EventRoom, EventSource {
         app.specification.notifications.contains(.clock) && hears(app, .significantTimeChange)
     }
 
-    private func follow() {
+    func follow() {
         guard !isFollowing else { return }
         isFollowing = true
         let now = host.clocks
@@ -129,11 +131,13 @@ final class WallClock: EventRoom, EventSource {
         guard abs(step) > Self.jitter else {
             // The machine has slept: no clock was set, but the loop's clock stood still.
             timers.clockWasSet(by: .zero)
+            onChange?(false)
             return look(step: 0)
         }
         let text = "the clock was set \(step > 0 ? "forward" : "back") by \(Double(abs(step) / 1_000) / 1_000) s"
         note(.clockChanged, text: text)
         timers.clockWasSet(by: .microseconds(step))
+        onChange?(false)
         look(step: step)
     }
 
@@ -158,6 +162,7 @@ final class WallClock: EventRoom, EventSource {
         let isElsewhere = zone != timers.zone
         if isElsewhere {
             timers.zoneChanged(to: zone)
+            onChange?(true)
             let name = Self.zoneName ?? zone.abbreviation(at: now.wall / 1_000_000)
             payload["time_zone"] = .string(name)
             news.append("the time zone is \(name)")

@@ -140,7 +140,8 @@ extension AppSockets {
         case .didBecomeActive, .willResignActive, .didEnterBackground, .willEnterForeground, .settingsDidChange,
             .identityDidChange, .significantTimeChange, .performFetch, .didReceiveEvent, .didReceiveNotification,
             .didReceiveRemoteNotification, .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable,
-            .handleEventsForBackgroundTransfer, .transferDidFinish, .transferNeedsLogin, .sceneWillConnect,
+            .handleEventsForBackgroundTransfer, .transferDidFinish, .transferNeedsLogin, .didReceiveLocalNotification,
+            .sceneWillConnect,
             .sceneDidBecomeActive, .sceneWillResignActive, .sceneDidEnterBackground, .sceneWillEnterForeground,
             .sceneDidDisconnect, .didDiscardScenes:
             return .emptyObject

@@ -148,6 +148,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
                 try supervisor.mailboxes.subscribe(request, app)
                 reply.send()
             case .startTransfer, .transfers, .cancelTransfer, .answerLogin: transfer(request, reply, app)
+            case .scheduleAlert, .cancelAlert, .alerts, .setBadge: alert(request, reply, app)
             }
         } catch {
             reply.fail(error)

@@ -74,12 +74,13 @@ extension ManagerRequest {
         case .list, .listOf, .status, .logs, .events, .reports, .snapshot, .icon, .desktopApps, .doctor, .policies,
             .evictionOrder,
             .memory,
-            .recordPolicies, .scenes, .timers, .graph, .metrics, .unhandled, .transfers, .handlers, .data,
+            .recordPolicies, .scenes, .timers, .graph, .metrics, .unhandled, .transfers, .alerts, .handlers, .data,
             .describe:
             true
         case .verb(let request): request.verb == .wait
         case .mailbox(let request): !request.take && request.drop.isEmpty
-        case .signal, .post, .open, .openScene, .replayUnhandled, .dropUnhandled, .cancelTransfers, .purgeData,
+        case .signal, .post, .open, .openScene, .replayUnhandled, .dropUnhandled, .cancelTransfers, .scheduleAlert,
+            .cancelAlerts, .answerAlert, .setBadge, .purgeData,
             .settings,
             .setSettings, .apply,
             .reloadPolicy,

@@ -53,6 +53,8 @@ package final class Supervisor: Room {
     package var interruptions: Interruptions { session.interruptions }
     /// The helper in a person's session: alerts and the focus.
     package var desktop: Desktop { session.desktop }
+    /// Alerts of apps for people.
+    package var alerts: AppAlerts { session.alerts }
     /// The apps' own sockets, and the messages on them.
     private(set) lazy var appSockets = AppSockets(self)
     package private(set) lazy var launcher = Launcher(self)
@@ -230,7 +232,8 @@ package final class Supervisor: Room {
             Announcements(engine, recorder), launcher, persistence, shares, snapshots, savedStates, memoryWatch,
             lockWatch, appSockets,
             service,
-            interruptions, mailboxes, settings, wakes, dataFolders, transfers, scenes, innerScenes, HoldingPages(self),
+            interruptions, mailboxes, settings, wakes, dataFolders, transfers, alerts, scenes,
+            innerScenes, HoldingPages(self),
             Covers(self), launcher.healthChecks,
         ]
         for observer in observers { engine.add(observer) }
@@ -297,6 +300,7 @@ package final class Supervisor: Room {
             clients?.apply(by: "the start after a stop that left the apps running")
         }
         wakes.timers.begin()
+        alerts.begin()
         engine.goOnAfterStart()
         // Checks calls of clients that waited for apps which are not launched now.
         clients?.begin()

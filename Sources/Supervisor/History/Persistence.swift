@@ -96,6 +96,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         supervisor.mailboxes.load(contents)
         supervisor.settings.load(contents)
         supervisor.transfers.load(contents)
+        supervisor.alerts.load(contents)
         supervisor.wakes.timers.remember(contents.schedules)
     }
 
@@ -203,6 +204,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         supervisor.mailboxes.keepAll()
         supervisor.settings.keepAll()
         supervisor.transfers.keepAll()
+        supervisor.alerts.keepAll()
         supervisor.mailboxes.unhandled.loadAgain()
         for app in apps {
             app.kept.forget()

@@ -210,7 +210,7 @@ extension Launcher {
     }
 
     /// Kills what a command has left running in its cgroup or its session: nothing else would end it.
-    private func endRemains(of command: Launched, _ cgroup: String?) {
+    func endRemains(of command: Launched, _ cgroup: String? = nil) {
         // Most commands leave nothing: then /proc need not be read.
         if let cgroup {
             do throws(Errno) {

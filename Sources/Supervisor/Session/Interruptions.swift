@@ -122,6 +122,9 @@ package final class Interruptions: LifecycleObserver {
 
     private static let returning = "apps return to their previous states"
 
+    /// Whether no person sees the apps now.
+    var coversApps: Bool { isKnown && isCovered }
+
     private func cover(_ covers: Bool) {
         isKnown = true
         isCovered = covers

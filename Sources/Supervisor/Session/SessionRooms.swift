@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The rooms for a person's session.
-final class SessionRooms {
+/// The rooms that deal with the person at the machine.
+package final class SessionRooms {
     private unowned(unsafe) let supervisor: Supervisor
+    /// Follows sleep of the machine and the lock of the session.
     private(set) lazy var interruptions = Interruptions(supervisor)
+    /// The helper in a person's session.
     private(set) lazy var desktop = Desktop(supervisor)
+    /// Alerts of apps for people.
+    private(set) lazy var alerts = AppAlerts(supervisor.engine, supervisor.recorder, supervisor)
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 }

@@ -183,7 +183,8 @@ final class DelegateRun {
             .didEnterBackground, .willEnterForeground, .resumed, .willTerminate, .didReceiveMemoryWarning,
             .taskExpiring, .settingsDidChange, .identityDidChange, .significantTimeChange, .performFetch,
             .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable, .handleEventsForBackgroundTransfer,
-            .transferDidFinish, .transferNeedsLogin, .sceneWillConnect, .sceneDidBecomeActive, .sceneWillResignActive,
+            .transferDidFinish, .transferNeedsLogin, .didReceiveLocalNotification, .sceneWillConnect,
+            .sceneDidBecomeActive, .sceneWillResignActive,
             .sceneDidEnterBackground, .sceneWillEnterForeground, .sceneDidDisconnect, .didDiscardScenes:
             false
         }

@@ -22,6 +22,7 @@ enum Help {
     }
 
     static let topics = [
+        Topic("alerts", "torpor-alerts"),
         Topic("apps", "torpor-apps"),
         Topic("configuration", "torpor.toml", "5", source: "man/torpor.toml.5.md"),
         Topic("events", "torpor-events"),

@@ -6,13 +6,14 @@ import ArgumentParser
 struct AppVerbs: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "app",
-        abstract: "Serves an app's scripts and programs: lifecycle, tasks, state, topics and transfers.",
+        abstract: "Serves an app's scripts and programs: lifecycle, tasks, state, topics, transfers and alerts.",
         discussion: """
             These verbs work only in processes of an app that torpord started. They need no other permission, and no \
             --socket.
             """,
         subcommands: [
             DelegateVerb.self, TaskVerb.self, StateVerb.self, Subscribe.self, CanOpen.self, TransferVerb.self,
+            AppNotify.self, AppAlertsVerb.self, AppBadge.self,
         ]
     )
     .examples(

@@ -53,7 +53,7 @@ struct PlainList {
         let apps = showsScenes ? all : all.filter { $0.scene == nil }
         let inside =
             showsScenes && self.apps.isEmpty && all.contains { $0.scenesInside != nil } ? try scenesInside() : []
-        let heads = ["NAME", "STATE", "PID", "UPTIME", "RESTARTS", "MEM", "CPU", "REASON"]
+        let allHeads = ["NAME", "STATE", "PID", "UPTIME", "RESTARTS", "MEM", "CPU", "REASON"]
         func table(_ heads: [String], _ row: (AppSummary) -> [Table.Cell]) -> Table {
             var table = Table(heads, rightAligned: [2, 3, 4, 5, 6])
             let others =
@@ -72,9 +72,14 @@ struct PlainList {
             for line in lines.sorted(by: { $0.0 < $1.0 }) { table.append(line.1) }
             return table
         }
-        var shown = table(heads, Self.row)
+        let hasBadges = apps.contains { $0.badge != nil }
+        let heads = hasBadges ? allHeads + ["BADGE"] : allHeads
+        func row(_ app: AppSummary) -> [Table.Cell] {
+            Self.row(app) + (hasBadges ? [.init(app.badge.map { String($0) } ?? "")] : [])
+        }
+        var shown = table(heads, row)
         if apps.contains(where: { $0.title != nil }) {
-            let titled = table(heads + ["TITLE"]) { Self.row($0) + [.init($0.title(in: Languages.wanted) ?? "")] }
+            let titled = table(heads + ["TITLE"]) { row($0) + [.init($0.title(in: Languages.wanted) ?? "")] }
             // On a terminal, add the extra column only if no line wraps for it.
             if titled.fits { shown = titled }
         }

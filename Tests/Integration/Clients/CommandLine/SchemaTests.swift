@@ -75,7 +75,10 @@ import Varlink
                 ["unhandled"], ["transfers"], ["transfers --cancel-all", "*"],
                 ["snapshot", "web"], ["apply"], ["health"], ["check", configuration], ["history", "web"],
                 ["resume", "web"], ["open", "notes:1"], ["open --which", "notes:1"], ["signal", "USR1", "web"],
-                ["top", "--once"], ["stop", "web"],
+                ["top", "--once"], ["badge", "web", "3"], ["list"],
+                ["background", "web"], ["notify", "web", "Hello", "--id", "hello", "--action", "a=A"], ["alerts"],
+                ["alerts --answer", "hello"], ["notify", "web", "Hello", "--id", "hello"],
+                ["alerts --cancel", "hello"], ["alerts --all", "*"], ["stop", "web"],
                 ["force-quit", "web"],
                 ["kill", "web"], ["init", daemon.directory + "/shop"],
                 ["import", daemon.directory + "/shop/Procfile"],
@@ -108,6 +111,11 @@ import Varlink
             run "app state discard" state discard
             run "app subscribe" subscribe news
             run "app can-open" can-open notes
+            run "app notify" notify hello --id hello --after 1h --badge 7
+            run "app alerts" alerts
+            run "app alerts --cancel" alerts --cancel hello
+            run "app alerts --all" alerts --all
+            run "app badge" badge 3
             run "app transfer get" transfer get --no-events http://127.0.0.1:9/a b
             run "app transfer list" transfer list
             id=$(grep -o "[0-9]*" "@D/out/app transfer get" | head -n 1)
@@ -132,7 +140,7 @@ import Varlink
             let folder = daemon.directory + "/done"
             try daemon.eventually("all has been called") { File.exists(folder) }
             let verbs = try FileManager.default.contentsOfDirectory(atPath: folder)
-            #expect(verbs.count == 15)
+            #expect(verbs.count == 20)
             for verb in verbs { try Self.validate(verb, folder + "/" + verb) }
             #expect(try File.readString(daemon.directory + "/copy") == "saved\n")
         }

@@ -163,7 +163,9 @@ import TorporAPI
     private static let before = [
         "snapshot": "torpor background web kiosk && torpor suspend web kiosk", "interrupt": "torpor foreground web",
         "resume": "torpor suspend web", "wait": "torpor foreground web", "app task end": "torpor app task begin index",
-        "signal": "torpor start '*'", "scene disconnect": "torpor scene open code@alice && torpor background code",
+        "alerts": "torpor notify web A --id standup && torpor notify web B --id disk --action clean=C",
+        "app alerts": "torpor app notify A --id standup", "signal": "torpor start '*'",
+        "scene disconnect": "torpor scene open code@alice && torpor background code",
     ]
 
     /// Stands for all programs of the reader's own.

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import Supervisor
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// Requests about alerts and badges.
+extension ControlService {
+    func schedule(_ request: ScheduleAppAlertRequest, _ reply: Reply) throws(Selection.Unknown) {
+        let app = try selection.one(request.app)
+        supervisor.alerts.schedule(request.alert, of: app, isOperators: true) { result in
+            switch result {
+            case .success(let info): reply.send(["alert": info.json])
+            case .failure(let problem): Self.refuse(problem, reply)
+            }
+        }
+    }
+
+    func alerts(_ request: AlertsRequest, _ reply: Reply) throws(Selection.Unknown) {
+        let chosen = request.apps.isEmpty ? Array(apps) : try selection.resolve(request.apps)
+        supervisor.alerts.whenLoaded { [self] in
+            reply.send(["alerts": .array(supervisor.alerts.infos(of: chosen).map(\.json))])
+        }
+    }
+
+    func cancel(_ request: AlertsRequest, _ reply: Reply) throws(Selection.Unknown) {
+        guard !request.apps.isEmpty || !request.ids.isEmpty || !request.numbers.isEmpty else {
+            return reply.fail(FieldError(field: "apps", problem: "or ids or numbers must be given"))
+        }
+        let chosen = request.apps.isEmpty ? Array(apps) : try selection.resolve(request.apps)
+        supervisor.alerts.whenLoaded { [self] in
+            supervisor.alerts.cancel(chosen, ids: request.ids, numbers: request.numbers) { result in
+                switch result {
+                case .success(let numbers): reply.send(["numbers": .array(numbers.map { .int($0) })])
+                case .failure(let problem): Self.refuse(problem, reply)
+                }
+            }
+        }
+    }
+
+    func answer(_ request: AnswerAlertRequest, _ reply: Reply) throws(Selection.Unknown) {
+        let chosen = try request.app.map { name throws(Selection.Unknown) in [try selection.one(name)] } ?? Array(apps)
+        supervisor.alerts.whenLoaded { [self] in
+            do throws(AlertProblem) {
+                let number: Int64
+                if let given = request.number {
+                    number = try supervisor.alerts.openAlert(given, of: chosen)
+                } else {
+                    number = try supervisor.alerts.openAlert(request.id ?? "", of: chosen)
+                }
+                supervisor.alerts.answer(number, request.action) { problem in
+                    if let problem { Self.refuse(problem, reply) } else { reply.send() }
+                }
+            } catch {
+                Self.refuse(error, reply)
+            }
+        }
+    }
+
+    func setBadge(_ count: Int64, of app: AppRuntime, _ reply: Reply) {
+        supervisor.alerts.whenLoaded { [self] in
+            supervisor.alerts.setBadge(count, of: app) { problem in
+                if let problem { Self.refuse(problem, reply) } else { reply.send() }
+            }
+        }
+    }
+
+    private static func refuse(_ problem: AlertProblem, _ reply: Reply) {
+        switch problem {
+        case .invalid(let error): reply.fail(error)
+        case .notPermitted(let sentence), .failed(let sentence): reply.fail(sentence)
+        }
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CalendarTime
+import Configuration
+import Engine
+import EventLoop
+import EventSources
+import Lifecycle
+import Linux
+import Processes
+import Schedules
+import Store
+
+/// What alerts need of other rooms.
+protocol AlertHost: AnyObject {
+    var store: Store { get }
+    var mailboxes: Mailboxes { get }
+    /// `[supervisor.alerts]`.
+    var alertRules: AlertSpecification { get }
+    var clocks: ClockPair { get }
+    /// The machine's time zone.
+    var timeZone: TimeZone { get }
+    /// No person sees the apps: the session is locked, or the machine is about to sleep.
+    var isCovered: Bool { get }
+    /// From now on reports when the clock is set or the zone changes.
+    func followClock()
+    /// A person wants to see the app.
+    func bringToForeground(_ app: AppRuntime, for event: WakeEvent)
+    /// Runs a command as the supervisor's user. The completion gets a sentence if it failed.
+    func runAlertCommand(
+        _ command: [String],
+        _ variables: [String: String],
+        of app: AppRuntime,
+        _ completion: @escaping (String?) -> Void
+    )
+}
+
+extension Supervisor: AlertHost {
+    var alertRules: AlertSpecification { configuration.supervisor.alerts }
+    var timeZone: TimeZone { wakes.timers.zone }
+    var isCovered: Bool { interruptions.coversApps }
+
+    func followClock() {
+        wakes.followClock { [weak self] isElsewhere in self?.alerts.clockChanged(isElsewhere: isElsewhere) }
+    }
+
+    func bringToForeground(_ app: AppRuntime, for event: WakeEvent) {
+        wakes.startedByPerson(app)
+        app.kept.goalOfPerson = .active
+        let machine = coordinator.machine(app.id)
+        let sleeps = machine.state == .suspended || machine.transition == .suspending || !machine.isAlive
+        if sleeps { app.pendingWake = PendingWake(event: event, since: loop.now) }
+        do throws(RequestError) {
+            try request(.foreground, of: app.id)
+        } catch {
+            note(app, .refused, text: "does not come to the foreground for \(event.text): it \(error)")
+        }
+        mailboxes.deliver(to: app)
+    }
+
+    func runAlertCommand(
+        _ command: [String],
+        _ variables: [String: String],
+        of app: AppRuntime,
+        _ completion: @escaping (String?) -> Void
+    ) {
+        launcher.runOwn(command, variables, of: app, deadline: .seconds(10), completion)
+    }
+}
+
+extension Launcher {
+    /// Runs a command as the supervisor's own user, without output, and kills it after its deadline. The completion
+    /// gets a sentence if it failed.
+    func runOwn(
+        _ command: [String],
+        _ variables: [String: String],
+        of app: AppRuntime,
+        deadline: Duration,
+        _ completion: @escaping (String?) -> Void
+    ) {
+        let name = command.first ?? ""
+        let path = LaunchEnvironment.path
+        reads.ask {
+            do throws(LaunchError) {
+                return Result<String, LaunchError>.success(try Executable.find(name, path: path, directory: "/"))
+            } catch {
+                return .failure(error)
+            }
+        } _: { [weak self, weak app] found in
+            guard let self, let app else { return completion(nil) }
+            switch found {
+            case .failure(let error): completion("\(error)")
+            case .success(let program):
+                var variables = variables
+                variables[AppTag.helperVariable] = "1"
+                variables["TORPOR_MANAGER_SOCKET"] = supervisor.runtime.socket
+                variables["TORPOR_APP"] = app.name
+                variables["TORPOR_INCARNATION"] = "\(machine(app).incarnation)"
+                var plan = LaunchPlan(
+                    app: app.name,
+                    incarnation: machine(app).incarnation,
+                    executable: program,
+                    arguments: command,
+                    environment: LaunchEnvironment.inherited.entries(adding: variables)
+                )
+                plan.directory = "/"
+                plan.isHelper = true
+                plan.oomScoreAdjust = ProcessTree.oomScoreForChildren
+                run(plan, named: name, deadline, completion)
+            }
+        }
+    }
+
+    private func run(
+        _ plan: LaunchPlan,
+        named name: String,
+        _ deadline: Duration,
+        _ completion: @escaping (String?) -> Void
+    ) {
+        supervisor.keeper.launch(plan) { [weak self] result in
+            guard let self else { return }
+            switch result {
+            case .failure(let failure): completion(failure.description)
+            case .success(let launched):
+                var isLate = false
+                let timer = try? loop.timer {
+                    isLate = true
+                    try? Pidfd.sendSignal(launched.pidfd.raw, Signal.kill)
+                }
+                timer?.arm(after: deadline)
+                helpers[launched.pid] = { [weak self] status in
+                    timer?.cancel()
+                    self?.endRemains(of: launched)
+                    switch status {
+                    case .exited(0): completion(nil)
+                    case .exited(let code): completion("\(name) failed with exit status \(code)")
+                    case .signaled(let signal, _):
+                        completion(
+                            isLate
+                                ? "\(name) took longer than \(Quantity.text(deadline)) and was killed"
+                                : "\(name) was killed by \(Signal.name(signal))"
+                        )
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Alerts
+import Configuration
+import DesktopProtocol
+import Engine
+import EventLoop
+import EventSources
+import Lifecycle
+import Linux
+import Mailbox
+import Schedules
+import Store
+import TorporAPI
+
+/// What people do with open alerts, on the screen, in the dashboard or at the command line.
+extension AppAlerts {
+    // MARK: Answers
+
+    /// A person chose an action of an open alert. `completion` is called when that is on disk.
+    package func answer(
+        _ number: Int64,
+        _ action: String,
+        token: String? = nil,
+        _ completion: @escaping (AlertProblem?) -> Void
+    ) {
+        guard let alert = table[number], alert.opening != nil else {
+            return completion(.failed("there is no open alert \(number): ‘torpor alerts’ lists them"))
+        }
+        guard action == AlertRules.defaultAction || alert.actions.contains(where: { $0.id == action }) else {
+            let actions = ([AlertRules.defaultAction] + alert.actions.map(\.id)).joined(separator: ", ")
+            return completion(.failed("the alert \(alert.id) has no action \(action): it has \(actions)"))
+        }
+        table.update(number) { $0.answer = Opening.Answer(action: action, token: token) }
+        save(number)
+        carryOutAnswer(of: number)
+        host.store.sync { problem in
+            completion(problem.map { .failed("it is answered, but that cannot be stored (\($0))") })
+        }
+    }
+
+    /// Brings the app to the foreground and tells it the answer, or opens the URL.
+    func carryOutAnswer(of number: Int64) {
+        guard let alert = table[number], let opening = alert.opening, let answer = opening.answer,
+            let app = app(of: alert)
+        else { return }
+        endInterruption(by: number)
+        let isDefault = answer.action == AlertRules.defaultAction
+        note(app, .alert, text: "has its alert \(alert.id) answered" + (isDefault ? "" : ": \(answer.action)"))
+        if let url = alert.url, isDefault, open(url, of: alert, app) { return close(number) }
+        let event = host.mailboxes.tellAnswer(
+            AlertMail.received(
+                as: Message.didReceiveLocalNotification.rawValue,
+                number: number,
+                alert: alert.id,
+                scheduledAt: opening.scheduledAt,
+                payload: alert.payload,
+                action: answer.action,
+                activationToken: answer.token
+            ),
+            app
+        )
+        host.bringToForeground(app, for: event)
+        // In this order: if torpord is killed in between, the next one brings the app to the foreground.
+        close(number)
+    }
+
+    /// Opens the URL of an alert in the app that opens such URLs, as ‘torpor open’ does; false if there is none.
+    private func open(_ url: String, of alert: Alert, _ app: AppRuntime) -> Bool {
+        let target = OpenTarget.url(url)
+        var refusal = "no app opens it"
+        for handler in host.mailboxes.handlers(of: target).map(\.app) {
+            do throws(URLRefusal) {
+                _ = try host.mailboxes.open(target, from: app.name, key: "alert \(alert.number)", handler)
+                let event = WakeEvent(.alert, alert.id, "the alert \(alert.id) of \(app.name)", at: now)
+                host.bringToForeground(handler, for: event)
+                return true
+            } catch {
+                refusal = "\(handler.name) \(error)"
+            }
+        }
+        note(app, .alert, text: "has an alert, \(alert.id), whose URL is not opened: \(refusal)", level: .warning)
+        return false
+    }
+
+    /// Removes an alert, from the screen too. Its app is not told.
+    func close(_ number: Int64) {
+        guard let alert = table[number] else { return }
+        endInterruption(by: number)
+        let shown = alert.opening?.bundle ?? number
+        let wasOpen = alert.opening?.isDelivered ?? false
+        table.remove(number)
+        host.store.removeAlert(number, of: alert.app)
+        guard wasOpen, members(of: shown).isEmpty else { return }
+        commands.remove(shown)
+        shownOn?.close(shown)
+        boundInterruptions()
+        if let app = app(of: alert) { engine.touch(app.id) }
+    }
+
+    // MARK: Reports of the screen
+
+    /// A screen was connected.
+    func greet(_ screen: any AlertScreen) {
+        screen.onReport = { [weak self] report in self?.take(report) }
+        guard isLoaded, shownOn != nil else { return }
+        for (name, badge) in badges where badge.count > 0 { screen.badge(name, badge.count) }
+        showAgain { !($0.opening?.isShown ?? true) }
+    }
+
+    /// Shows the open alerts that are not shown yet, and those for which `isWanted` is true.
+    private func showAgain(_ isWanted: (Alert) -> Bool) {
+        guard let screen = shownOn else { return }
+        var seen: Set<Int64> = []
+        // The newest of a bundle is shown.
+        for alert in table.allOpen.reversed() where alert.opening?.isDelivered ?? false && isWanted(alert) {
+            guard let app = app(of: alert), seen.insert(alert.opening?.bundle ?? alert.number).inserted else {
+                continue
+            }
+            screen.show(desktopAlert(alert, app, isSilent: alert.opening?.isShown ?? false))
+        }
+    }
+
+    /// How long ago, in microseconds, an alert may have come that is shown again after the screen has lost it.
+    private static let recent: Int64 = 3_600_000_000
+
+    private func take(_ report: DesktopReport) {
+        switch report {
+        case .here(let ids, let server, _):
+            isServerThere = server != nil
+            let ours = Set(ids)
+            for id in ids where members(of: id).isEmpty { screen?.close(id) }
+            let wall = host.clocks.wall
+            showAgain { alert in
+                guard let opening = alert.opening, !ours.contains(opening.bundle ?? alert.number) else { return false }
+                return !opening.isShown || wall - opening.openedAt < Self.recent
+            }
+            boundInterruptions()
+        case .server(let server):
+            isServerThere = server != nil
+            boundInterruptions()
+        case .shown(let id):
+            for alert in members(of: id) where !(alert.opening?.isShown ?? true) {
+                table.update(alert.number) { $0.isShown = true }
+                save(alert.number)
+            }
+        case .failed(let id, let reason):
+            guard let alert = members(of: id).last, let app = app(of: alert) else { return }
+            let reason = String(reason.prefix(200))
+            note(app, .alert, text: "has an alert, \(alert.id), that is not on the screen: \(reason)", level: .warning)
+        case .closed(let id, let why):
+            let alerts = members(of: id)
+            switch why {
+            case .dismissed: for alert in alerts { close(alert.number) }
+            // It can be answered later, but is on no screen.
+            case .expired: for alert in alerts { endInterruption(by: alert.number) }
+            case .closed: break
+            }
+        case .answered(let id, let action, let token): answered(id, action, token)
+        case .focused, .following: break
+        }
+    }
+
+    /// The longest activation token that is passed on, in bytes.
+    private static let longestToken = 1024
+
+    private func answered(_ id: Int64, _ action: String, _ token: String?) {
+        let alerts = members(of: id)
+        // It was answered elsewhere, or the report was repeated.
+        guard let last = alerts.last else {
+            screen?.acknowledge(id)
+            return
+        }
+        for alert in alerts.dropLast() { close(alert.number) }
+        let token = token.flatMap { $0.utf8.count <= Self.longestToken ? $0 : nil }
+        let known = last.actions.contains { $0.id == action } ? action : AlertRules.defaultAction
+        answer(last.number, known, token: token) { [weak self] problem in
+            guard problem == nil else { return }
+            self?.screen?.acknowledge(id)
+        }
+    }
+}

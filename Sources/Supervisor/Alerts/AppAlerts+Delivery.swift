@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Alerts
+import CalendarTime
+import Configuration
+import DesktopProtocol
+import Engine
+import EventLoop
+import EventSources
+import Lifecycle
+import Linux
+import Mailbox
+import Schedules
+import TorporAPI
+
+/// Alerts that came: the app is told, or they are shown.
+extension AppAlerts {
+    /// How long a critical alert interrupts apps after the screen that would report that it was closed has gone.
+    private static let interruptionWithoutScreen = Duration.seconds(30)
+
+    /// Tells the app, if it is in the foreground; otherwise shows the alert, unless it is too quiet an hour.
+    func deliver(_ number: Int64, _ app: AppRuntime) {
+        guard let alert = table[number], let opening = alert.opening else { return }
+        // An earlier torpord was killed just after it had told the app.
+        let isTold = host.mailboxes.hasAlertMail(number, of: app)
+        if isTold, !alert.wake || isInForeground(app) { return told(alert, app) }
+        if !isTold, isInForeground(app), hears(app, .didReceiveLocalNotification) {
+            do throws(Mailbox.Refusal) {
+                try host.mailboxes.tellAlert(message(alert, opening), wakes: false, app)
+                return told(alert, app)
+            } catch {
+                log.warning("\(app.name) does not get its alert \(alert.id), which is shown: it \(error)")
+            }
+        }
+        if alert.urgency != .critical, let end = quietEnd(of: host.clocks.wall) { return hold(alert, until: end) }
+        closeOldest(of: app)
+        if alert.wake, !isTold {
+            do throws(Mailbox.Refusal) {
+                try host.mailboxes.tellAlert(message(alert, opening), wakes: true, app)
+            } catch {
+                log.warning("\(app.name) is not woken for its alert \(alert.id): it \(error)")
+            }
+        }
+        show(alert, app)
+    }
+
+    private func told(_ alert: Alert, _ app: AppRuntime) {
+        if let badge = alert.badge { setBadge(badge, of: app) }
+        note(app, .alert, text: "gets its alert \(alert.id), since it is in the foreground")
+        close(alert.number)
+    }
+
+    private func hold(_ alert: Alert, until end: Int64) {
+        // Of a repeated one only the last.
+        for other in table.scheduled(of: alert.app) where other.id == alert.id && other.heldUntil != nil {
+            close(other.number)
+        }
+        if table.hold(alert.number, until: end, clock) != nil { save(alert.number) }
+        arm()
+    }
+
+    private func show(_ alert: Alert, _ app: AppRuntime) {
+        let bundle = alert.urgency == .critical ? nil : bundles.show(alert.number, of: app.name, now: now)
+        let interrupted = alert.urgency == .critical && isOnScreen ? appsToInterrupt : []
+        let runsCommands = !host.alertRules.commands.isEmpty
+        table.update(alert.number) { opening in
+            opening.isDelivered = true
+            opening.bundle = bundle?.number
+            opening.interrupted = interrupted
+            opening.isRun = !runsCommands
+        }
+        guard let alert = table[alert.number] else { return }
+        save(alert.number)
+        if let badge = alert.badge { setBadge(badge, of: app) }
+        app.alertsShown &+= 1
+        note(app, .alert, text: "shows its alert \(alert.id): \(alert.title)")
+        interrupt(interrupted)
+        shownOn?.show(desktopAlert(alert, app))
+        if runsCommands { run(alert.number) }
+        boundInterruptions()
+        engine.touch(app.id)
+    }
+
+    /// What the app is told when the alert comes.
+    private func message(_ alert: Alert, _ opening: Opening) -> MailDraft {
+        AlertMail.received(
+            as: Message.didReceiveLocalNotification.rawValue,
+            number: alert.number,
+            alert: alert.id,
+            scheduledAt: opening.scheduledAt,
+            payload: alert.payload
+        )
+    }
+
+    /// Whether a person looks at the app, so that it shows for itself what there is to say.
+    func isInForeground(_ app: AppRuntime) -> Bool {
+        let machine = machine(app)
+        guard machine.state == .active || machine.state == .inactive, !host.isCovered else { return false }
+        // An app that was interrupted stays, one that leaves does not.
+        return machine.transition == nil || machine.goal == .active
+    }
+
+    private func quietEnd(of moment: Int64) -> Int64? {
+        QuietHours.end(host.alertRules.quiet.map { ($0.start, $0.end) }, at: moment, in: host.timeZone)
+    }
+
+    private func closeOldest(of app: AppRuntime) {
+        let open = table.open(of: app.name).filter { $0.opening?.isDelivered ?? false }
+        for alert in open.prefix(max(0, open.count - AlertRules.mostOpen + 1)) { close(alert.number) }
+    }
+
+    // MARK: The screen
+
+    /// The screen, if alerts are shown there.
+    var shownOn: (any AlertScreen)? { host.alertRules.desktop == .none ? nil : screen }
+
+    /// The alert as the screen shows it, or the bundle that it belongs to.
+    func desktopAlert(_ alert: Alert, _ app: AppRuntime, isSilent: Bool = false) -> DesktopAlert {
+        let number = alert.opening?.bundle ?? alert.number
+        let others = members(of: number).count - 1
+        var shown = DesktopAlert(id: number, app: app.specification.presentation.title ?? app.name, title: alert.title)
+        shown.body = alert.body
+        shown.urgency = DesktopAlert.Urgency(rawValue: alert.urgency.rawValue) ?? .normal
+        shown.sound = isSilent ? nil : alert.sound
+        shown.actions = alert.actions.map { DesktopAlert.Action(id: $0.id, label: $0.label) }
+        shown.icon = app.specification.presentation.icon
+        shown.entry = app.name
+        if others > 0 {
+            shown.body = Self.more(others)
+            shown.actions = []
+            shown.sound = nil
+        }
+        return shown
+    }
+
+    static func more(_ count: Int) -> String { "and \(count) more" }
+
+    /// The open alerts that are shown under a number, the oldest first: one, or a bundle.
+    func members(of number: Int64) -> [Alert] {
+        guard let alert = table[number] else {
+            // The first of a bundle may be closed already.
+            return table.allOpen.filter { $0.opening?.bundle == number }
+        }
+        guard alert.opening?.bundle == number else { return [alert] }
+        return table.open(of: alert.app).filter { $0.opening?.bundle == number }
+    }
+
+    // MARK: Commands
+
+    /// Runs the commands for an alert that is shown, or for its bundle once that is complete.
+    func run(_ number: Int64) {
+        guard let alert = table[number], let app = app(of: alert) else { return }
+        let shown = alert.opening?.bundle ?? number
+        let others = members(of: shown).count - 1
+        var variables = [
+            "TORPOR_ALERT_TITLE": alert.title, "TORPOR_ALERT_BODY": others > 0 ? Self.more(others) : alert.body,
+            "TORPOR_ALERT_APP": app.name, "TORPOR_ALERT_ID": alert.id, "TORPOR_ALERT_URGENCY": alert.urgency.rawValue,
+        ]
+        variables["TORPOR_ALERT_URL"] = alert.url ?? ""
+        let end = alert.opening?.bundle == nil ? .zero : bundles.end(of: app.name)
+        commands.add(
+            AlertCommands.Job(number: shown, app: app, variables: variables, after: end, urgency: alert.urgency)
+        )
+    }
+
+    func commandsEnded(_ number: Int64, _ failures: [String]) {
+        let alerts = members(of: number)
+        for alert in alerts {
+            table.update(alert.number) { $0.isRun = true }
+            save(alert.number)
+        }
+        guard let alert = alerts.last, let app = app(of: alert) else { return }
+        for failure in failures {
+            note(
+                app,
+                .alert,
+                text: "has an alert, \(alert.id), for which a command failed: \(failure)",
+                level: .warning
+            )
+        }
+    }
+
+    // MARK: Critical ones interrupt
+
+    /// Whether a person sees what is shown, and the screen reports that it was closed.
+    private var isOnScreen: Bool { shownOn != nil && isServerThere }
+
+    private var appsToInterrupt: [Opening.Interrupted] {
+        apps.compactMap { app in
+            let machine = machine(app)
+            guard machine.goal == .active, machine.state == .active || machine.transition != nil, !machine.isCovered
+            else { return nil }
+            return Opening.Interrupted(app: app.name, incarnation: machine.incarnation)
+        }
+    }
+
+    private func interrupt(_ interrupted: [Opening.Interrupted]) {
+        guard !interrupted.isEmpty else { return }
+        uninterrupted { [self] in
+            for one in interrupted {
+                guard let id = coordinator.id(of: one.app) else { continue }
+                try? request(.interrupt(begin: true), of: id)
+            }
+        }
+    }
+
+    /// The alert is closed, or nobody can close it: the apps that it interrupted go on.
+    func endInterruption(by number: Int64) {
+        guard let interrupted = table[number]?.opening?.interrupted, !interrupted.isEmpty else { return }
+        table.update(number) { $0.interrupted = [] }
+        save(number)
+        uninterrupted { [self] in
+            for one in interrupted {
+                guard let id = coordinator.id(of: one.app) else { continue }
+                let machine = coordinator.machine(id)
+                // A later run was not interrupted.
+                guard machine.incarnation == one.incarnation, machine.interruptions > 0 else { continue }
+                try? request(.interrupt(begin: false), of: id)
+            }
+        }
+    }
+
+    /// Limits the interruptions, if the screen has gone.
+    func boundInterruptions() {
+        let interrupting = table.allOpen.filter { !($0.opening?.interrupted.isEmpty ?? true) }
+        guard !interrupting.isEmpty, !isOnScreen else {
+            interruptionTimer?.disarm()
+            return
+        }
+        if interruptionTimer == nil {
+            interruptionTimer = try? loop.timer { [weak self] in
+                guard let self else { return }
+                guard !isOnScreen else { return }
+                for alert in table.allOpen { endInterruption(by: alert.number) }
+            }
+        }
+        interruptionTimer?.arm(after: Self.interruptionWithoutScreen)
+    }
+}
+
+extension AppRuntime {
+    /// How many of its alerts this torpord has shown.
+    package var alertsShown: Int {
+        get { slots[AlertsShownSlot.self, default: 0] }
+        _modify { yield &slots[AlertsShownSlot.self, default: 0] }
+    }
+}
+
+private enum AlertsShownSlot: Slot { typealias Value = Int }

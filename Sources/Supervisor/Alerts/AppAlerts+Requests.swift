@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Alerts
+import Configuration
+package import Engine
+import EventLoop
+import Lifecycle
+import Linux
+import Mailbox
+import Store
+package import TorporAPI
+import Transfers
+package import Varlink
+
+/// Why a request about alerts is not carried out.
+package enum AlertProblem: Error {
+    /// A parameter is invalid.
+    case invalid(FieldError)
+    /// The app may not do that; the reason, as a sentence.
+    case notPermitted(String)
+    /// The reason, as a sentence.
+    case failed(String)
+}
+
+/// Requests of apps and operators about alerts and badges.
+extension AppAlerts {
+    // MARK: Alerts
+
+    /// Schedules an alert; `completion` gets it when it is on disk, with the time at which it comes.
+    ///
+    /// - Parameter isOperators: an operator asks, who may open any URL.
+    package func schedule(
+        _ request: ScheduleAlertRequest,
+        of app: AppRuntime,
+        isOperators: Bool,
+        _ completion: @escaping (Result<AlertInfo, AlertProblem>) -> Void
+    ) {
+        guard isLoaded else {
+            return whenLoaded { [weak self, weak app] in
+                if let self, let app { self.schedule(request, of: app, isOperators: isOperators, completion) }
+            }
+        }
+        if let token = request.token, let number = tokens[token.value, app.name] {
+            return repeated(request, number, app, completion)
+        }
+        let alert: Alert
+        do throws(AlertProblem) {
+            alert = try make(request, app, isOperators: isOperators)
+        } catch {
+            return completion(.failure(error))
+        }
+        for other in table.alerts(of: app.name) where other.id == alert.id { close(other.number) }
+        table.set(alert, clock)
+        tokens.note(alert.token, of: app.name, is: alert.number)
+        save(alert.number)
+        let info = info(alert, app)
+        host.store.sync { [weak self] problem in
+            guard let self else { return }
+            if let problem {
+                if table[alert.number]?.opening == nil { close(alert.number) }
+                tokens.giveBack(alert.token, of: app.name)
+                return completion(.failure(.failed("the alert is not scheduled: it cannot be stored (\(problem))")))
+            }
+            completion(.success(info))
+            timeHasCome()
+        }
+    }
+
+    /// The reply to a request was lost, and it came again.
+    private func repeated(
+        _ request: ScheduleAlertRequest,
+        _ number: Int64,
+        _ app: AppRuntime,
+        _ completion: @escaping (Result<AlertInfo, AlertProblem>) -> Void
+    ) {
+        // It may be told, answered or dismissed already.
+        var known = AlertInfo(
+            number: number,
+            app: app.name,
+            id: request.id ?? "alert-\(number)",
+            state: "open",
+            title: request.title
+        )
+        if let alert = table[number] { known = info(alert, app) }
+        let result = known
+        host.store.sync { problem in
+            if let problem {
+                completion(.failure(.failed("it is not known whether the alert is stored (\(problem))")))
+            } else {
+                completion(.success(result))
+            }
+        }
+    }
+
+    private func make(
+        _ request: ScheduleAlertRequest,
+        _ app: AppRuntime,
+        isOperators: Bool
+    ) throws(AlertProblem) -> Alert {
+        var alert: Alert
+        do throws(FieldError) {
+            alert = try Alert(request, number: nextID(), app: app.name, clock: clock)
+        } catch {
+            throw .invalid(error)
+        }
+        alert.isOperators = isOperators
+        if let url = alert.url {
+            let target = OpenTarget.url(url)
+            if let problem = target.problem { throw .invalid(FieldError(field: "url", problem: problem)) }
+            let scheme = OpenedURL.scheme(url) ?? ""
+            // Otherwise an app could have a person open what it may not open itself.
+            let opening = app.specification.opening
+            guard isOperators || opening.mayOpen(scheme: scheme) || opening.fit(target) != nil else {
+                throw .notPermitted(
+                    "\(app.name) may not open \(scheme): URLs: name the scheme in may_open of \(app.name)"
+                )
+            }
+        }
+        let others = table.scheduled(of: app.name).count { $0.id != alert.id }
+        guard others < AlertRules.most else {
+            throw .failed(
+                "\(app.name) has \(others) scheduled alerts, which is the most: cancel one (‘torpor alerts \(app.name)’ "
+                    + "lists them), or give the id of one to replace"
+            )
+        }
+        return alert
+    }
+
+    /// Cancels alerts of some apps, scheduled and open ones: those with these ids or numbers, or all. Returns their
+    /// numbers. `completion` is called when that is on disk.
+    package func cancel(
+        _ chosen: [AppRuntime],
+        ids: [String],
+        numbers: [Int64],
+        _ completion: @escaping (Result<[Int64], AlertProblem>) -> Void
+    ) {
+        let all = chosen.flatMap { table.alerts(of: $0.name) }
+        for id in ids where !all.contains(where: { $0.id == id }) {
+            return completion(.failure(.failed("there is no alert \(id): ‘torpor alerts’ lists them")))
+        }
+        for number in numbers where !all.contains(where: { $0.number == number }) {
+            return completion(.failure(.failed("there is no alert of the number \(number)")))
+        }
+        let isAll = ids.isEmpty && numbers.isEmpty
+        let cancelled = all.filter { isAll || ids.contains($0.id) || numbers.contains($0.number) }.map(\.number)
+        for number in cancelled { close(number) }
+        arm()
+        host.store.sync { problem in
+            if let problem {
+                return completion(.failure(.failed("they are cancelled, but that cannot be stored (\(problem))")))
+            }
+            completion(.success(cancelled))
+        }
+    }
+
+    /// The open alert of that number, if it is of one of these apps.
+    package func openAlert(_ number: Int64, of chosen: [AppRuntime]) throws(AlertProblem) -> Int64 {
+        guard let alert = table[number], alert.opening != nil, chosen.contains(where: { $0.name == alert.app }) else {
+            throw .failed("there is no open alert of the number \(number)")
+        }
+        return number
+    }
+
+    /// The latest open alert of that id of some apps.
+    package func openAlert(_ id: String, of chosen: [AppRuntime]) throws(AlertProblem) -> Int64 {
+        let found = chosen.compactMap { app in table.open(of: app.name).last { $0.id == id } }
+        guard let first = found.first else {
+            throw .failed("there is no open alert \(id): ‘torpor alerts’ lists them")
+        }
+        guard found.count == 1 else {
+            let names = found.prefix(3).map(\.app).joined(separator: ", ")
+            throw .failed("several apps have an open alert \(id) (\(names)): name the app")
+        }
+        return first.number
+    }
+
+    /// The alerts of some apps: the open ones, then the scheduled ones by the time at which they come.
+    package func infos(of chosen: [AppRuntime]) -> [AlertInfo] {
+        let infos = chosen.flatMap { app in table.alerts(of: app.name).map { info($0, app) } }
+        return infos.sorted { one, other in
+            if (one.state == "open") != (other.state == "open") { return one.state == "open" }
+            return (one.at ?? .max, one.number) < (other.at ?? .max, other.number)
+        }
+    }
+
+    private func info(_ alert: Alert, _ app: AppRuntime) -> AlertInfo {
+        let isOpen = alert.opening != nil
+        var info = AlertInfo(
+            number: alert.number,
+            app: app.name,
+            id: alert.id,
+            state: isOpen ? "open" : "scheduled",
+            title: alert.title
+        )
+        (info.body, info.urgency, info.actions, info.url) = (
+            alert.body, alert.urgency.rawValue, alert.actions, alert.url
+        )
+        info.at = alert.opening?.scheduledAt ?? table.due(alert, clock) ?? clock.due(alert)
+        info.calendar = isOpen ? nil : alert.calendar
+        info.heldUntil = alert.heldUntil
+        return info
+    }
+
+    // MARK: Badges
+
+    /// The number at the app's entry; 0 for none.
+    package func badge(of app: AppRuntime) -> Int64 { badges[app.name]?.count ?? 0 }
+
+    /// Shows a number at the app's entry, or with 0 none. `completion` is called when it is on disk.
+    package func setBadge(_ count: Int64, of app: AppRuntime, _ completion: @escaping (AlertProblem?) -> Void) {
+        if let problem = AlertRules.problem(badge: count) {
+            return completion(.invalid(FieldError(field: "count", problem: problem.problem)))
+        }
+        setBadge(count, of: app)
+        host.store.sync { problem in
+            completion(problem.map { .failed("the badge is shown, but cannot be stored (\($0))") })
+        }
+    }
+
+    func setBadge(_ count: Int64, of app: AppRuntime) {
+        guard count != badge(of: app) else { return }
+        if count == 0, let badge = badges.removeValue(forKey: app.name) {
+            host.store.removeAlert(badge.number, of: app.name)
+        } else {
+            badges[app.name] = Badge(number: badges[app.name]?.number ?? nextID(), count: count)
+            saveBadge(of: app.name)
+        }
+        shownOn?.badge(app.name, count)
+        engine.touch(app.id)
+    }
+
+    /// How many of its alerts are in each state.
+    package func states(of app: AppRuntime) -> [(state: String, count: Int)] {
+        let all = table.alerts(of: app.name)
+        let open = all.count { $0.opening != nil }
+        return [("open", open), ("scheduled", all.count - open)]
+    }
+}

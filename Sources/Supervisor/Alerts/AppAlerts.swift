@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Alerts
+import CalendarTime
+import Configuration
+import DesktopProtocol
+package import Engine
+import EventLoop
+import EventSources
+import Lifecycle
+import Linux
+import Mailbox
+import Schedules
+package import Store
+import TorporAPI
+import Transfers
+import Varlink
+import WireText
+
+/// Alerts of apps for people, and badges.
+///
+/// An alert is in the store until it was told to its app, answered or dismissed. Whatever follows from it, a message,
+/// a command, a notification on the screen, comes before the store is told that it happened. If torpord is killed in
+/// between, the next one does it again: an alert is shown once, twice if need be, and never not at all.
+package final class AppAlerts: Room, LifecycleObserver {
+    /// A number at an app's entry, and the number of its row.
+    struct Badge: Hashable {
+        var number: Int64
+        var count: Int64
+    }
+
+    package let engine: Engine
+    package let recorder: Recorder
+    /// What it needs of the other rooms. The host owns this one.
+    unowned(unsafe) let host: any AlertHost
+    /// The screen of the session; nil while none is followed.
+    weak var screen: (any AlertScreen)? {
+        didSet {
+            guard let screen, screen !== oldValue else { return }
+            greet(screen)
+        }
+    }
+    var table = AlertTable()
+    var badges: [String: Badge] = [:]
+    var bundles = AlertBundles()
+    private(set) lazy var commands = makeCommands()
+    /// Which alert each request made, so that a repeated request makes no second one.
+    var tokens = TransferTokens()
+    /// A notification server is there, as far as is known.
+    var isServerThere = false
+    /// Ends interruptions where no screen reports that an alert was closed.
+    var interruptionTimer: TimerSource?
+    /// The stored alerts are loaded.
+    private(set) var isLoaded = false
+    /// The first launches have begun: alerts come.
+    private var isBegun = false
+    private var isFollowingClock = false
+    private var afterLoad: [() -> Void] = []
+    private var timer: TimerSource?
+    private var lastID: Int64 = 0
+
+    /// How often the commands of an alert are started, if torpord is killed while they run.
+    static let mostTries: Int64 = 2
+
+    init(_ engine: Engine, _ recorder: Recorder, _ host: any AlertHost) {
+        self.engine = engine
+        self.recorder = recorder
+        self.host = host
+    }
+
+    private func makeCommands() -> AlertCommands {
+        let made = AlertCommands(loop, host)
+        made.onBegin = { [weak self] number in
+            guard let self else { return }
+            for alert in members(of: number) {
+                table.update(alert.number) { $0.tries += 1 }
+                save(alert.number)
+            }
+        }
+        made.onEnd = { [weak self] number, failures in self?.commandsEnded(number, failures) }
+        return made
+    }
+
+    // MARK: The beginning and the end
+
+    /// Loads what the store has, after its mail.
+    package func load(_ contents: StoreContents) {
+        guard !isLoaded else { return }
+        isLoaded = true
+        let clock = clock
+        for row in contents.alerts.values.sorted(by: { $0.id < $1.id }) {
+            lastID = max(lastID, row.id)
+            guard coordinator.id(of: row.app) != nil else { continue }
+            guard let json = try? JSON.parse(row.json) else {
+                drop(row)
+                continue
+            }
+            if let count = json["badge_only"]?.intValue {
+                badges[row.app] = Badge(number: row.id, count: min(max(0, count), AlertRules.greatestBadge))
+                continue
+            }
+            guard let alert = try? Alert(json: json), alert.number == row.id, alert.app == row.app else {
+                drop(row)
+                continue
+            }
+            tokens.note(alert.token, of: alert.app, is: alert.number)
+            table.set(alert, clock)
+        }
+        for body in afterLoad { body() }
+        afterLoad = []
+        if isBegun { goOn() }
+    }
+
+    private func drop(_ row: StoredAlert) {
+        log.error("\(row.app): its alert \(row.id) cannot be read, and is dropped")
+        host.store.removeAlert(row.id, of: row.app)
+    }
+
+    /// The first launches have begun: from now on alerts come.
+    package func begin() {
+        guard !isBegun else { return }
+        isBegun = true
+        if isLoaded { goOn() }
+    }
+
+    /// Continues what an earlier torpord was doing.
+    private func goOn() {
+        // Before others are shown for the first time.
+        if let screen { greet(screen) }
+        for alert in table.allOpen {
+            guard let app = app(of: alert), let opening = alert.opening else { continue }
+            if opening.answer != nil {
+                carryOutAnswer(of: alert.number)
+            } else if !opening.isDelivered {
+                deliver(alert.number, app)
+            } else if !opening.isRun {
+                if opening.tries < Self.mostTries { run(alert.number) } else { commandsEnded(alert.number, []) }
+            }
+        }
+        boundInterruptions()
+        timeHasCome()
+    }
+
+    /// Calls `body` when the stored alerts are loaded: at once, except in the first moments of a supervisor.
+    package func whenLoaded(_ body: @escaping () -> Void) {
+        if isLoaded { body() } else { afterLoad.append(body) }
+    }
+
+    /// Saves everything again, because the file that had it was lost.
+    func keepAll() {
+        for alert in table.all { save(alert.number) }
+        for name in badges.keys { saveBadge(of: name) }
+    }
+
+    package func forget(_ app: AppRuntime) {
+        for alert in table.alerts(of: app.name) { close(alert.number) }
+        if badges.removeValue(forKey: app.name) != nil { shownOn?.badge(app.name, 0) }
+        bundles.forget(app.name)
+        tokens.forget(app.name)
+    }
+
+    /// A new configuration is in force.
+    package func configure() {
+        guard isLoaded, isBegun else { return }
+        // Alerts may be wanted on the desktop from now on.
+        if let screen { greet(screen) }
+        timeHasCome()
+    }
+
+    // MARK: What is kept
+
+    func nextID() -> Int64 {
+        lastID = max(lastID + 1, host.clocks.wall)
+        return lastID
+    }
+
+    func save(_ number: Int64) {
+        guard let alert = table[number] else { return }
+        host.store.save(StoredAlert(id: number, app: alert.app, json: String(wire: alert.json.serialised())))
+    }
+
+    func saveBadge(of name: String) {
+        guard let badge = badges[name] else { return }
+        let json: JSON = ["badge_only": .int(badge.count)]
+        host.store.save(StoredAlert(id: badge.number, app: name, json: String(wire: json.serialised())))
+    }
+
+    func app(of alert: Alert) -> AppRuntime? { coordinator.id(of: alert.app).map { apps[$0] } }
+
+    /// The clocks as rules see them.
+    var clock: AlertClock {
+        let now = host.clocks
+        return AlertClock(
+            wall: now.wall,
+            running: now.running.microseconds,
+            boot: ThisProcess.bootID,
+            zone: host.timeZone
+        )
+    }
+
+    // MARK: Time
+
+    /// Arms the timer for the alert that is due next.
+    func arm() {
+        guard isLoaded, isBegun, !isEnding else { return }
+        guard table.hasScheduled else {
+            timer?.disarm()
+            return
+        }
+        if !isFollowingClock {
+            isFollowingClock = true
+            host.followClock()
+        }
+        let clock = clock
+        guard let due = table.nextDue(clock) else {
+            timer?.disarm()
+            return
+        }
+        if timer == nil { timer = try? loop.timer { [weak self] in self?.timeHasCome() } }
+        timer?.arm(after: .microseconds(max(0, due - clock.wall)))
+    }
+
+    /// The clock was set, the machine has slept, or the time zone has changed.
+    func clockChanged(isElsewhere: Bool) {
+        guard isLoaded else { return }
+        for alert in table.clockChanged(clock, isElsewhere: isElsewhere) { save(alert.number) }
+        timeHasCome()
+    }
+
+    func timeHasCome() {
+        guard isLoaded, isBegun, !isEnding else { return }
+        let missedAfter = host.alertRules.missedAfter?.microseconds ?? .max / 4
+        for arrival in table.arrive(clock, missedAfter: missedAfter, number: nextID) {
+            let number = arrival.alert.number
+            guard let app = app(of: arrival.alert) else {
+                table.remove(number)
+                continue
+            }
+            guard !arrival.isMissed else {
+                note(app, .alert, text: "missed its alert \(arrival.alert.id), which is too old to be shown")
+                if let parent = arrival.parent { save(parent.number) }
+                close(number)
+                continue
+            }
+            // In this order: if torpord is killed in between, it comes again rather than not at all.
+            save(number)
+            if let parent = arrival.parent { save(parent.number) }
+            deliver(number, app)
+        }
+        arm()
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// Requests of an app about its alerts and its badge.
+extension AppSockets {
+    func alert(_ request: AppRequest, _ reply: Reply, _ app: AppRuntime) {
+        let alerts = supervisor.alerts
+        switch request {
+        case .scheduleAlert(let request):
+            alerts.schedule(request, of: app, isOperators: false) { result in
+                switch result {
+                case .success(let info): reply.send(["alert": info.json])
+                case .failure(let problem): Self.refuse(problem, reply)
+                }
+            }
+        case .cancelAlert(let ids):
+            alerts.whenLoaded {
+                alerts.cancel([app], ids: ids, numbers: []) { result in
+                    switch result {
+                    case .success(let numbers): reply.send(["numbers": .array(numbers.map { .int($0) })])
+                    case .failure(let problem): Self.refuse(problem, reply)
+                    }
+                }
+            }
+        case .alerts:
+            alerts.whenLoaded {
+                reply.send([
+                    "alerts": .array(alerts.infos(of: [app]).map(\.json)), "badge": .int(alerts.badge(of: app)),
+                ])
+            }
+        case .setBadge(let count):
+            alerts.whenLoaded {
+                alerts.setBadge(count, of: app) { problem in
+                    if let problem { Self.refuse(problem, reply) } else { reply.send() }
+                }
+            }
+        default: break
+        }
+    }
+
+    private static func refuse(_ problem: AlertProblem, _ reply: Reply) {
+        switch problem {
+        case .invalid(let error): reply.fail(error)
+        case .notPermitted(let sentence):
+            reply.fail(AppInterface.ErrorName.notPermitted, ["message": .string(sentence)])
+        case .failed(let sentence): reply.fail(AppInterface.ErrorName.failed, ["message": .string(sentence)])
+        }
+    }
+}

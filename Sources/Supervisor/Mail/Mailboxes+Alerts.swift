@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import EventLoop
+import EventSources
+import Lifecycle
+import Mailbox
+import Varlink
+
+/// What apps are told of their alerts is mail: it waits while the app sleeps, is delivered once, and outlives the app,
+/// torpord and a reboot.
+extension Mailboxes {
+    /// Sends the app mail about an alert that came. With `wakes`, wakes it into the background, if it may be woken.
+    ///
+    /// - Throws: ``Mailbox/Refusal`` if its mailbox is full.
+    func tellAlert(_ draft: MailDraft, wakes: Bool, _ app: AppRuntime) throws(Mailbox.Refusal) {
+        var draft = draft
+        if wakes { draft.wake = .background }
+        try add(draft, for: app)
+        guard wakes else { return deliver(to: app) }
+        host.wake(app, Self.event(draft, at: loop.now))
+    }
+
+    /// Sends the app a person's answer, which is never refused; returns the event that it comes to the foreground for.
+    func tellAnswer(_ draft: MailDraft, _ app: AppRuntime) -> WakeEvent {
+        var draft = draft
+        draft.wake = .foreground
+        _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
+        return Self.event(draft, at: loop.now)
+    }
+
+    private static func event(_ draft: MailDraft, at: Duration) -> WakeEvent {
+        let id = draft.payload["alert"]?.stringValue ?? ""
+        return WakeEvent(.alert, id, "its alert \(id)", mail: draft, at: at)
+    }
+
+    /// Whether the message that an alert came waits for the app, or is being delivered.
+    func hasAlertMail(_ number: Int64, of app: AppRuntime) -> Bool {
+        waiting(for: app).contains { $0.draft.topic == AlertMail.topic && $0.draft.key == "\(number)" }
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import CommandLinePages
+import TorporAPI
+import Varlink
+
+/// What an alert says and when it comes, for operators and for apps.
+struct AlertOptions: ParsableArguments {
+    @Argument(help: ArgumentHelp("One line of at most 80 characters.", valueName: "title"))
+    var title: String
+    @Option(help: ArgumentHelp("More text, at most 1 KiB.", valueName: "text"))
+    var body = ""
+    @Option(
+        help: ArgumentHelp(
+            "Show it at this time: 14:30 (today or tomorrow), 2026-03-29T14:30:00, or that with Z or an offset.",
+            valueName: "time"
+        )
+    )
+    var at: String?
+    @Option(help: ArgumentHelp("Show it after this time, such as 10min.", valueName: "duration"))
+    var after: TimeLimit?
+    @Option(
+        help: ArgumentHelp("Show it again and again, as in systemd's timers: 'Mon..Fri 9:55'.", valueName: "expression")
+    )
+    var calendar: String?
+    @Option(help: ArgumentHelp("The zone of --at, such as Europe/Berlin; else the machine's.", valueName: "zone"))
+    var timeZone: String?
+    @Option(help: ArgumentHelp("Replace the app's alert of this id.", valueName: "id"))
+    var id: String?
+    @Option(
+        help: ArgumentHelp("low, normal or critical; a critical one on the desktop interrupts apps.", valueName: "word"),
+        completion: .list(["low", "normal", "critical"])
+    )
+    var urgency = "normal"
+    @Option(help: ArgumentHelp("A sound of the XDG sound theme.", valueName: "name"))
+    var sound: String?
+    @Option(help: ArgumentHelp("Show this number at the app's entry, 0 for none.", valueName: "number"))
+    var badge: Int64?
+    @Option(help: ArgumentHelp("Add a button; at most four.", valueName: "id=label"))
+    var action: [String] = []
+    @Option(help: ArgumentHelp("Open this URL when a person chooses the alert.", valueName: "url"))
+    var url: String?
+    @Option(
+        help: ArgumentHelp("What the app is told: JSON, @FILE with JSON, or - for standard input.", valueName: "json")
+    )
+    var payload: String?
+    @Flag(help: "Also wake or launch the app in the background.")
+    var wake = false
+
+    func validate() throws {
+        if [at != nil, after != nil, calendar != nil].count(where: { $0 }) > 1 {
+            throw ValidationError("--at, --after and --calendar: choose one")
+        }
+        if timeZone != nil, at == nil { throw ValidationError("--time-zone is for --at") }
+        for text in action where Self.split(text) == nil {
+            throw ValidationError("“\(Terminal.harmless(text))” is no action: write “id=label”")
+        }
+    }
+
+    private static func split(_ text: String) -> AlertAction? {
+        guard let sign = text.firstIndex(of: "="), sign > text.startIndex else { return nil }
+        return AlertAction(id: String(text[..<sign]), label: String(text[text.index(after: sign)...]))
+    }
+
+    /// The request, with a token of its own.
+    func request() throws -> ScheduleAlertRequest {
+        var request = ScheduleAlertRequest(title: title)
+        (request.id, request.body, request.urgency, request.sound) = (id, body, urgency, sound)
+        (request.badge, request.url, request.wake) = (badge, url, wake)
+        request.at = at.map(Self.next)
+        (request.timeZone, request.calendar) = (timeZone, calendar)
+        request.after = after?.milliseconds
+        request.actions = action.compactMap(Self.split)
+        request.payload = try Post.read(payload)
+        request.token = .random()
+        return request
+    }
+
+    /// A time of the day becomes the next one.
+    private static func next(_ text: String) -> String {
+        guard text.utf8.count == 5 || text.utf8.count == 8, text.utf8.dropFirst(2).first == UInt8(ascii: ":") else {
+            return text
+        }
+        let today = Times.date(Times.now) + "T" + text
+        guard let moment = Times.parse(today), moment < Times.now else { return today }
+        return Times.date(Times.now + 86_400_000_000) + "T" + text
+    }
+
+    /// Prints what was scheduled.
+    static func show(_ reply: JSON, isJSON: Bool) throws {
+        if isJSON { return Output.document(reply) }
+        let info = try Manager.read { () throws(FieldError) in try AlertInfo(json: reply["alert"] ?? .null) }
+        let now = Times.now
+        let time = info.at.map { $0 <= now ? "now" : Times.brief($0) } ?? "never"
+        Output.page(Terminal.harmless("\(info.id) \(time)") + "\n")
+    }
+}
+
+/// The table of alerts.
+enum AlertPage {
+    static func items(_ reply: JSON) throws -> [AlertInfo] {
+        try Manager.read { () throws(FieldError) in
+            try Fields(reply).list("alerts") { json throws(FieldError) in try AlertInfo(json: json) }
+        }
+    }
+
+    static func text(_ items: [AlertInfo], withApps: Bool) -> String {
+        guard !items.isEmpty else { return "no alerts\n" }
+        var table = Table((withApps ? ["APP"] : []) + ["ID", "NEXT", "REPEATS", "TITLE"], whole: [withApps ? 2 : 1])
+        for item in items {
+            let time =
+                item.state == "open" ? "open" : (item.heldUntil ?? item.at).map { Times.brief($0) } ?? "never"
+            table.append(
+                (withApps ? [.init(item.app)] : []) + [
+                    .init(item.id), .init(time, item.state == "open" ? .green : nil), .init(item.calendar ?? "-"),
+                    .init(item.title, item.urgency == "critical" ? .red : nil),
+                ]
+            )
+        }
+        return table.text
+    }
+}
