@@ -1004,6 +1004,7 @@ static torpor_handler *handler_of(const torpor_delegate *delegate, const char *n
         {"handleEventsForBackgroundTransfer", delegate->handle_events_for_background_transfer, false},
         {"transferDidFinish", delegate->transfer_did_finish, false},
         {"transferNeedsLogin", delegate->transfer_needs_login, false},
+        {"didReceiveLocalNotification", delegate->did_receive_local_notification, false},
         {"didReceiveEvent", delegate->did_receive_event, true},
         {"didReceiveNotification", delegate->did_receive_notification, true},
         {"didReceiveRemoteNotification", delegate->did_receive_remote_notification, true},
@@ -1556,6 +1557,82 @@ int torpor_app_answer_login(torpor_app *app, int64_t id, const char *user, const
     return call_and_wait(app, &call, CALL_MS, NULL);
 }
 
+/* ---- Alerts ------------------------------------------------------------------------------------------------------ */
+
+static int no_alerts(torpor_app *app)
+{
+    return fail(app, -ENOTCONN, "The program runs without a supervisor, which would show alerts.");
+}
+
+static void put_member(struct text *call, const char *name, const char *string)
+{
+    if (string == NULL)
+        return;
+    put(call, ",");
+    put_string(call, name);
+    put(call, ":");
+    put_string(call, string);
+}
+
+int torpor_app_schedule_alert(torpor_app *app, const torpor_alert_request *alert)
+{
+    if (app->path == NULL)
+        return no_alerts(app);
+    char token[17];
+    int state = new_token(app, token);
+    if (state < 0)
+        return state;
+    struct text call = start_call("ScheduleAlert");
+    put(&call, "\"title\":");
+    put_string(&call, alert->title != NULL ? alert->title : "");
+    put_member(&call, "id", alert->id);
+    put_member(&call, "body", alert->body);
+    put_member(&call, "at", alert->at);
+    put_member(&call, "time_zone", alert->time_zone);
+    put_member(&call, "calendar", alert->calendar);
+    put_member(&call, "urgency", alert->urgency);
+    put_member(&call, "sound", alert->sound);
+    put_member(&call, "url", alert->url);
+    if (alert->after_ms != 0) {
+        put(&call, ",\"after_ms\":");
+        put_int(&call, alert->after_ms);
+    }
+    if (alert->actions != NULL) {
+        put(&call, ",\"actions\":");
+        put(&call, alert->actions);
+    }
+    if (alert->payload != NULL) {
+        put(&call, ",\"payload\":");
+        put(&call, alert->payload);
+    }
+    put(&call, alert->wake ? ",\"wake\":true" : ",\"wake\":false");
+    put_member(&call, "token", token);
+    return call_and_wait(app, &call, CALL_MS, NULL);
+}
+
+int torpor_app_cancel_alert(torpor_app *app, const char *id)
+{
+    if (app->path == NULL)
+        return no_alerts(app);
+    struct text call = start_call("CancelAlert");
+    if (id != NULL) {
+        put(&call, "\"ids\":[");
+        put_string(&call, id);
+        put(&call, "]");
+    }
+    return call_and_wait(app, &call, CALL_MS, NULL);
+}
+
+int torpor_app_set_badge(torpor_app *app, int64_t count)
+{
+    if (app->path == NULL)
+        return no_alerts(app);
+    struct text call = start_call("SetBadge");
+    put(&call, "\"count\":");
+    put_int(&call, count);
+    return call_and_wait(app, &call, CALL_MS, NULL);
+}
+
 /* ---- Settings ---------------------------------------------------------------------------------------------------- */
 
 static int no_settings(torpor_app *app)
@@ -1884,6 +1961,19 @@ torpor_transfer torpor_message_transfer(const torpor_message *message)
         text_of(parameters, "scheme"),
     };
     return transfer;
+}
+
+torpor_alert torpor_message_alert(const torpor_message *message)
+{
+    const torpor_json *parameters = message->parameters;
+    torpor_alert alert = {
+        text_of(parameters, "alert"),
+        torpor_json_int(torpor_json_get(parameters, "scheduled_at"), 0),
+        torpor_json_get(parameters, "payload"),
+        text_of(parameters, "action"),
+        text_of(parameters, "activation_token"),
+    };
+    return alert;
 }
 
 const char *torpor_message_changed(const torpor_message *message, size_t index)

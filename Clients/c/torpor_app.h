@@ -193,6 +193,15 @@ torpor_task torpor_message_task(const torpor_message *message);
 /* did_receive_memory_warning. */
 torpor_level torpor_message_level(const torpor_message *message);
 /* did_receive_event and all below it in torpor_delegate, but for `other`. */
+/* An alert of the app that came while it was in the foreground, or that a person answered. */
+typedef struct torpor_alert {
+    const char *id;               /* The app's name for it. */
+    int64_t scheduled_at;         /* For when it was scheduled, microseconds since 1970. */
+    const torpor_json *payload;   /* What the app gave with it. */
+    const char *action;           /* "default" for the alert itself, or the action's id; NULL where it came. */
+    const char *activation_token; /* What a window manager wants to see before it raises the app's window. */
+} torpor_alert;
+
 torpor_mail torpor_message_mail(const torpor_message *message);
 /* The functions that begin with scene_, will_finish_launching and did_finish_launching. */
 torpor_scene torpor_message_scene(const torpor_message *message);
@@ -200,6 +209,8 @@ torpor_scene torpor_message_scene(const torpor_message *message);
 const char *torpor_message_discarded(const torpor_message *message, size_t index);
 /* handle_events_for_background_transfer, transfer_did_finish, transfer_needs_login. */
 torpor_transfer torpor_message_transfer(const torpor_message *message);
+/* did_receive_local_notification. */
+torpor_alert torpor_message_alert(const torpor_message *message);
 /* settings_did_change, identity_did_change: the settings' names, from 0 up to NULL. None where a file changed. */
 const char *torpor_message_changed(const torpor_message *message, size_t index);
 /* restore_state, scene_will_connect: where the archive is. settings_did_change, identity_did_change: the file that
@@ -247,6 +258,7 @@ typedef struct torpor_delegate {
     torpor_handler *handle_events_for_background_transfer; /* torpor_message_transfer: session */
     torpor_handler *transfer_did_finish;        /* torpor_message_transfer */
     torpor_handler *transfer_needs_login;       /* torpor_message_transfer; torpor_app_answer_login */
+    torpor_handler *did_receive_local_notification; /* torpor_message_alert; torpor_app_schedule_alert */
     /* Scenes that no longer exist: remove what the app keeps of them. */
     torpor_handler *did_discard_scenes;         /* torpor_message_discarded */
     /* Every message that has no function above, or NULL there. */
@@ -326,6 +338,32 @@ int64_t torpor_app_start_transfer(torpor_app *app, const char *direction, const 
 int torpor_app_cancel_transfer(torpor_app *app, int64_t id);
 /* Answers transfer_needs_login by user and password; a user of NULL has the transfer fail. */
 int torpor_app_answer_login(torpor_app *app, int64_t id, const char *user, const char *password);
+
+/* ---- Alerts ------------------------------------------------------------------------------------------------------ */
+
+/* An alert for people. Leave out what is not wanted: NULL, 0, false. */
+typedef struct torpor_alert_request {
+    const char *title;     /* One line of at most 80 characters. */
+    const char *id;        /* The app's name for it; one of the same name is replaced. */
+    const char *body;      /* More text, at most 1 KiB. */
+    const char *at;        /* RFC 3339, or without an offset a time of day in time_zone. */
+    const char *time_zone; /* "local" (the default), or such as "Europe/Berlin". */
+    int64_t after_ms;      /* From now. Without at, after_ms and calendar it comes now. */
+    const char *calendar;  /* Again and again, as in systemd's timers: "Mon..Fri 9:55". */
+    const char *urgency;   /* "low", "normal" (the default) or "critical". */
+    const char *sound;     /* A name of the XDG sound theme. */
+    const char *url;       /* What to open when a person chooses it. */
+    const char *actions;   /* JSON: [{"id":"later","label":"Later"}] */
+    const char *payload;   /* JSON that the app is told with it. */
+    bool wake;             /* Also wake the app in the background when it comes. */
+} torpor_alert_request;
+
+/* Shows people an alert; where the app is in the foreground it is told instead. 0 once the alert is durable. */
+int torpor_app_schedule_alert(torpor_app *app, const torpor_alert_request *alert);
+/* Cancels the alert of that id, scheduled or open; NULL for all. */
+int torpor_app_cancel_alert(torpor_app *app, const char *id);
+/* Shows a number, 1 to 9999, at the app's entry, or with 0 none. */
+int torpor_app_set_badge(torpor_app *app, int64_t count);
 
 /* ---- Settings ---------------------------------------------------------------------------------------------------- */
 

@@ -70,6 +70,8 @@ class FakeSupervisor:
         self.scene_snapshots: Dict[str, bytes] = {}
         self.opened: List[Tuple[str, str]] = []
         self.transfers: Dict[int, Json] = {}
+        self.alerts: List[Json] = []
+        self.badge = 0
         self.logins: List[Tuple[int, Json]] = []
         self.theme: Any = "light"
         self.limit = 16 << 20
@@ -332,6 +334,27 @@ class FakeSupervisor:
     def _CancelTransfer(self, connection: Connection, id: int) -> Json:
         if self.transfers.pop(id, None) is None:
             raise Refusal("Failed", message=f"there is no transfer {id}")
+        return {}
+
+    def _ScheduleAlert(self, connection: Connection, title: str, **more: Any) -> Json:
+        if not title:
+            raise Refusal("Failed", message="title must be one line")
+        name = more.get("id") or f"alert-{len(self.alerts)}"
+        self.alerts = [alert for alert in self.alerts if alert.get("id") != name] + [{"title": title, **more}]
+        return {"alert": {"number": 1, "app": "web", "id": name, "state": "scheduled", "title": title}}
+
+    def _CancelAlert(self, connection: Connection, ids: Optional[List[str]] = None) -> Json:
+        for name in ids or []:
+            if not any(alert.get("id") == name for alert in self.alerts):
+                raise Refusal("Failed", message=f"there is no alert {name}")
+        self.alerts = [alert for alert in self.alerts if ids and alert.get("id") not in ids]
+        return {"numbers": []}
+
+    def _Alerts(self, connection: Connection) -> Json:
+        return {"alerts": self.alerts, "badge": self.badge}
+
+    def _SetBadge(self, connection: Connection, count: int) -> Json:
+        self.badge = count
         return {}
 
     def _Settings(self, connection: Connection) -> Json:

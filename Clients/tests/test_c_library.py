@@ -145,6 +145,9 @@ class CLibraryTests(SupervisedTestCase):
              ["transfer 1099511627776 mine http://h/a /s/a 7 200", "end 00 - - -"]),
             ("transferNeedsLogin", {"transfer": 2, "session": 4, "url": "http://h/a", "realm": "the garden",
                                     "scheme": "basic"}, ["transfer 2 - http://h/a - 0 -1", "end - - the garden basic"]),
+            ("didReceiveLocalNotification", {"id": 9, "alert": "tea", "scheduled_at": 5, "payload": "x",
+                                             "action": "later", "activation_token": "t"}, ["alert tea 5 x later t"]),
+            ("didReceiveLocalNotification", {"alert": 4, "action": None}, ["alert - 0 - - -"]),
             ("didReceiveEvent", {"id": 7, "topic": "jobs", "key": "k", "payload": "x", "sender": "web", "count": 2,
                                  "first_at": 1, "last_at": 2}, ["mail 7 jobs k web 2 1 2", "payload x"]),
             ("didReceiveRemoteNotification", {"payload": {}}, ["mail 0 - - - 1 0 0", "payload -"]),
@@ -265,6 +268,30 @@ class CLibraryTests(SupervisedTestCase):
         self.assertRegex(probe.do("cancel 2"), "^cancelled -[0-9]+ there is no transfer 2")
         self.assertRegex(probe.do("download gopher:a"), "^begun -[0-9]+ gopher:a is of neither")
         self.assertEqual(self.supervisor.told("transferDidFinish", transfer=1), {"result": "done"})
+        probe.finish()
+
+    def test_alerts_are_scheduled_and_cancelled(self) -> None:
+        probe = self.probe()
+        self.assertEqual(probe.do('alert Tea "is" ready'), "scheduled 0 ")
+        self.assertEqual(probe.do("alert-late Later"), "scheduled 0 ")
+        first, second = [dict(alert) for alert in self.supervisor.alerts]
+        self.assertEqual({len(first.pop("token")), len(second.pop("token"))}, {16})
+        self.assertEqual(
+            first,
+            {"title": 'Tea "is" ready', "id": "tea", "body": 'a "b"', "calendar": "daily", "wake": True,
+             "payload": {"a": [1]}, "actions": [{"id": "later", "label": "Later"}]},
+        )
+        self.assertEqual(
+            second, {"title": "Later", "after_ms": 60000, "url": "notes:1", "urgency": "low", "wake": False}
+        )
+        self.assertEqual(probe.do("badge 7"), "badged 0 ")
+        self.assertEqual(self.supervisor.badge, 7)
+        self.assertRegex(probe.do("no-alert coffee"), "^cancelled -[0-9]+ there is no alert coffee")
+        self.assertEqual(probe.do("no-alert tea"), "cancelled 0 ")
+        self.assertEqual([alert["title"] for alert in self.supervisor.alerts], ["Later"])
+        self.assertEqual(probe.do("no-alert"), "cancelled 0 ")
+        self.assertEqual(self.supervisor.alerts, [])
+        self.assertRegex(probe.do("alert "), "^scheduled -[0-9]+ title must be")
         probe.finish()
 
     def test_settings_are_read_and_set(self) -> None:

@@ -193,6 +193,17 @@ class AsyncioTests(SupervisedTestCase):
         self.assertEqual(self.supervisor.transfers[1]["headers"], [{"name": "Accept", "value": "x/y"}])
         self.assertEqual(self.supervisor.logins, [(1, {"user": "me", "password": "secret"}), (1, {"cancel": True})])
 
+    def test_alerts_are_scheduled_and_cancelled(self) -> None:
+        async def work(app: torpor.aio.App) -> None:
+            self.assertEqual(await app.schedule_alert("Tea", id="tea", after=60), "tea")
+            await app.set_badge(3)
+            self.assertEqual([alert["title"] for alert in await app.alerts()], ["Tea"])
+            await app.cancel_alerts("tea")
+            self.assertEqual(await app.alerts(), [])
+
+        self.run_app(Recorder(), work)
+        self.assertEqual(self.supervisor.badge, 3)
+
     def test_states_are_saved(self) -> None:
         async def work(app: torpor.aio.App) -> None:
             for data in (b"a", b"x" * (1 << 20)):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torpor.App: the Python library with threads."""
 
+import datetime
 import logging
 import os
 import random
@@ -72,6 +73,7 @@ class ThreadsTests(SupervisedTestCase):
         names += ["willResignActive", "didEnterBackground", "willEnterForeground", "resumed", "taskExpiring"]
         names += ["didReceiveMemoryWarning", "settingsDidChange", "willTerminate", "unheardOf"]
         names += ["handleEventsForBackgroundTransfer", "transferDidFinish", "transferNeedsLogin"]
+        names += ["didReceiveLocalNotification"]
         for name in names:
             self.assertEqual(self.supervisor.told(name), {"result": "done"})
         self.assertEqual(recorder.names, names)
@@ -106,7 +108,8 @@ class ThreadsTests(SupervisedTestCase):
         for name in ["didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification", "openURL", "unheardOf"]:
             self.assertEqual(self.supervisor.told(name, topic="jobs"), {"result": "unhandled"}, name)
         for name in ["settingsDidChange", "significantTimeChange", "didBecomeActive", "didReceiveMemoryWarning",
-                     "handleEventsForBackgroundTransfer", "transferDidFinish", "transferNeedsLogin"]:
+                     "handleEventsForBackgroundTransfer", "transferDidFinish", "transferNeedsLogin",
+                     "didReceiveLocalNotification"]:
             self.assertEqual(self.supervisor.told(name), {"result": "done"}, name)
 
     def test_a_method_says_that_it_does_not_handle_it(self) -> None:
@@ -160,6 +163,10 @@ class ThreadsTests(SupervisedTestCase):
         self.assertEqual((message().transfer, message().session, message().url, message().error), (0, None, None, None))
         self.assertEqual((message(transfer="4").transfer, message(session=4).session, message(error=[]).error),
                          (0, None, None))
+        alert = message(alert="tea", scheduled_at=1_500_000, payload={"a": 1}, action="later", activation_token="t")
+        self.assertEqual((alert.alert, alert.payload, alert.action, alert.activation_token), ("tea", {"a": 1}, "later", "t"))
+        self.assertEqual(alert.scheduled_at and alert.scheduled_at.second, 1)
+        self.assertEqual((message().alert, message(action=4).action, message().scheduled_at), (None, None, None))
         task = message(token=3, name="upload", remaining_ms=1500)
         self.assertEqual((task.token, task.task, task.remaining), (3, "upload", 1.5))
         self.assertEqual((message().token, message().task, message().remaining), (0, None, None))
@@ -364,6 +371,33 @@ class ThreadsTests(SupervisedTestCase):
             app.download("gopher:a", "a")
         with self.assertRaisesRegex(torpor.TorporError, "no transfer 2"):
             app.cancel_transfer(2)
+
+    def test_alerts_are_scheduled_and_cancelled(self) -> None:
+        app = self.app(Recorder())
+        noon = datetime.datetime(2030, 6, 1, 12, tzinfo=datetime.timezone.utc)
+        self.assertEqual(
+            [app.schedule_alert("Tea", id="tea", after=1.5, actions={"later": "Later"}, payload=[1], badge=0),
+             app.schedule_alert("Lunch", at=noon, wake=True, urgency="low"),
+             app.schedule_alert("Stand-up", id="standup", calendar="daily", url="notes:1", sound="bell")],
+            ["tea", "alert-1", "standup"],
+        )
+        tea, lunch, standup = [dict(alert) for alert in app.alerts()]
+        self.assertEqual({len(alert.pop("token")) for alert in (tea, lunch, standup)}, {16})
+        self.assertEqual(
+            tea,
+            {"title": "Tea", "body": "", "urgency": "normal", "wake": False, "id": "tea", "badge": 0, "payload": [1],
+             "after_ms": 1500, "actions": [{"id": "later", "label": "Later"}]},
+        )
+        self.assertEqual((lunch["at"], lunch["wake"], lunch["urgency"]), ("2030-06-01T12:00:00+00:00", True, "low"))
+        self.assertEqual((standup["calendar"], standup["url"], standup["sound"]), ("daily", "notes:1", "bell"))
+        app.set_badge(3)
+        self.assertEqual(self.supervisor.badge, 3)
+        with self.assertRaisesRegex(torpor.TorporError, "no alert coffee"):
+            app.cancel_alerts("coffee")
+        app.cancel_alerts("tea", "standup")
+        self.assertEqual([alert["title"] for alert in app.alerts()], ["Lunch"])
+        app.cancel_alerts()
+        self.assertEqual(app.alerts(), [])
 
     def test_a_download_is_begun_once_also_when_its_reply_is_lost(self) -> None:
         app = self.app(Recorder())

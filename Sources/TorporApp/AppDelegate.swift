@@ -120,6 +120,9 @@ public protocol AppDelegate: Sendable {
     /// A server asks for a login: answer with ``TorporApp/answerLogin(_:user:password:)``.
     func transferNeedsLogin(_ app: TorporApp, login: TransferLogin) async throws
 
+    /// An alert came while the app was in the foreground, or a person answered it.
+    func didReceiveLocalNotification(_ app: TorporApp, alert: ReceivedAlert) async throws
+
     /// An event of one of the app's sources (timers, paths, devices, regions), or a message from a program or another
     /// app.
     func didReceiveEvent(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
@@ -236,6 +239,10 @@ extension AppDelegate {
     /// Calls ``received(_:message:)``.
     public func transferNeedsLogin(_ app: TorporApp, login: TransferLogin) async throws {
         try await handOn(app, "transferNeedsLogin", login.parameters)
+    }
+    /// Calls ``received(_:message:)``.
+    public func didReceiveLocalNotification(_ app: TorporApp, alert: ReceivedAlert) async throws {
+        try await handOn(app, "didReceiveLocalNotification", alert.parameters)
     }
     /// Calls `didReceive`.
     public func didReceiveEvent(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {

@@ -188,6 +188,8 @@ extension AppDelegate {
             try await handleEventsForBackgroundTransfer(app, session: text("session"))
         case "transferDidFinish": try await transferDidFinish(app, transfer: FinishedTransfer(parameters: parameters))
         case "transferNeedsLogin": try await transferNeedsLogin(app, login: TransferLogin(parameters: parameters))
+        case "didReceiveLocalNotification":
+            try await didReceiveLocalNotification(app, alert: ReceivedAlert(parameters: parameters))
         case "didReceiveEvent": return try await didReceiveEvent(app, mail: mail)
         case "didReceiveNotification": return try await didReceiveNotification(app, mail: mail)
         case "didReceiveRemoteNotification": return try await didReceiveRemoteNotification(app, mail: mail)

@@ -208,6 +208,18 @@ final class FakeSupervisor: @unchecked Sendable {
                 createdAt: 1
             )
             send(socket.raw, ["transfers": [info.json]])
+        case .scheduleAlert(let request):
+            guard !request.title.isEmpty else {
+                send(socket.raw, ["message": "no"], error: AppInterface.ErrorName.failed)
+                return true
+            }
+            let info = AlertInfo(number: 1, app: "web", id: request.id ?? "alert-1", state: "scheduled", title: "t")
+            send(socket.raw, ["alert": info.json])
+        case .alerts:
+            let info = AlertInfo(number: 1, app: "web", id: "tea", state: "open", title: "Tea")
+            send(socket.raw, ["alerts": [info.json], "badge": 3])
+        case .cancelAlert: send(socket.raw, ["numbers": [1]])
+        case .setBadge: send(socket.raw, .emptyObject)
         case .cancelTransfer, .answerLogin: send(socket.raw, .emptyObject)
         case .setSettings: send(socket.raw, ["changed": ["port"]])
         case .post, .take, .subscribe:

@@ -50,6 +50,10 @@ private actor Typed: AppDelegate {
     func transferNeedsLogin(_ app: TorporApp, login: TransferLogin) async throws {
         heard.append("login \(login.id) \(login.url) \(login.realm ?? "-") \(login.scheme ?? "-")")
     }
+    func didReceiveLocalNotification(_ app: TorporApp, alert: ReceivedAlert) async throws {
+        let token = alert.activationToken ?? "-"
+        heard.append("alert \(alert.id) \(alert.scheduledAt) \(alert.payload) \(alert.action ?? "-") \(token)")
+    }
     func didReceiveEvent(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {
         heard.append("event \(mail.topic) \(mail.payload) \(mail.count)")
         return mail.topic == "news" ? .unhandled : .done
@@ -90,7 +94,8 @@ private actor Typed: AppDelegate {
         let others = [
             "didBecomeActive", "didReceiveMemoryWarning", "settingsDidChange", "identityDidChange",
             "significantTimeChange", "protectedDataWillBecomeUnavailable", "protectedDataDidBecomeAvailable",
-            "handleEventsForBackgroundTransfer", "transferDidFinish", "transferNeedsLogin", "sceneWillConnect",
+            "handleEventsForBackgroundTransfer", "transferDidFinish", "transferNeedsLogin",
+            "didReceiveLocalNotification", "sceneWillConnect",
             "sceneDidBecomeActive", "sceneWillResignActive", "sceneDidEnterBackground", "sceneWillEnterForeground",
             "sceneDidDisconnect", "didDiscardScenes",
         ]
@@ -145,6 +150,14 @@ private actor Typed: AppDelegate {
                 ),
                 ("transferDidFinish", ["transfer": 8, "error": "no"]),
                 ("transferNeedsLogin", ["transfer": 9, "url": "u", "realm": "r", "scheme": 4]),
+                (
+                    "didReceiveLocalNotification",
+                    [
+                        "id": 99, "alert": "a", "scheduled_at": 5, "payload": 7, "action": "later",
+                        "activation_token": "t",
+                    ]
+                ),
+                ("didReceiveLocalNotification", ["alert": 4, "action": .null]),
             ]
         )
         #expect(results.enumerated().filter { $0.element != .done }.map(\.offset) == [1, 12])
@@ -155,6 +168,7 @@ private actor Typed: AppDelegate {
                 "identity [] /etc/who", "settings [] -", "true Europe/Berlin 3600 2026-11-23", "false - - -", "locked",
                 "unlocked", "event jobs 7 2", "event news null 1", "notification power", "remote push",
                 "session s", "transfer 7 s u 200 /f 3 ab", "transfer 8   0 no", "login 9 u r -",
+                "alert a 5 7 later t", "alert  0 null - -",
             ]
         )
     }

@@ -66,7 +66,11 @@ static void tell_parts(const torpor_message *message)
         say("end %s %s %s %s", shown(transfer.sha256), shown(transfer.error), shown(transfer.realm),
             shown(transfer.scheme));
     }
-    if (strncmp(name, "didReceive", 10) == 0) {
+    if (strcmp(name, "didReceiveLocalNotification") == 0) {
+        torpor_alert alert = torpor_message_alert(message);
+        say("alert %s %lld %s %s %s", shown(alert.id), (long long)alert.scheduled_at,
+            shown(torpor_json_string(alert.payload, NULL)), shown(alert.action), shown(alert.activation_token));
+    } else if (strncmp(name, "didReceive", 10) == 0) {
         torpor_mail mail = torpor_message_mail(message);
         say("mail %lld %s %s %s %lld %lld %lld", (long long)mail.id, shown(mail.topic), shown(mail.key),
             shown(mail.sender), (long long)mail.count, (long long)mail.first_at, (long long)mail.last_at);
@@ -228,6 +232,19 @@ static bool obey(torpor_app *app, char *line)
     else if (strcmp(line, "upload") == 0)
         report(app, "begun", torpor_app_start_transfer(app, "upload", rest, "b", "mine",
                                                        TORPOR_TRANSFER_DISCRETIONARY | TORPOR_TRANSFER_SILENT));
+    else if (strcmp(line, "alert") == 0) {
+        torpor_alert_request alert = {
+            .title = rest, .id = "tea", .body = "a \"b\"", .calendar = "daily", .wake = true, .payload = "{\"a\":[1]}",
+            .actions = "[{\"id\":\"later\",\"label\":\"Later\"}]",
+        };
+        report(app, "scheduled", torpor_app_schedule_alert(app, &alert));
+    } else if (strcmp(line, "alert-late") == 0) {
+        torpor_alert_request alert = {.title = rest, .after_ms = 60000, .url = "notes:1", .urgency = "low"};
+        report(app, "scheduled", torpor_app_schedule_alert(app, &alert));
+    } else if (strcmp(line, "no-alert") == 0)
+        report(app, "cancelled", torpor_app_cancel_alert(app, rest[0] != '\0' ? rest : NULL));
+    else if (strcmp(line, "badge") == 0)
+        report(app, "badged", torpor_app_set_badge(app, atoll(rest)));
     else if (strcmp(line, "cancel") == 0)
         report(app, "cancelled", torpor_app_cancel_transfer(app, atoll(rest)));
     else if (strcmp(line, "login") == 0)
@@ -291,7 +308,7 @@ int main(int count, char **arguments)
     delegate.did_receive_event = delegate.settings_did_change = delegate.did_receive_memory_warning = hear;
     delegate.scene_will_connect = delegate.scene_did_become_active = delegate.scene_will_resign_active = hear;
     delegate.scene_did_enter_background = delegate.scene_will_enter_foreground = delegate.scene_did_disconnect = hear;
-    delegate.transfer_did_finish = delegate.transfer_needs_login = hear;
+    delegate.transfer_did_finish = delegate.transfer_needs_login = delegate.did_receive_local_notification = hear;
     if (bare)
         delegate = (torpor_delegate){.attached = attached, .problem = problem};
     torpor_app *app = torpor_app_open(&delegate, NULL, flags);

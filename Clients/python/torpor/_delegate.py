@@ -163,6 +163,10 @@ class Delegate:
         """A server asks who the app is: answer_login(message.transfer, user, password)."""
         return self.other(message)
 
+    def did_receive_local_notification(self, message: Message) -> Any:
+        """An alert came while the app was in the foreground, or a person answered it: message.alert, .action, .payload."""
+        return self.other(message)
+
     def did_discard_scenes(self, message: Message) -> Any:
         """The scenes message.discarded no longer exist: remove what the app keeps of them."""
         return self.other(message)
@@ -219,6 +223,7 @@ _METHODS: Dict[str, str] = {
     "handleEventsForBackgroundTransfer": "handle_events_for_background_transfer",
     "transferDidFinish": "transfer_did_finish",
     "transferNeedsLogin": "transfer_needs_login",
+    "didReceiveLocalNotification": "did_receive_local_notification",
 }
 
 

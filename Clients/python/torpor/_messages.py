@@ -186,6 +186,27 @@ class Message:
         return _text(self.parameters.get("error"))
 
     @property
+    def alert(self) -> Optional[str]:
+        """The app's name for the alert (didReceiveLocalNotification)."""
+        return _text(self.parameters.get("alert"))
+
+    @property
+    def scheduled_at(self) -> Optional[datetime]:
+        """For when the alert was scheduled (didReceiveLocalNotification)."""
+        return _moment(self.parameters.get("scheduled_at"))
+
+    @property
+    def action(self) -> Optional[str]:
+        """What a person chose: "default" for the alert itself, or the id of an action; None where it came
+        (didReceiveLocalNotification)."""
+        return _text(self.parameters.get("action"))
+
+    @property
+    def activation_token(self) -> Optional[str]:
+        """What a window manager wants to see before it raises the app's window (didReceiveLocalNotification)."""
+        return _text(self.parameters.get("activation_token"))
+
+    @property
     def changed(self) -> List[str]:
         """The settings' names (settingsDidChange, identityDidChange); empty where a file changed: path."""
         return _texts(self._news.get("changed"))

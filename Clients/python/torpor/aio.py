@@ -19,8 +19,9 @@ import asyncio
 import inspect
 import logging
 import time
+from datetime import datetime
 from types import TracebackType
-from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Sequence, Set, Type, TypeVar
+from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Sequence, Set, Type, TypeVar, Union
 
 from ._delegate import Delegate, checked, method_of, result_of
 from ._errors import AlreadyAnswered, AlreadyAttached, InvalidParameter, NotPermitted, SupervisorGone, TaskExpired, TorporError, UnknownTask
@@ -344,6 +345,58 @@ class App:
         elif user is not None:
             login = {"user": user, "password": password}
         await self._call("AnswerLogin", {"id": id, **login})
+
+    # Alerts.
+
+    async def schedule_alert(
+        self,
+        title: str,
+        *,
+        id: Optional[str] = None,
+        body: str = "",
+        at: Union[str, datetime, None] = None,
+        time_zone: Optional[str] = None,
+        after: Optional[float] = None,
+        calendar: Optional[str] = None,
+        urgency: str = "normal",
+        sound: Optional[str] = None,
+        badge: Optional[int] = None,
+        actions: Optional[Mapping[str, str]] = None,
+        url: Optional[str] = None,
+        payload: Any = None,
+        wake: bool = False,
+    ) -> str:
+        """Shows people an alert, now, at a time, after seconds, or again and again by a calendar expression; one of the
+        same id is replaced. While the app is in the foreground, did_receive_local_notification is told instead. Returns
+        its id once the supervisor has written it down.
+
+        A time without a zone is a time of day in time_zone, or where the machine is. actions has labels by id."""
+        self._session.need_supervisor()
+        request: Dict[str, Any] = {"title": title, "body": body, "urgency": urgency, "wake": wake}
+        more = {"id": id, "time_zone": time_zone, "calendar": calendar, "sound": sound, "badge": badge, "url": url}
+        more.update(payload=payload, at=at.isoformat() if isinstance(at, datetime) else at)
+        request.update({name: value for name, value in more.items() if value is not None})
+        if after is not None:
+            request["after_ms"] = round(after * 1000)
+        request["actions"] = [{"id": id, "label": label} for id, label in (actions or {}).items()]
+        request["token"] = new_token()
+        return str((await self._call("ScheduleAlert", request))["alert"]["id"])
+
+    async def alerts(self) -> Sequence[Mapping[str, Any]]:
+        """The app's alerts: the open ones, then those to come."""
+        self._session.need_supervisor()
+        alerts: Sequence[Mapping[str, Any]] = (await self._call("Alerts", {}))["alerts"]
+        return alerts
+
+    async def cancel_alerts(self, *ids: str) -> None:
+        """Cancels the alerts of these ids, scheduled and open ones; without ids, all."""
+        self._session.need_supervisor()
+        await self._call("CancelAlert", {"ids": list(ids)} if ids else {})
+
+    async def set_badge(self, count: int) -> None:
+        """Shows a number, 1 to 9999, at the app's entry, or with 0 none."""
+        self._session.need_supervisor()
+        await self._call("SetBadge", {"count": count})
 
     # Settings.
 

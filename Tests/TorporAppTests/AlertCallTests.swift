@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+import TorporAPI
+
+@testable import TorporApp
+
+@Suite(.ownProcess) struct AlertCallTests {
+    @Test("alerts are scheduled, listed and cancelled, and the badge is set") func calls() async throws {
+        let supervisor = try FakeSupervisor()
+        let delegate = Recorder([
+            "didFinishLaunching": { app in
+                var tea = ScheduleAlertRequest(title: "Tea")
+                (tea.id, tea.after, tea.wake) = ("tea", 240_000, true)
+                tea.actions = [AlertAction(id: "later", label: "Later")]
+                let id = try await app.scheduleAlert(tea).id
+                let other = try await app.scheduleAlert(ScheduleAlertRequest(title: "Now")).id
+                #expect([id, other] == ["tea", "alert-1"])
+                await #expect(throws: AppError.self) { try await app.scheduleAlert(ScheduleAlertRequest(title: "")) }
+                let states = try await app.alerts().map(\.state)
+                #expect(states == ["open"])
+                try await app.cancelAlerts([])
+                try await app.cancelAlerts(["tea"])
+                try await app.cancelAllAlerts()
+                try await app.setBadge(3)
+            }
+        ])
+        try await running(delegate, under: supervisor) {
+            supervisor.tell("didFinishLaunching")
+            try await supervisor.waitForAnswers(1)
+        }
+        let requests = supervisor.calls.compactMap { if case .scheduleAlert(let request) = $0 { request } else { nil } }
+        #expect(requests.map(\.title) == ["Tea", "Now", ""])
+        #expect(requests[0].after == 240_000 && requests[0].wake && requests[0].actions.map(\.label) == ["Later"])
+        #expect(Set(requests.map(\.token)).count == 3 && requests.allSatisfy { $0.token != nil })
+        let cancelled = supervisor.calls.compactMap { if case .cancelAlert(let ids) = $0 { ids } else { nil } }
+        #expect(cancelled == [["tea"], []])
+        #expect(supervisor.calls.contains(.setBadge(count: 3)))
+    }
+}
