@@ -12,6 +12,7 @@
     file(icon_svg, "icon.svg", "image/svg+xml") \
     file(app_js, "app.js", SCRIPT) \
     file(actions_js, "actions.js", SCRIPT) \
+    file(alerts_js, "alerts.js", SCRIPT) \
     file(apppage_js, "apppage.js", SCRIPT) \
     file(charts_js, "charts.js", SCRIPT) \
     file(dom_js, "dom.js", SCRIPT) \
@@ -50,6 +51,9 @@ static const unsigned char actions_js[] = {
 };
 static const unsigned char apppage_js[] = {
 #embed "assets/apppage.js"
+};
+static const unsigned char alerts_js[] = {
+#embed "assets/alerts.js"
 };
 static const unsigned char charts_js[] = {
 #embed "assets/charts.js"

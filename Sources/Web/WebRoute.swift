@@ -25,6 +25,8 @@ public enum WebRoute: Hashable, Sendable {
     case unhandled(String)
     /// The transfers of an app, or of all apps (empty name); POST cancels some.
     case transfers(String)
+    /// The alerts of an app, or of all apps (empty name); POST answers one or dismisses some.
+    case alerts(String)
     case events
     case reports
     case memory
@@ -70,6 +72,7 @@ public enum WebRoute: Hashable, Sendable {
         case (3, "settings"): self = .settings(parts[1])
         case (3, "unhandled"): self = .unhandled(parts[1])
         case (3, "transfers"): self = .transfers(parts[1])
+        case (3, "alerts"): self = .alerts(parts[1])
         case (3, let word):
             guard let verb = Self.verbs[word] else { return nil }
             self = .verb(parts[1], verb)
@@ -80,7 +83,7 @@ public enum WebRoute: Hashable, Sendable {
     private static let plain: [String: WebRoute] = [
         "apps": .apps, "events": .events, "reports": .reports, "memory": .memory, "timers": .timers,
         "samples": .samples, "graph": .graph, "describe": .describe, "doctor": .doctor, "stream": .stream,
-        "session": .session, "transfers": .transfers(""),
+        "session": .session, "transfers": .transfers(""), "alerts": .alerts(""),
     ]
 
     /// The accepted methods.
@@ -89,7 +92,7 @@ public enum WebRoute: Hashable, Sendable {
         case .asset, .health: ["GET", "HEAD"]
         case .verb, .session: ["POST"]
         case .settings, .unhandled: ["GET", "POST"]
-        case .transfers(let app): app.isEmpty ? ["GET"] : ["GET", "POST"]
+        case .transfers(let app), .alerts(let app): app.isEmpty ? ["GET"] : ["GET", "POST"]
         default: ["GET"]
         }
     }
@@ -97,7 +100,7 @@ public enum WebRoute: Hashable, Sendable {
     /// Whether a POST to it changes an app.
     public var changesApp: Bool {
         switch self {
-        case .verb, .settings, .unhandled, .transfers: true
+        case .verb, .settings, .unhandled, .transfers, .alerts: true
         default: false
         }
     }

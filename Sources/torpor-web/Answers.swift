@@ -73,6 +73,9 @@ struct Answers: Sendable {
                 var request = TransfersRequest()
                 request.apps = name.isEmpty ? [] : [name]
                 return HTTPResponse(status: 200, json: try link.call(.transfers(request)))
+            case .alerts(let name):
+                let request = AlertsRequest(apps: name.isEmpty ? [] : [name])
+                return HTTPResponse(status: 200, json: try link.call(.alerts(request)))
             case .events: return HTTPResponse(status: 200, json: try events(query, link))
             case .reports: return HTTPResponse(status: 200, json: try link.call(.reports(app: query.app)))
             case .memory: return HTTPResponse(status: 200, json: try link.call(.memory))
@@ -152,7 +155,7 @@ struct Answers: Sendable {
         return request
     }
 
-    /// Parses the body of a POST that changes settings, unhandled messages or transfers.
+    /// Parses the body of a POST that changes settings, unhandled messages, transfers or alerts.
     static func change(_ route: WebRoute, _ body: JSON) throws(FieldError) -> ManagerRequest {
         switch route {
         case .settings(let name): return .setSettings(try settings(name, body))
@@ -160,6 +163,13 @@ struct Answers: Sendable {
             let fields = try only(["replay", "drop"], body)
             if let id = try fields.optionalInt("replay") { return .replayUnhandled(ReplayRequest(id: id)) }
             return .dropUnhandled(DropRequest(ids: try numbers("drop", fields)))
+        case .alerts(let name):
+            let fields = try only(["answer", "action", "dismiss"], body)
+            if let number = try fields.optionalInt("answer") {
+                let action = try fields.optionalString("action") ?? "default"
+                return .answerAlert(AnswerAlertRequest(number: number, app: name, action: action))
+            }
+            return .cancelAlerts(AlertsRequest(apps: [name], numbers: try numbers("dismiss", fields)))
         default:
             return .cancelTransfers(CancelTransfersRequest(ids: try numbers("cancel", try only(["cancel"], body))))
         }

@@ -157,7 +157,9 @@ final class WebService: HTTPService {
         }
         let name: String
         switch route {
-        case .verb(let app, _), .settings(let app), .unhandled(let app), .transfers(let app): name = app
+        case .verb(let app, _), .settings(let app), .unhandled(let app), .transfers(let app),
+            .alerts(let app):
+            name = app
         default: return .answer(enter(json["token"]?.stringValue ?? "", .answer).secured)
         }
         // The name must be that of one app, not a pattern.

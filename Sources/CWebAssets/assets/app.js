@@ -2,6 +2,7 @@
 
 // The frame: navigation, the connection to torpord, and the theme.
 import { toast } from "./actions.js";
+import { showAlerts } from "./alerts.js";
 import { appPage } from "./apppage.js";
 import { h, isDark, s, setText, showTip } from "./dom.js";
 import { events } from "./events.js";
@@ -114,6 +115,7 @@ listen(PAGES.map(([hash]) => hash), toggleTheme);
 addEventListener("hashchange", show);
 addEventListener("unhandledrejection", (event) => toast(event.reason?.message ?? "something went wrong", true));
 on("supervisor", tellSupervisor);
+showAlerts();
 setInterval(tellSupervisor, 2000);
 show();
 probe();

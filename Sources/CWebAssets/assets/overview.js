@@ -30,6 +30,7 @@ class Row {
     this.thumbnail = new Thumbnail(app.name);
     this.title = h("span");
     this.alias = h("span", { class: "alias" });
+    this.count = h("span", { class: "count num", hidden: true });
     this.extra = h("span", { class: "small" });
     this.memory = h("span", { class: "num" });
     this.fill = s("rect", { class: "fill", height: 5, width: 0 });
@@ -45,7 +46,7 @@ class Row {
     this.actions = new Actions(app.name, 2);
     this.element = h("tr", { class: "row", "data-app": app.name },
       h("td", {}, h("div", { class: "known" }, this.face.element,
-        h("div", {}, h("a", { class: "name", href: `#/app/${encodeURIComponent(app.name)}` }, this.title, this.alias), this.sub),
+        h("div", {}, h("a", { class: "name", href: `#/app/${encodeURIComponent(app.name)}` }, this.title, this.alias), this.count, this.sub),
         this.thumbnail.element)),
       this.stateCell,
       h("td", { class: "right", "data-label": "Memory" }, this.memory, this.bar), this.cpu, this.uptime, this.restarts,
@@ -70,6 +71,9 @@ class Row {
     this.thumbnail.update(state === "active" ? null : app.picture_at ?? null);
     setText(this.title, titleOf(app) ?? app.name);
     setText(this.alias, aliasOf(app));
+    this.count.hidden = !app.badge;
+    setText(this.count, app.badge ? String(app.badge) : "");
+    this.count.title = app.badge ? "the number at the app's entry" : "";
     this.flight.hidden = !app.transition;
     setText(this.flight, app.transition ?? "");
     const holds = app.holds.length ? `held: ${app.holds.join(", ")}` : "";

@@ -76,6 +76,9 @@ struct WebBrowserTests {
         try withDaemon(fleet, files: ["face.svg": Self.face, "dark.svg": Self.dark]) { daemon in
             for app in ["web", "db", "quiet", "deaf"] { try daemon.waitFor(app, "active") }
             try daemon.call(.post(PostRequest(app: "deaf", topic: "news <b>")))
+            var alert = ScheduleAlertRequest(title: "Disk <b>full")
+            (alert.id, alert.actions) = ("disk", [AlertAction(id: "clean", label: "Clean")])
+            try daemon.call(.scheduleAlert(ScheduleAppAlertRequest(app: "pictured", alert: alert)))
             let web = try WebFixture(daemon)
             let pid = try #require(try daemon.summary("web").pid)
             let driver = ["/usr/bin/env", "python3", Self.scripts + "/check.py"]

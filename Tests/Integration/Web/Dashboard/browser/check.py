@@ -245,6 +245,16 @@ def shows_unhandled():
     browser.wait("return document.querySelector('.empty')?.textContent === 'Nothing is transferred.'", what="no transfers are said")
 
 
+def shows_alerts():
+    page("#/")
+    place = "document.getElementById('alerts')"
+    browser.wait(f"return {place}.innerText.includes('Disk <b>full')", what="an alert is there, as text")
+    expect(browser.run(f"return [...{place}.querySelectorAll('button')].map((one) => one.textContent).join()") == "Open,Clean,Dismiss",
+           "it can be answered and dismissed")
+    browser.click("button[aria-label='Dismiss: Disk <b>full']")
+    browser.wait(f"return {place}.hidden", what="one that is dismissed is gone")
+
+
 def is_hostile_proof():
     page("#/app/quiet")
     browser.wait("return [...document.querySelectorAll('.log div')].some((line) => line.textContent.includes('<img'))",
@@ -292,7 +302,7 @@ def says_nothing():
 def main():
     global browser
     with Browser() as browser:
-        for check in (enters, suspends, asks_before_it_stops, says_how_an_app_ended, filters, shows_the_timeline, shows_an_app, shows_snapshots, shows_faces, sets_settings, shows_unhandled, is_hostile_proof, is_narrow,
+        for check in (enters, suspends, asks_before_it_stops, says_how_an_app_ended, filters, shows_the_timeline, shows_an_app, shows_snapshots, shows_faces, sets_settings, shows_unhandled, shows_alerts, is_hostile_proof, is_narrow,
                       is_accessible, says_nothing):
             began = time.monotonic()
             try:
