@@ -7,8 +7,12 @@ package final class SessionRooms {
     private(set) lazy var interruptions = Interruptions(supervisor)
     /// The helper in a person's session.
     private(set) lazy var desktop = Desktop(supervisor)
-    /// Alerts of apps for people.
-    private(set) lazy var alerts = AppAlerts(supervisor.engine, supervisor.recorder, supervisor)
+    /// Alerts of apps for people, which the helper shows.
+    private(set) lazy var alerts = {
+        let alerts = AppAlerts(supervisor.engine, supervisor.recorder, supervisor)
+        alerts.screen = desktop
+        return alerts
+    }()
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 }
