@@ -13,7 +13,7 @@ import TorporAPI
 
 /// Forecasts for an app's status: what wakes it, and what suspends it.
 extension ControlService {
-    /// Fills in the forecast of an app.
+    /// Adds to the app's status what wakes the app and what suspends it.
     func forecast(_ app: AppRuntime, in status: inout AppStatus) {
         let machine = coordinator.machine(app.id)
         if let since = app.times.all.first(where: { $0.state == machine.state })?.time {
@@ -38,7 +38,8 @@ extension ControlService {
         status.notWokenBy += supervisor.wakes.pathSource?.troubles(of: app) ?? []
     }
 
-    /// Why events do not launch an app that a user stopped, in words; nil if nothing would launch it anyway.
+    /// A text that says which events do not launch an app because a user stopped it; nil if no event would launch it
+    /// anyway.
     func silencedByStop(_ app: AppRuntime) -> String? {
         guard coordinator.machine(app.id).isStopped else { return nil }
         let wakers = wakers(of: app, connections: [])
@@ -64,7 +65,7 @@ extension ControlService {
             ? "no event launches it again" : "no event launches it again except \(allowed.joined(separator: ", "))"
     }
 
-    /// What suspends an app in the background; nil if it is not in the background, or in a transition.
+    /// What suspends an app that is in the background; nil if the app is elsewhere, or in a transition.
     private func suspender(of machine: AppMachine) -> Suspender? {
         guard machine.state == .background, machine.transition == nil else { return nil }
         if machine.goal == .suspended { return machine.settlesIn && !machine.isHeld ? .launch : .asked }
@@ -91,8 +92,8 @@ extension ControlService {
         return wakers
     }
 
-    /// The addresses at which its processes listen on sockets that they opened themselves, as far as 2 ms suffice to
-    /// find them; or the ports that torpord holds for it.
+    /// The addresses of the listening sockets that the app's processes opened themselves. The search ends after 2 ms,
+    /// so some may be missing. If the app does not run: the ports that torpord holds open for it.
     private func listeningAddresses(of app: AppRuntime) -> [String] {
         guard let tree = app.run.tree else { return supervisor.wakes.connectionWatch.heldPorts(of: app) }
         let end = Clock.monotonic() + .milliseconds(2)
@@ -106,7 +107,7 @@ extension ControlService {
         return addresses.sorted()
     }
 
-    /// Adds the listening addresses of one process; none if it may not be inspected.
+    /// Adds the listening addresses of one process; adds none if torpord may not inspect the process.
     private func listen(
         _ pid: Int32,
         _ given: Set<UInt32>,

@@ -10,7 +10,7 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// Requests of clients about scenes inside apps.
+/// Requests of clients about scenes inside apps: these live in the app's processes and have none of their own.
 extension ControlService {
     /// An app with scenes inside, in the form for clients.
     func owner(_ app: AppRuntime) -> SceneTemplateInfo {
@@ -44,12 +44,12 @@ extension ControlService {
         }
     }
 
-    /// Carries out a verb on scenes inside apps; false if it names none.
+    /// Carries out a verb on scenes inside apps; returns false if the request names no such scene.
     func carryOutInside(_ request: VerbRequest, for peer: Peer, _ reply: Reply) -> Bool {
         let (scenes, others) = scenesInside(request)
         if scenes.isEmpty { return false }
         if let other = others.first {
-            // An unknown name is reported as such.
+            // One of the other names is unknown: the caller reports that.
             if (try? selection.resolve([other])) == nil { return false }
             reply.fail(
                 "\(scenes[0].1.app) is a scene inside an app, and \(other) is not: name them in separate requests"
@@ -113,7 +113,7 @@ extension ControlService {
         for peer: Peer,
         _ reply: Reply
     ) {
-        // A request that was repeated after a loss of torpord only waits.
+        // A client that lost torpord repeats its request: do not carry it out again, only wait for the result.
         let asked = scenes.filter { $0.app.tokens.standing(of: request.token) != .unknown }.map(\.app.id)
         for (app, _) in scenes where !asked.contains(app.id) { app.tokens.take(request.token) }
         var carriedOut: Set<AppID> = []
@@ -122,7 +122,7 @@ extension ControlService {
             do throws(RequestError) {
                 let goal = try goal(of: request, session, app)
                 let machine = machine(app)
-                // The result of a run that ends before this is not the requested one.
+                // The launch of the app in which the scene is to reach its goal: the current one, or the next.
                 let incarnation = machine.isAlive ? machine.incarnation : machine.incarnation + 1
                 if !asked.contains(app.id), request.verb != .discard {
                     let text = "is asked to have its scene \(session.name) \(Self.text(goal))"
@@ -163,7 +163,7 @@ extension ControlService {
         }
     }
 
-    /// The requested state of the scene.
+    /// The state into which the request brings the scene. Throws if that is not possible now.
     private func goal(
         of request: VerbRequest,
         _ session: SceneSession,
@@ -186,7 +186,7 @@ extension ControlService {
         }
     }
 
-    /// The result for a scene; nil while it is on its way.
+    /// The result of a call for a scene; nil while the scene is still on its way to the goal.
     func judge(
         _ item: PendingCall.Item,
         _ scene: SceneID,

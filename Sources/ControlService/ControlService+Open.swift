@@ -22,7 +22,7 @@ extension ControlService {
             app = try selection.one(name)
         } else {
             let fitting = supervisor.mailboxes.handlers(of: target).map(\.app)
-            // A repeated request stays with its app, although another one may have been used last by now.
+            // A repeated request goes to the app that it went to before, even if another one was used last by now.
             let before = fitting.first { $0.tokens.standing(of: request.token) != .unknown }
             guard let chosen = before ?? fitting.first else {
                 return reply.fail(
@@ -42,7 +42,7 @@ extension ControlService {
         carryOut(verb, [app], opening: target, for: peer, reply)
     }
 
-    /// Replies which apps can open it.
+    /// Replies which apps can open the URL or file of the request.
     func handlers(of request: OpenRequest, _ reply: Reply) {
         let target = OpenTarget(request.target)
         if let problem = request.problem(with: target) { return reply.fail(problem) }
@@ -50,8 +50,9 @@ extension ControlService {
         reply.send(["handlers": .array(handlers.map { HandlerInfo(app: $0.app.name, by: $0.fit.word).json })])
     }
 
-    /// If the next app has got the URL, since the app of the call did not handle it, the call follows that app. False
-    /// if the URL is still with the app of the call.
+    /// If the call's app did not handle the URL and another app got it, the call waits for that app from now on.
+    /// Returns
+    /// false if the URL is still with the call's app.
     func followURL(_ waiter: PendingCall, _ index: Int) -> Bool {
         let item = waiter.items[index]
         guard let url = item.url, let passed = apps[item.app].passedOn, passed.id == url else { return false }
@@ -72,11 +73,11 @@ extension ControlService {
         return true
     }
 
-    /// The result for an app in the foreground and the call's URL; nil until the app has answered it.
+    /// Returns `result`, or an error if the app did not open the call's URL; nil until the app has answered the URL.
     func judgeURL(_ item: PendingCall.Item, _ app: AppRuntime, _ result: VerbResult) -> VerbResult? {
         guard let url = item.url, result.ok else { return result }
         let waits = supervisor.mailboxes.waiting(for: app).contains { $0.id == url }
-        // An app without an answer to URLs only gets a signal that there is one: that is enough.
+        // An app that never answers URLs only gets a signal that one waits: the call does not wait for more.
         if waits { return supervisor.mailboxes.answersURLs(app) ? nil : result }
         if let owner = supervisor.mailboxes.unhandled.app(of: url) {
             return self.result(

@@ -14,11 +14,12 @@ import Varlink
 import VarlinkServer
 
 extension ControlService {
-    /// Carries out a verb and replies, at once or when its apps have reached the state.
+    /// Carries out a verb and replies, at once or when the apps have reached the requested state.
     ///
     /// - Parameters:
     ///   - target: what the apps should open in the foreground; nil for the request's own URL, if it has one.
-    ///   - waitsForPlace: true: a scene waits until the limit of live scenes allows its launch; false: it is refused.
+    ///   - waitsForPlace: whether a scene beyond the limit of live scenes waits for its launch instead of being
+    ///     refused.
     func carryOut(
         _ request: VerbRequest,
         _ selected: [AppRuntime],
@@ -28,11 +29,11 @@ extension ControlService {
         _ reply: Reply
     ) {
         let target = request.verb == .foreground ? target ?? request.url.map { .url($0) } : nil
-        // For a repeated request: whether the URL is still queued is known once the store was read.
+        // The request may be a repeated one: whether its URL is still queued is known once the store was read.
         if target != nil, !supervisor.mailboxes.isLoaded {
             return supervisor.mailboxes.whenLoaded { [weak self] in
                 guard let self else { return }
-                // An app may have been removed from the configuration in the meantime.
+                // An app may have been removed from the configuration while the store was read.
                 let left = selected.filter { app in self.apps.contains { $0 === app } }
                 self.carryOut(request, left, opening: target, for: peer, reply)
             }
@@ -54,7 +55,8 @@ extension ControlService {
             let before = coordinator.machine(app.id)
             let goalOfPerson = app.kept.goalOfPerson
             var url: Int64?
-            // Dependents take the token too: a repeated request must not stop them a second time.
+            // Dependents record the token of the request too, so that a repeated request does not stop them a second
+            // time.
             let along = stopped.dependents(of: app) { goesAlong($0, with: request) }
             for app in [app] + along {
                 app.lastEnding = nil
@@ -76,9 +78,9 @@ extension ControlService {
                 } else if let asked = self.request(for: request, before) {
                     try self.request(asked, of: app.id)
                 }
-                // The core's decision is recorded together with the token.
+                // Record the token now, unless it was recorded together with the core's decision.
                 for app in [app] + along where !app.tokens.isRecorded { record(app) }
-                // The launch may have waited for a policy before a user forced it.
+                // If the launch waits for a policy to allow it, `--force` lets it begin now.
                 if app.skipsAdmission == true, coordinator.waitsForAdmission(app.id) {
                     if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }
                     supervisor.policyManager?.admit(app.id)
@@ -132,7 +134,7 @@ extension ControlService {
         }
     }
 
-    /// Queues the target of a request for the app. Returns its number.
+    /// Queues the URL or file of a request for the app. Returns the number of the queued message.
     private func open(
         _ target: OpenTarget,
         for peer: Peer,
@@ -157,7 +159,7 @@ extension ControlService {
         }
     }
 
-    /// Replies as soon as every item has its result.
+    /// Registers a call. It replies as soon as every item has its result, or after the timeout.
     func start(_ waiter: PendingCall, timeoutMilliseconds: Int64?) {
         pendingCalls.append(waiter)
         check(waiter, waiter.waiting())
@@ -187,7 +189,8 @@ extension ControlService {
         if let refusal { throw RequestError(refusal) }
     }
 
-    /// An app with scenes inside comes to the foreground with the scene used last, unless another returns with it.
+    /// Brings scenes inside the app to the foreground, since the app cannot come there without one: those that were
+    /// there last, else the one used last.
     private func requireScene(inside app: AppRuntime) throws(RequestError) {
         guard app.specification.innerScenes != nil, !machine(app).canComeToForeground else { return }
         let last = supervisor.innerScenes.toComeBack(with: app)
@@ -222,7 +225,7 @@ extension ControlService {
     private func target(of request: VerbRequest, _ app: AppRuntime, _ before: AppMachine) -> PendingCall.Target {
         switch request.verb {
         case .start:
-            // An app with scenes inside only comes to the foreground for one of them.
+            // An app with scenes inside comes to the foreground only for one of its scenes.
             if app.specification.innerScenes != nil {
                 return .goal(coordinator.machine(app.id).goal == .active ? .active : .background)
             }
@@ -337,7 +340,8 @@ extension ControlService {
         }
     }
 
-    /// The app was launched by this call and reported that the launch failed: its state does not show that.
+    /// If the app was launched by this call and reported that the launch failed, a text that says so, since the app's
+    /// state does not show it; else empty.
     private func failedLaunch(_ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> String {
         guard machine.incarnation > item.incarnation,
             app.run.timeline.time(of: .answered(.didFinishLaunching, .failed)) != nil
@@ -345,7 +349,7 @@ extension ControlService {
         return "; it answered didFinishLaunching with failed (see ‘torpor history \(app.name)’)"
     }
 
-    /// The result for a goal.
+    /// The result of a call that waits for the app to reach a goal; nil until it is known.
     private func judge(_ goal: Goal, _ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> VerbResult?
     {
         if app.specification.rules.isOneshot, machine.isDone { return result(app, ok: true, "has done its work") }
@@ -355,7 +359,7 @@ extension ControlService {
             if app.specification.rules.exitsOnSuspend, machine.goal == .notRunning, machine.isAlive,
                 goal == .background || goal == .suspended
             {
-                return nil  // How it ends tells whether it opted out or was stopped.
+                return nil  // Wait: only its end tells whether the app opted out or was stopped.
             }
             if goal == .suspended, machine.goal == .background {
                 if machine.sleepsAgain {
@@ -387,9 +391,10 @@ extension ControlService {
         return ", since none of its scenes is connected: ‘torpor scene open \(app.name)@NAME’ shows one"
     }
 
-    /// The result for an app that failed and is not restarted: waiting for its state might never end.
+    /// The result for an app that failed and is not restarted: it might never reach the state that the call waits
+    /// for.
     private func hasFailed(_ app: AppRuntime, _ machine: AppMachine) -> VerbResult? {
-        // Until then it is not known which apps are launched.
+        // Before torpord has started, it is not known which apps will be launched.
         guard supervisor.isStarted, !machine.isAlive, !machine.isWaitingToLaunch, !coordinator.isHeld(app.id) else {
             return nil
         }
@@ -443,7 +448,7 @@ extension ControlService {
         )
     }
 
-    /// The app was removed: calls that wait for it fail.
+    /// Fails the calls that wait for an app that was removed.
     func endWaiting(for app: AppRuntime) {
         for waiter in pendingCalls {
             for index in waiter.waiting(for: app.id) {
@@ -471,7 +476,7 @@ extension ControlService {
             let machine = coordinator.machine(app.id)
             let at = machine.transition?.rawValue ?? machine.state.rawValue
             let why = machine.isWaitingForPermission ? app.heldBack.map { " (\($0))" } ?? "" : ""
-            // Rounded, since the time that the client has spent on the way does not matter.
+            // Rounded to tenths of a second: the client may have subtracted the time that it spent on connecting.
             let time = milliseconds < 1000 ? milliseconds : (milliseconds + 50) / 100 * 100
             let isThere = machine.transition == nil && machine.state.rawValue == machine.goal.rawValue
             let then =

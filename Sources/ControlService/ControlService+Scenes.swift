@@ -46,7 +46,8 @@ extension ControlService {
                 verb.wait = request.wait
                 verb.timeoutMilliseconds = request.timeoutMilliseconds
                 verb.token = request.token
-                // A new scene has its session already, so it waits for its turn instead of being refused.
+                // A new scene is stored already: at the limit of live scenes it waits for its turn instead of being
+                // refused.
                 carryOut(verb, [app], waitsForPlace: isNew, for: peer, reply)
             case .failure(.noTemplate(let name)): refuse(unknown: name, reply)
             case .failure(.refused(let sentence)): reply.fail(sentence)
@@ -54,7 +55,7 @@ extension ControlService {
         }
     }
 
-    /// Why the app would not answer a connection to the scene's socket.
+    /// Why a connection to the scene's socket would not be answered; nil if it would be.
     private func refusalToConnect(_ app: AppRuntime) -> String? {
         let machine = coordinator.machine(app.id)
         guard !machine.isAlive, !machine.isWaitingToLaunch else { return nil }
@@ -88,7 +89,7 @@ extension ControlService {
         )
     }
 
-    /// A hint for an unknown name that could be that of a scene.
+    /// A hint for a name that no app has, if it could be the name of a scene.
     func sceneHint(_ name: String) -> String? {
         if let (app, session) = supervisor.innerScenes.scene(named: name) {
             return
@@ -109,13 +110,13 @@ extension ControlService {
             "there is no scene \(name): ‘torpor scene open \(name)’ creates it, ‘torpor scene list’ has the others"
     }
 
-    /// Removes scenes for good, after the removal is durable.
+    /// Removes scenes for good: first marks them as discarded on disk, then ends their processes.
     func discard(_ request: VerbRequest, _ chosen: [AppRuntime], for peer: Peer, _ reply: Reply) {
         let scenes = chosen.filter { $0.specification.scene != nil }
         guard !scenes.isEmpty else { return carryOut(request, chosen, for: peer, reply) }
         supervisor.scenes.discard(scenes) { [weak self] in
             guard let self else { return }
-            // A scene may be gone in the meantime.
+            // A scene may have vanished while the mark was written to disk.
             carryOut(request, chosen.filter { app in self.apps.contains { $0 === app } }, for: peer, reply)
         }
     }

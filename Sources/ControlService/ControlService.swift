@@ -16,13 +16,13 @@ import TorporAPI
 import Varlink
 package import VarlinkServer
 
-/// Answers the clients of `io.torpor.Manager`. It uses every room, and none uses it.
+/// Serves the clients of `io.torpor.Manager`. It uses all other parts of the supervisor, and none of them uses it.
 package final class ControlService: ShellRoom, ClientService {
     package unowned(unsafe) let supervisor: Supervisor
     private(set) var server: VarlinkServer?
     /// Calls that wait until their apps have reached a state.
     var pendingCalls: [PendingCall] = []
-    /// Reads the configuration again; requests that come before a read begins share it.
+    /// Reads the configuration again. Requests that come before a read begins share that read.
     let configurationReads: CoalescingReader<ConfigurationPlace, ConfigurationRead>
     /// Reads icons for clients outside of the loop.
     let iconReads: BackgroundWorker
@@ -41,7 +41,7 @@ package final class ControlService: ShellRoom, ClientService {
         desktopSync = DesktopSync(supervisor)
     }
 
-    /// Calls that wait for the app fail.
+    /// The app was removed: fails the calls that wait for it, and ends the streams of its log.
     package func forget(_ app: AppRuntime) {
         endWaiting(for: app)
         for follower in app.outputFollowers { (follower as? LogFollower)?.end() }
@@ -58,8 +58,9 @@ package final class ControlService: ShellRoom, ClientService {
 
     /// Accepts clients from now on.
     ///
-    /// - Parameter held: the socket of an earlier torpord. If its path is gone, clients cannot find it: then a new
-    ///   socket is made.
+    /// - Parameter held: the listening socket of an earlier torpord, if there is one. It is only used if its path
+    ///   still
+    ///   exists, since clients could not find it otherwise.
     package func listen(taking held: Descriptor?) throws(VarlinkServerError) {
         let path = supervisor.runtime.socket
         var limits = VarlinkServer.Limits()
@@ -207,12 +208,12 @@ package final class ControlService: ShellRoom, ClientService {
         reply.send(["message": .string("\(names) \(verb) \(Signal.name(signal)) when resumed")])
     }
 
-    /// Whether the signal stays pending until the app runs again.
+    /// Whether the kernel keeps the signal pending until the suspended app is resumed.
     private func waits(_ signal: Int32, for app: AppRuntime) -> Bool {
         coordinator.machine(app.id).state == .suspended && signal != Signal.kill && signal != Signal.continue
     }
 
-    /// Sends the signal to one app, once per token; returns why it could not.
+    /// Sends the signal to one app, but only once for each request token. Returns the error, in a sentence.
     private func send(_ signal: Int32, to app: AppRuntime, _ token: RequestToken?) -> String? {
         switch app.tokens.standing(of: token) {
         case .taken: return nil
@@ -248,7 +249,7 @@ package final class ControlService: ShellRoom, ClientService {
         reply.send(Replies.timers(supervisor.wakes.timers.statuses(of: chosen ?? selection.apps)))
     }
 
-    /// Replies whether the next instance will be started, before this one exits.
+    /// Replies whether the next torpord was started, before this one exits.
     func upgrade(_ reply: Reply) {
         supervisor.upgrades.begin { sentence in
             reply.send(UpgradeReply(ok: sentence == nil, message: sentence ?? "the next torpord is started").json)
@@ -276,7 +277,7 @@ package final class ControlService: ShellRoom, ClientService {
         return info
     }
 
-    /// Reads memory and processor time of the apps whose values are old.
+    /// Reads memory and processor time of those apps whose last values are old.
     private func sampleUsage() {
         let living = apps.filter { $0.run.tree != nil && isUsageOld($0) }
         guard !living.isEmpty else { return }
@@ -287,8 +288,8 @@ package final class ControlService: ShellRoom, ClientService {
         for app in living { supervisor.processControl.checkStillSuspended(app) }
     }
 
-    /// Values are old after a second; sooner for an app that was just launched, whose values change fast: after as
-    /// long as it had run when they were read.
+    /// Values are old after a second. If the app was launched less than a second before they were read, they change
+    /// fast: then they are old after as long as it had run.
     private func isUsageOld(_ app: AppRuntime) -> Bool {
         guard app.run.usage.processes > 0, let sampledAt = app.run.sampledAt else { return true }
         let age = app.run.launchedAt.map { sampledAt - $0 } ?? .seconds(1)
@@ -432,7 +433,7 @@ package final class ControlService: ShellRoom, ClientService {
     private static func processInfo(_ pid: Int32) -> ProcessInfo? {
         guard let stat = try? ProcFS.stat(pid) else { return nil }
         var words = (try? ProcFS.cmdline(pid)) ?? []
-        // Of their arguments only the container's name means something to people: the others are podman's and Torpor's own.
+        // Of the arguments of torpor-container and conmon, people only need the container's name.
         if words.count == 7, words[0] == "torpor-container" { words = ["torpor-container", words[2]] }
         if stat.comm == "conmon", let name = words.firstIndex(of: "-n"), name + 1 < words.count {
             words = ["conmon", words[name + 1]]

@@ -8,7 +8,7 @@ import TorporAPI
 
 /// The apps that a stop or a restart also affects, because they require the stopped app.
 struct DependentStops {
-    /// Each app has only one result, though it may require several of the stopped apps.
+    /// The apps that have an item in the call: each gets only one, though it may require several of the stopped apps.
     private var answeredFor: Set<AppID>
     private let requiredBy: [String: [AppRuntime]]
 
@@ -34,26 +34,26 @@ struct DependentStops {
         return found.sorted { $0.id < $1.id }
     }
 
-    /// Those of the apps that have no item yet; they count as having one from now on.
+    /// Returns the apps that have no item in the call yet, and counts them as having one from now on.
     mutating func newOnes(_ along: [AppRuntime]) -> [AppRuntime] {
         along.filter { answeredFor.insert($0.id).inserted }
     }
 }
 
 extension ControlService {
-    /// Whether a stop or restart of an app is passed on to this app, which requires it.
+    /// Whether a stop or restart of another app also stops or restarts this app, which requires that one.
     func goesAlong(_ app: AppRuntime, with request: VerbRequest) -> Bool {
         let machine = coordinator.machine(app.id)
         switch request.verb {
-        // It runs, or is about to.
+        // The app runs, or is about to.
         case .stop: return machine.isAlive || machine.isWaitingToLaunch
-        // It runs, and nothing else is being done to it.
+        // The app runs, and nothing else is being done to it.
         case .restart: return machine.isAlive && machine.transition != .terminating && !coordinator.isHeld(app.id)
         default: return false
         }
     }
 
-    /// The items to wait for in apps that are stopped as dependents. A restart only waits for the apps that it names.
+    /// The items of a call for the dependents that it stops too. A restart only waits for the apps that it names.
     func companions(
         _ along: [AppRuntime],
         of app: AppRuntime,

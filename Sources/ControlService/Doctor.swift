@@ -11,7 +11,7 @@ import Processes
 import Supervisor
 import TorporAPI
 
-/// Checks what the machine offers this supervisor, and says what is missing and what that costs.
+/// Checks what the machine offers this supervisor, and says what is missing and what does not work without it.
 struct Doctor {
     private let supervisor: Supervisor
 
@@ -87,7 +87,9 @@ struct Doctor {
         )
     }
 
-    /// torpord has the same rights over the keeper as over apps: what the kernel forbids here, it forbids there.
+    /// Whether the kernel allows copies of apps' sockets. This is tested with torpor-keeper, torpord's parent, over
+    /// which
+    /// torpord has the same rights as over apps.
     private var connections: DoctorCheck {
         let obstacle = Pidfd.copyObstacle(ThisProcess.parent)
         return DoctorCheck(
@@ -149,7 +151,7 @@ struct Doctor {
         )
     }
 
-    /// From VmLck (such as `1234 kB`), CAP_IPC_LOCK and RLIMIT_MEMLOCK.
+    /// Whether torpord has locked its memory: from VmLck (such as `1234 kB`), CAP_IPC_LOCK and RLIMIT_MEMLOCK.
     private var ownMemory: DoctorCheck {
         func field(_ name: String) -> String { (try? ProcFS.statusField(ThisProcess.pid, name)).flatMap { $0 } ?? "" }
         let kilobytes = field("VmLck").split(separator: " ").first.flatMap { UInt64($0) } ?? 0

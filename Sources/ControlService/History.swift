@@ -19,20 +19,20 @@ final class History {
     private var position: Int64
     /// The names of the apps whose events are sent; nil for all events.
     private let apps: [String]?
-    /// The configuration does not have the app (any more): an error, unless there are events about it.
+    /// The error if the configuration has no app of the requested name. It is sent unless the app has stored events.
     private var unknown: Selection.Unknown?
     /// What is missing from the answer, in a sentence.
     private var incomplete: String?
 
-    /// The most events in a reply.
+    /// The most events in one reply; an answer may take several.
     private static let page = 500
-    /// The default limit of an answer.
+    /// The most events in an answer as a whole, and the limit if the request has none.
     private static let most = 10_000
 
     init(_ supervisor: Supervisor, _ request: EventsRequest, _ reply: Reply) {
         self.supervisor = supervisor
         var request = request
-        // A number beyond the log's belongs to a log that was lost: ignore it.
+        // A sequence number higher than the newest one comes from a history that was lost: ignore it.
         if let after = request.after, after > supervisor.events.sequence { request.after = nil }
         self.request = request
         self.reply = reply
@@ -70,7 +70,7 @@ final class History {
         }
     }
 
-    /// The limit of the request; nil for all.
+    /// The most events to send before following; nil for all.
     private var limit: Int? {
         if let limit = request.limit { return Int(clamping: min(limit, Int64(Self.most))) }
         if request.since != nil || request.after != nil { return reply.more ? nil : Self.most }
@@ -103,7 +103,7 @@ final class History {
         query.limit = Self.page
         ask(query) { history, events in
             history.position = events.last?.sequence ?? history.position
-            // Events that the store did not have yet when it was asked are in the log.
+            // This was the last page of the store. Later events, which the store did not have yet, are in memory.
             guard events.count == Self.page else { return history.send(newest: nil, of: events) }
             history.reply.send(Replies.events(events, sequence: history.position), continues: true)
             guard history.reply.isUnread else { return history.nextPage() }
@@ -114,7 +114,7 @@ final class History {
         }
     }
 
-    /// Sends the newest events: these, and those that only the log has.
+    /// Sends the newest events: the stored ones, and later ones from memory. Then follows, if requested.
     private func send(newest limit: Int?, of stored: [EventRecord]) {
         position = stored.last?.sequence ?? position
         let log = supervisor.events
@@ -140,7 +140,7 @@ final class History {
 }
 
 extension EventRecord {
-    /// An event as the store has it.
+    /// An event as the store has it, in the form for clients.
     init(_ event: StoredEvent) {
         self.init(
             at: event.at,

@@ -8,9 +8,8 @@ import Supervisor
 import TorporAPI
 import VarlinkServer
 
-/// Sends an app's log to one client, and follows it on request: what existed at the call is sent a page at a time,
-/// whatever its size. It reads the file rather than the app's output, so it can fall behind, and continue where the
-/// follower of another instance was.
+/// Sends an app's log to one client, a page at a time, and follows it on request. It reads the log file, not the
+/// app's output. So it may fall behind, and after an upgrade of torpord it continues at the client's cursor.
 final class LogFollower: OutputFollower {
     /// The current step.
     private enum Phase {
@@ -29,22 +28,23 @@ final class LogFollower: OutputFollower {
     private var phase: Phase
     private var position: LogPosition
     private var isAgain = false
-    /// The client takes a single reply with all existing lines.
+    /// Whether the client wants all existing lines in a single reply.
     private let isGathered: Bool
     private var gathered: [LogLine] = []
     /// How many more bytes are searched for a client that takes a single reply.
     private var searchLeft = LogReader.mostBytes
-    /// When a client that waits for the first line is told that the search continues.
+    /// When to send the next sign of life to a client that waits for the first line, if the search is not done by
+    /// then.
     private var signAt = Clock.monotonic() + signInterval
 
     /// Called when the last reply was sent.
     var onDone: (() -> Void)?
 
-    /// How many bytes are sent before other work of the loop.
+    /// The most bytes to send before the loop does other work.
     private static let pageBytes = 256 << 10
-    /// How many bytes go into the single reply of a client that returns with a cursor.
+    /// The most bytes in the single reply to a client that continues at a cursor.
     private static let onePageBytes = 1 << 20
-    /// How many bytes are searched before other work of the loop.
+    /// The most bytes to search before the loop does other work.
     private static let searchBytes = 1 << 20
     private static let signInterval = Duration.seconds(5)
 
@@ -77,7 +77,7 @@ final class LogFollower: OutputFollower {
     func end() {
         guard !reply.isClosed else { return }
         follows = false
-        // Keeps this object alive until the end: the app no longer does.
+        // The closure keeps this object alive until all is sent: the app, which was removed, no longer does.
         reply.onRead = { self.step() }
         step()
     }
@@ -93,7 +93,7 @@ final class LogFollower: OutputFollower {
         }
     }
 
-    /// Whether there is more to do at once.
+    /// Does one step. Returns whether more can be done at once.
     private func advance() -> Bool {
         switch phase {
         case .searching(var search):
@@ -111,7 +111,7 @@ final class LogFollower: OutputFollower {
             let page = next(to: search)
             if !page.more { phase = .following }
             if reply.more {
-                // Also without lines, to tell the client that following begins.
+                // Send a page without lines too, to tell the client that following begins.
                 send(page.lines.map(\.forClients), more: page.more, continues: page.more || follows)
             } else {
                 gathered += page.lines.map(\.forClients)
@@ -119,7 +119,7 @@ final class LogFollower: OutputFollower {
             }
         case .following:
             let page = next()
-            // Lines that do not match the query move the cursor too.
+            // Send a full page of which no line matches the query too, so that the client's cursor moves.
             let isNews = !page.lines.isEmpty || page.more
             if isNews || !follows { send(page.lines.map(\.forClients), continues: page.more || follows) }
             return page.more

@@ -11,16 +11,18 @@ final class PendingCall {
     struct Item {
         var app: AppID
         let target: Target
-        /// Exits up to this incarnation do not concern the call, unless the call is to end that one.
+        /// The app's incarnation (launch number) when the call came; for a scene inside an app, the one to wait for.
         var incarnation: UInt32
         var generation: Int
-        /// The number of the URL that it should open.
+        /// The number of the queued URL that the app should open.
         var url: Int64?
         /// The app that had the URL before this one and did not handle it.
         var passedOnBy: String?
-        /// A client repeats a request that was carried out before: what happened in between was not observed here.
+        /// Whether a client repeated a request that was carried out before. What happened between the two requests
+        /// was not
+        /// observed.
         var isRepeated = false
-        /// The app that the request named, if this app is stopped because it requires that one.
+        /// The app that the request named, if the item's app is only stopped because it requires that one.
         var cause: String?
         var last: (AppState, Transition?, String?)?
         var result: VerbResult?
@@ -28,15 +30,15 @@ final class PendingCall {
 
     /// What the call waits for.
     enum Target: Hashable {
-        /// Launched, and in the state of the goal.
+        /// The app was launched, and is in the state of the goal.
         case goal(Goal)
-        /// Like `goal`, for the begin or end of an interruption: inactive counts as active.
+        /// Like `goal`, for the begin or end of an interruption: an inactive app counts as active.
         case interruption(of: Goal)
-        /// No process is left.
+        /// No process of the app is left.
         case gone
-        /// An incarnation later than this has reached its goal.
+        /// A later incarnation (launch) of the app than `after` has reached its goal.
         case newIncarnation(after: UInt32)
-        /// In that state, for whatever reason.
+        /// The app is in that state, for whatever reason.
         case state(AppState)
         /// A scene inside the app has reached its goal.
         case scene(SceneID, SceneGoal, name: String)
@@ -48,12 +50,13 @@ final class PendingCall {
     private(set) var items: [Item]
     /// How many items have no result yet.
     private var unanswered: Int
-    /// The indices of each app's items: an app is checked whenever it is touched, also in a call for a thousand apps.
+    /// The indices of each app's items, so that an event of an app need not search through a call for a thousand
+    /// apps.
     private var places: [AppID: [Int]] = [:]
     var timer: TimerSource?
     /// Builds the last reply from the results.
     var render: ([VerbResult]) -> JSON = Replies.results
-    /// Work between the last result and the last reply.
+    /// What else must be done after the last result, before the last reply is sent.
     var beforeReply: ((_ then: @escaping () -> Void) -> Void)?
 
     init(reply: Reply, items: [Item]) {
@@ -65,12 +68,12 @@ final class PendingCall {
 
     var isDone: Bool { unanswered == 0 }
 
-    /// The indices of items without a result: of one app, or all.
+    /// The indices of items without a result: of one app, or of all.
     func waiting(for app: AppID? = nil) -> [Int] {
         (app.map { places[$0] ?? [] } ?? Array(items.indices)).filter { items[$0].result == nil }
     }
 
-    /// The URL of an item has been passed on to another app.
+    /// Lets an item wait for another app, to which the item's URL was passed on.
     func follow(_ index: Int, to app: AppID, url: Int64, incarnation: UInt32, generation: Int, from name: String) {
         places[items[index].app]?.removeAll { $0 == index }
         places[app, default: []].append(index)

@@ -8,14 +8,15 @@ import TorporAPI
 /// Requests that a client repeats after a lost connection: they were carried out before, perhaps by an earlier
 /// torpord, and now only wait.
 extension ControlService {
-    /// What to wait for, given the app's current state.
+    /// What a repeated request waits for, given the app's current state.
     func repeated(_ request: VerbRequest, _ app: AppRuntime) -> PendingCall.Item {
         let machine = coordinator.machine(app.id)
         var item = PendingCall.Item(
             app: app.id,
             target: targetAgain(request, app, machine),
             incarnation: machine.incarnation,
-            // A stop was the newest request when it was accepted: any other goal now is a newer one.
+            // A stop set the goal to not running: another goal now comes from a newer request, so no generation may
+            // match.
             generation: [.stop, .kill, .disconnect, .discard].contains(request.verb) ? -1 : machine.goalGeneration
         )
         item.isRepeated = true
@@ -33,7 +34,8 @@ extension ControlService {
         case .foreground: return .goal(.active)
         case .stop, .kill, .disconnect, .discard: return .gone
         case .restart:
-            // The old incarnation is the newest until it is gone.
+            // As long as the old incarnation has not ended, wait for the next one; after that the current one is the
+            // new one.
             let isOld =
                 coordinator.isHeld(app.id) || machine.isWaitingForPermission || machine.transition == .terminating
             return .newIncarnation(
@@ -47,7 +49,7 @@ extension ControlService {
         }
     }
 
-    /// The result for an incarnation that started and ended while no torpord observed it for the call.
+    /// For a repeated request: the result if the app has ended while no torpord observed it for the call.
     func endedUnseen(_ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> VerbResult? {
         guard item.isRepeated, !machine.isAlive, !machine.isWaitingForPermission, let reason = machine.lastEnding,
             !reason.wasAskedFor

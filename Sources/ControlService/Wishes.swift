@@ -9,10 +9,10 @@ import Supervisor
 import TorporAPI
 import VarlinkServer
 
-/// Users' requests to apps: they persist across a start, and the history records them.
+/// Users' requests to apps. The goal that a user has set survives a restart of torpord; the history has all requests.
 extension ControlService {
-    /// Records a user's request; `goal` is the goal before it. Call it before the request is carried out, since
-    /// immediate results come later.
+    /// Sets the goal that a user wants for the app. `goal`: the app's goal before the request. Call this before the
+    /// request is carried out, so that the record written then has the new goal.
     func personAsks(_ request: VerbRequest, of app: AppRuntime, goal: Goal) {
         switch request.verb {
         case .start, .foreground, .background, .resume, .restart, .reset: supervisor.wakes.startedByPerson(app)
@@ -30,7 +30,8 @@ extension ControlService {
         case .restart: if app.kept.goalOfPerson == .notRunning { app.kept.goalOfPerson = .active }
         case .interrupt, .reset, .hold, .wait: return
         }
-        // Such an app exits when it is sent to the background: the configuration decides about its next start.
+        // With exits_on_suspend the app exits in the background: then the configuration decides about its next
+        // launch.
         if app.specification.rules.exitsOnSuspend, [.background, .suspended].contains(app.kept.goalOfPerson) {
             app.kept.goalOfPerson = nil
         }
@@ -57,6 +58,6 @@ extension ControlService {
         note(app, .asked, text: "is asked to \(what)", reason: Self.name(of: peer))
     }
 
-    /// The requester in the history.
+    /// The requester's name in the history.
     static func name(of peer: Peer) -> String { peer.uid == 0 ? "root" : "uid \(peer.uid)" }
 }

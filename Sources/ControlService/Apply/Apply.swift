@@ -6,14 +6,14 @@ import Lifecycle
 import Supervisor
 import TorporAPI
 
-/// One apply: the request, the differences, and the texts about them.
+/// One apply of a configuration: the request, the differences, and the texts about them for the reply and the log.
 struct Apply {
     let request: ApplyRequest
     let new: TorporConfiguration
     let diff: ConfigurationDiff
     private let old: TorporConfiguration
 
-    /// `outdated`: apps that were launched with an older configuration than the current one.
+    /// `outdated`: the names of apps that were launched with an older configuration than the current one.
     init(
         _ request: ApplyRequest,
         from old: TorporConfiguration,
@@ -27,7 +27,7 @@ struct Apply {
         for app in new.apps where outdated.contains(app.name) {
             diff.add(KeyChange(key: Self.unknownKey, old: nil, new: nil, effect: .restart), to: app.name)
         }
-        // A scene whose template was removed or restored counts as a changed app.
+        // A scene whose template was removed counts as removed; one whose template is back counts as added.
         let before = Dictionary(old.apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         let after = Dictionary(new.apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         for index in diff.apps.indices {
@@ -39,7 +39,7 @@ struct Apply {
             diff.apps[index].changes = []
         }
         self.diff = diff
-        // Constant time for each app: a template may have ten thousand scenes.
+        // The dictionaries find each app in constant time: a template may have ten thousand scenes.
         for change in diff.apps {
             guard let scene = after[change.name] ?? before[change.name], scene.scene != nil else { continue }
             scenes[change.name] = Self.change(
@@ -51,7 +51,7 @@ struct Apply {
         templates = Self.templates(old.templates, new.templates, inside: new.apps.filter { $0.innerScenes != nil })
     }
 
-    /// What happens to the templates themselves; scenes have their own entries.
+    /// What the apply does to each template; the template's scenes have their own entries.
     private let templates: [AppliedApp]
 
     private static func templates(
@@ -79,10 +79,11 @@ struct Apply {
             }
     }
 
-    /// Stands for the unknown keys that changed before torpord was replaced while the app kept running.
+    /// Stands for changed keys that this torpord does not know: they changed under an earlier torpord, and the app
+    /// still runs with its older values.
     static let unknownKey = "earlier-changes"
 
-    /// What a change of its template means for a scene that has its own processes.
+    /// How a change of the template affects a scene that has its own processes.
     enum SceneChange {
         case losesTemplate
         case regainsTemplate
@@ -92,11 +93,11 @@ struct Apply {
         case movesOut
     }
 
-    /// The change of each changed app that is a scene, by name.
+    /// How each changed scene changes, by the scene's full name.
     private(set) var scenes: [String: SceneChange] = [:]
 
-    /// The change of a scene. `now` is the scene afterwards; `wasInside` and `isInside` say whether the app that it
-    /// is named after has its scenes inside.
+    /// How the apply changes a scene. `now`: the scene's specification afterwards, if there is one; `wasInside`,
+    /// `isInside`: whether the app named like the template had its scenes inside its own processes, and has them now.
     private static func change(
         _ now: AppSpecification?,
         from wasInside: Bool,
@@ -107,22 +108,22 @@ struct Apply {
         return wasInside ? .movesOut : .regainsTemplate
     }
 
-    /// What happens to one app.
+    /// What the apply does to one app.
     struct Entry {
         var name: String
         var id: AppID
-        /// nil if it is only restarted together with an app that it requires.
+        /// nil if the app is only restarted because an app that it requires is restarted.
         var change: ConfigurationDiff.App?
-        /// The restarted app that it requires.
+        /// If the app is restarted along with an app that it requires: the name of that app.
         var cause: String?
-        /// Its change, if it is a scene.
+        /// How the scene changes; nil if the app is not a scene.
         var scene: SceneChange?
-        /// Whether it runs, or is about to.
+        /// Whether the app was running, or being launched, when the apply began.
         var isAlive = false
-        /// Whether it is terminated and launched again with its new definition.
+        /// Whether the app is terminated and launched again with its new definition.
         var isReplaced = false
         var launch: LaunchMode = .onDemand
-        /// The incarnation that is terminated.
+        /// The app's incarnation (launch number) when the apply began; a restart terminates it.
         var incarnation: UInt32?
     }
 
@@ -159,7 +160,7 @@ struct Apply {
 
     // MARK: Replies
 
-    /// What would happen. `living`: the names of the running apps.
+    /// The reply to a request that only asks what an apply would do. `living`: the names of the running apps.
     func preview(_ chosen: Set<String>, living: Set<String>) -> ApplyReply {
         let shown = diff.apps.filter { chosen.contains($0.name) }
         return ApplyReply(
@@ -177,7 +178,7 @@ struct Apply {
         )
     }
 
-    /// What happened, with a result for each entry.
+    /// The reply after an apply, with a result for each app in `entries`.
     func reply(_ entries: [Entry], _ results: [VerbResult], isWaiting: Bool) -> ApplyReply {
         ApplyReply(
             apps: templates

@@ -5,7 +5,7 @@ import Engine
 import Supervisor
 import TorporAPI
 
-/// What an apply does to an app, in words that continue its name.
+/// Texts that say what an apply does to an app. Each continues a sentence that begins with the app's name.
 extension Apply.Entry {
     /// The app's part of the reply.
     func applied(message: String) -> AppliedApp {
@@ -17,8 +17,9 @@ extension Apply.Entry {
         )
     }
 
-    /// What was done; with `isWaiting` false, what is being done. `isPublic`: the text is for the log, whose readers
-    /// must not see values of environment variables.
+    /// What the apply has done to the app; with `isWaiting` false, what it is doing, since the caller does not wait
+    /// for
+    /// the end. `isPublic`: the text is for the log, whose readers must not see values of environment variables.
     func text(isWaiting: Bool, isPublic: Bool = false) -> String {
         guard let change else {
             return (isWaiting ? "restarted" : "is being restarted")
@@ -44,7 +45,7 @@ extension Apply.Entry {
     private static let movesInside = "is a scene inside its app from now on, and keeps its session"
     private static let movesOut = "is a scene with processes of its own from now on, and keeps its session"
 
-    /// What would be done.
+    /// What the apply would do to the app, for `torpor apply --diff`.
     var preview: String {
         guard let change else { return "would be restarted" }
         switch change.kind {
@@ -86,10 +87,10 @@ extension Apply.Entry {
 }
 
 extension Apply {
-    /// Longer values are hard to read in a line; `--diff` shows all of it.
+    /// In characters. Longer values are hard to read in a line; `torpor apply --diff` shows them whole.
     private static let longest = 60
 
-    /// A change as `key old → new`, or as `key changed` if it is long or secret.
+    /// Writes a change as `key old → new`, or as `key changed` if the values are long or secret.
     static func text(_ change: KeyChange, isPublic: Bool = false) -> String {
         if change.key == unknownKey { return "changed before torpord was replaced" }
         let values = "\(change.old ?? "none") → \(change.new ?? "none")"

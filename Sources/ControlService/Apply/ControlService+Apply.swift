@@ -18,15 +18,15 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// Applies another configuration: only what changed is touched.
+/// Applies a new configuration. Apps whose definition has not changed are left alone.
 ///
-/// The files are read outside of the loop. From then on an apply is a single step: it compares the result with the
-/// configuration in force, and the core takes the new definitions before anything else happens. So applies never
-/// overlap, but effects of one may still be in progress when the next one comes; then the first caller is told that
-/// its apps were asked for something else.
+/// A background thread reads the files. The rest of an apply is a single step of the event loop: it compares the
+/// result with the configuration in force, and the core takes the new definitions before anything else happens. So
+/// applies never overlap. But if a second apply comes while apps still restart for the first one, the first caller
+/// is told that its apps were asked for something else.
 extension ControlService {
-    /// Carries out an apply and replies; without `reply` it was a SIGHUP, and the log gets the result. `name`: the
-    /// requester, for the history.
+    /// Carries out an apply and replies. Without `reply`, the request was a SIGHUP, and the result goes to the log.
+    /// `name`: the requester, for the history.
     func apply(_ request: ApplyRequest, by name: String, _ reply: Reply?) {
         guard supervisor.isStarted else {
             let waits = VerbProgress(
@@ -55,14 +55,14 @@ extension ControlService {
         }
     }
 
-    /// Applies the configuration that was read; returns why nothing is changed, in half a sentence.
+    /// Applies the configuration that was read. Returns the reason if it cannot be applied.
     private func apply(
         _ request: ApplyRequest,
         _ result: Result<(configuration: TorporConfiguration, accounts: NamedAccounts), DiagnosticList>,
         by name: String,
         _ reply: Reply?
     ) -> String? {
-        // The reason may be new since the files were read.
+        // A reason to refuse may have come up while the files were read.
         if let refusal = applyRefusal {
             log.warning("the reloaded configuration is not applied: \(refusal)")
             reply.map { $0.fail(refusal) }
@@ -75,7 +75,7 @@ extension ControlService {
             return Supervisor.diskIsInvalid
         case .success(var new):
             new.configuration = supervisor.inForce.roster.complete(new.configuration)
-            // Sockets have the addresses of the current settings, not of their defaults.
+            // Socket addresses may contain settings of the app: fill in the current values, not the defaults.
             for index in new.configuration.apps.indices {
                 let next = new.configuration.apps[index]
                 let app = coordinator.id(of: next.name).map { apps[$0] }
@@ -112,7 +112,7 @@ extension ControlService {
         return nil
     }
 
-    /// The configuration in force, with each app as it runs: it may still have older values.
+    /// The configuration in force, except that each running app has the values with which it was launched.
     private var runningConfiguration: TorporConfiguration {
         var running = supervisor.configuration
         running.apps = apps.filter { !coordinator.isLeaving($0.id) }.map(\.specification)
@@ -140,14 +140,15 @@ extension ControlService {
         _ reply: Reply?
     ) {
         let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.id))
-        // An app that returns is a new one: what a user requested of the old one no longer counts.
+        // An app that was removed, has not ended yet and is added again counts as new: forget what a user wanted of
+        // it.
         for app in apps where coordinator.isLeaving(app.id) { app.kept.goalOfPerson = nil }
         let ending = Set(apps.filter { coordinator.isToEnd($0.id) }.map(\.id))
         let actions: [AppAction]
         do throws(DependencyError) {
             actions = try coordinator.reconfigure(definitions(applied, chosen), now: loop.now)
         } catch {
-            // The loader has checked for this already.
+            // Not expected: the loader of the configuration has checked the dependencies already.
             log.error("the configuration is not applied: \(error)")
             reply.map { $0.fail("\(error)") }
             return
@@ -158,9 +159,9 @@ extension ControlService {
         supervisor.store.setRetention(Retention(kept.supervisor))
         for warning in kept.warnings { log.warning(warning.description) }
         takeSpecifications(applied.new.apps, living: living)
-        // Before the following steps are decided and recorded for these apps too.
+        // Record these actions first: the following steps decide and record more for the same apps.
         supervisor.writeAhead(actions)
-        // The first step after this forgets an app that was removed and does not run.
+        // Collect the entries now: the steps after this forget removed apps that do not run.
         let entries = entries(applied, chosen, ending: ending, living: living)
         tell(applied, entries, by: name)
         supervisor.govern()
@@ -181,7 +182,7 @@ extension ControlService {
         wait(for: entries, applied, reply)
     }
 
-    /// Every app of the new configuration, in the form that the core takes.
+    /// Every app of the new configuration, in the form that the coordinator takes.
     private func definitions(_ applied: Apply, _ chosen: Set<String>) -> [AppChange] {
         applied.new.apps.map { app in
             var change = AppChange(AppDefinition(app))
@@ -232,7 +233,7 @@ extension ControlService {
 
     // MARK: Telling and waiting
 
-    /// What happens to each app that is touched.
+    /// What the apply does to each app that it changes or restarts.
     private func entries(
         _ applied: Apply,
         _ chosen: Set<String>,
