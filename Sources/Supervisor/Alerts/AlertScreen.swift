@@ -2,18 +2,19 @@
 
 import DesktopProtocol
 
-/// The screen of the session, on which alerts and badges are shown.
+/// Shows alerts and badges in the user's desktop session.
 ///
-/// Nothing here waits: what cannot be shown yet, since no notification server is there, is shown when one is.
+/// No method waits. As long as no notification server runs, alerts are kept; they are shown once one runs.
 protocol AlertScreen: AnyObject {
-    /// What became of the alerts: `shown`, `failed`, `closed`, `answered`; and `here` and `server`.
+    /// Called with each report: `shown`, `failed`, `closed` and `answered` about alerts; `here` and `server` about
+    /// the screen.
     var onReport: ((DesktopReport) -> Void)? { get set }
-    /// Shows an alert, or replaces the one of the same number.
+    /// Shows an alert. It replaces the shown alert of the same number, if there is one.
     func show(_ alert: DesktopAlert)
     /// Removes an alert.
     func close(_ id: Int64)
-    /// Shows a number, or with 0 none, at the entry of an app.
+    /// Shows a number at the desktop entry of an app; 0 removes the number.
     func badge(_ entry: String, _ count: Int64)
-    /// The answer to an alert is durable, and need not be reported again.
+    /// The answer to an alert was stored durably, so it need not be reported again.
     func acknowledge(_ id: Int64)
 }

@@ -16,17 +16,17 @@ final class AppChannel {
     struct Outgoing {
         let id: UInt32
         let message: Message
-        /// The current transition waits for its answer.
+        /// Whether the app's current transition waits for the answer to this message.
         var isAwaited: Bool
-        /// The task's token, for `taskExpiring`.
+        /// The token of the task that a `taskExpiring` message is about.
         var task: UInt32?
         /// The URL of `openURL` as earlier versions of torpord queued it; URLs are mail now.
         var url: String?
-        /// Its number in the app's mailbox.
+        /// The number of the mail in the app's mailbox; nil if the message carries no mail.
         var mail: Int64?
-        /// The scene inside the app that it is about.
+        /// The scene inside the app that the message is about.
         var scene: SceneID?
-        /// It was queued behind other messages.
+        /// Whether other messages were ahead of this one when it was queued.
         var hasWaited = false
     }
 
@@ -34,13 +34,13 @@ final class AppChannel {
     struct Delegate {
         let reply: Reply
         let pid: Int32
-        /// The number of the last message that was sent to it.
+        /// The number of the last message that was sent to the delegate.
         var sent: UInt32 = 0
     }
 
     /// What a task belongs to: if the owner is gone, the task ends.
     enum TaskOwner: Hashable {
-        /// The connection that began or claimed it.
+        /// The connection that began or claimed the task.
         case connection(UInt64)
         /// No connection: sd_notify began the task, and it ends by sd_notify or with the app.
         case notify
@@ -56,14 +56,14 @@ final class AppChannel {
     var queue: [Outgoing] = []
     var delegate: Delegate?
     var owners: [UInt32: TaskOwner] = [:]
-    /// By closed connection: ends its tasks and its delegate, unless they come back first.
+    /// A timer for each closed connection. It ends the connection's tasks and delegate, unless they come back first.
     var goneTimers: [UInt64: TimerSource] = [:]
     /// Runs while torpord waits for a delegate or for tasks of an earlier torpord to come back.
     var returnTimer: TimerSource?
 
     init() {}
 
-    /// Appends a message, and gives it its number.
+    /// Appends a message to the queue, and gives it its number.
     func add(
         _ message: Message,
         isAwaited: Bool,
@@ -89,7 +89,7 @@ extension AppRuntime {
         set { slots[ChannelSlot.self] = newValue }
     }
 
-    /// The piece of mail that it answered last.
+    /// The mail that the app answered last.
     package var lastAnswered: AnsweredMail? {
         get { slots[LastAnsweredSlot.self] }
         set { slots[LastAnsweredSlot.self] = newValue }
@@ -102,7 +102,7 @@ package struct AnsweredMail {
     package let id: Int64
     /// The mail's key, or the token of the request that sent it.
     package let key: String?
-    /// Why the app could not handle it, in the app's words; nil if it could.
+    /// Why the app could not handle the mail, in the app's words; nil if it could.
     package let failure: String?
 }
 

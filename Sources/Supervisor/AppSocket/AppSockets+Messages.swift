@@ -24,11 +24,11 @@ extension AppSockets {
             case .tell(let message):
                 let app = apps[output.app]
                 guard hearsByChannel(output.app) else { continue }
-                // URLs are delivered before it.
+                // Queue URLs first, so that the app has them before it becomes active.
                 if message == .didBecomeActive { supervisor.mailboxes.enqueue(app, comesToForeground: true) }
                 let isAwaited = coordinator.machine(output.app).awaitedMessage == message
                 channel(of: app).add(message, isAwaited: isAwaited)
-                // Mail follows it directly, before any other message.
+                // Mail follows `resumed` directly, before any other message.
                 if message == .resumed { supervisor.mailboxes.enqueue(app) }
             case .tellScene(let scene, let message):
                 let app = apps[output.app]
@@ -59,10 +59,10 @@ extension AppSockets {
         guard let channel = app.channel, let delegate = channel.delegate, let next = channel.queue.first,
             delegate.sent < next.id, !delegate.reply.isClosed
         else { return }
-        // The content of the mail is not loaded yet.
+        // Wait: the content of the mail was not read from the store yet.
         if next.mail != nil, !supervisor.mailboxes.isLoaded { return }
         guard let parameters = parameters(of: next, app) else {
-            // Nothing to send: drop the message, and let the next one have its number if it was the newest.
+            // The message is obsolete: drop it. If it was the newest, the next message gets its number.
             channel.queue.removeFirst()
             if channel.lastID == next.id { channel.lastID -= 1 } else { channel.answeredID = next.id }
             if next.isAwaited { deliver(.answered(next.message), to: app.id) }
@@ -98,7 +98,8 @@ extension AppSockets {
         delegate.reply.send(["message": message.json], continues: true)
     }
 
-    /// Whether a later message to the same scene is queued: then the scene no longer waits for this answer.
+    /// Whether a later message to the same scene is queued: then the scene no longer waits for an answer to
+    /// `outgoing`.
     private func isLate(_ outgoing: AppChannel.Outgoing, _ channel: AppChannel) -> Bool {
         channel.queue.contains { $0.scene == outgoing.scene && $0.id > outgoing.id }
     }
@@ -112,7 +113,7 @@ extension AppSockets {
         }
     }
 
-    /// A message's parameters; nil if it is not to be sent after all.
+    /// A message's parameters; nil if the message is obsolete and must not be sent.
     private func parameters(of outgoing: AppChannel.Outgoing, _ app: AppRuntime) -> JSON? {
         if let mail = outgoing.mail { return supervisor.mailboxes.mail(mail, of: app)?.parameters }
         if let scene = outgoing.scene { return supervisor.innerScenes.parameters(of: outgoing.message, scene, app) }
@@ -152,7 +153,7 @@ extension AppSockets {
         guard let channel = app.channel, let first = channel.queue.first, Int64(first.id) == answer.id,
             channel.delegate.map({ $0.sent >= first.id }) ?? true
         else { return refuse(answer, reply, app) }
-        // The answer to mail is confirmed once it is recorded: an app does not repeat a confirmed answer.
+        // Confirm the answer to mail only after it was recorded: an app does not repeat a confirmed answer.
         if first.mail == nil { reply.send() }
         let message = first.message
         let whose = first.scene.flatMap(supervisor.innerScenes.name).map { " (\($0))" } ?? ""
@@ -215,7 +216,7 @@ extension AppSockets {
             supervisor.mailboxes.enqueue(app)
         }
         if let scene = first.scene {
-            // A late answer to a missed message does not answer a later one.
+            // If a later message to the scene is queued, this answer is late and does not count.
             if !isLate(first, channel) {
                 supervisor.innerScenes.answered(message, scene, answer, app)
             }

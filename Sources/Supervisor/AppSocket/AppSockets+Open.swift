@@ -9,7 +9,7 @@ import VarlinkServer
 
 /// Requests of an app to open URLs in other apps.
 extension AppSockets {
-    /// In bytes: the answer repeats the scheme that the app sent.
+    /// In bytes. There is a limit because the reply repeats the scheme that the app sent.
     private static let longestScheme = 256
 
     func open(_ url: String, _ token: RequestToken?, _ reply: Reply, _ app: AppRuntime) {
@@ -58,7 +58,7 @@ extension AppSockets {
         return false
     }
 
-    /// Leaves out the app itself, so that a URL that it passes on does not come back to it.
+    /// The apps that can open the target, except `app` itself: a URL that it passes on must not come back to it.
     private func handlers(of target: OpenTarget, askedBy app: AppRuntime) -> [AppRuntime] {
         supervisor.mailboxes.handlers(of: target).map(\.app).filter { $0 !== app }
     }

@@ -14,7 +14,7 @@ extension AppSockets {
         coordinator.machine(app.id).tasks.map { AppTask(token: Int64($0.token), name: $0.name) }
     }
 
-    /// How long the app may still run for its tasks.
+    /// How long the app may still run in the background for its tasks.
     package func remainingMilliseconds(_ app: AppRuntime) -> Int64? {
         coordinator.machine(app.id).taskTimeLeft(now: loop.now).map { $0.microseconds / 1000 }
     }

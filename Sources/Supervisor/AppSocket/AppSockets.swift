@@ -39,8 +39,9 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         app.server = nil
     }
 
-    /// How long a delegate or a task outlives its connection. If the process is ending, its exit is seen within that
-    /// time.
+    /// How long a delegate or a task outlives its connection. If its process is ending, torpord notices the exit
+    /// within
+    /// that time.
     private static let goneAfter = Duration.milliseconds(100)
     /// How long a delegate of an earlier torpord has to reconnect, counted while its app runs.
     static let returnTime = Duration.seconds(5)
@@ -73,7 +74,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             server.refusal = { [unowned self, unowned app] peer in self.refusal(of: peer, app) }
             server.handler = { [unowned self, unowned app] call, peer, reply in self.serve(call, peer, reply, app) }
             server.onDisconnect = { [unowned self, unowned app] connection in self.disconnected(connection, app) }
-            // A program may connect before the keeper has reported its pid.
+            // A program may connect before the keeper has reported its pid. Until then the peer cannot be checked.
             server.setAccepting(app.run.tree != nil || !coordinator.machine(app.id).isAlive)
             app.server = server
             if !isThere { supervisor.hold(DescriptorName.channel(app.name), server.listener.raw) }
@@ -325,7 +326,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         pump(app)
     }
 
-    /// A connection was closed. If its process has died, its exit is seen soon; if it reconnects, it does so at once.
+    /// A connection was closed. Its tasks and delegate end after ``goneAfter``: if the process has died, torpord has
+    /// noticed by then; if the process reconnects, it does so at once.
     private func disconnected(_ connection: UInt64, _ app: AppRuntime) {
         guard let channel = app.channel, app.run.tree != nil else { return }
         let wasDelegate = channel.delegate?.reply.connection == connection
@@ -344,7 +346,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         channel.goneTimers[connection]?.arm(after: Self.goneAfter)
     }
 
-    /// No process receives the app's messages any longer.
+    /// The delegate is gone: no process receives the app's messages any longer.
     private func detach(_ app: AppRuntime) {
         guard let channel = app.channel else { return }
         channel.delegate = nil
@@ -365,7 +367,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         guard let channel = app.channel else { return }
         channel.returnTimer = try? loop.timer { [weak self, weak app] in
             guard let self, let app, let channel = app.channel else { return }
-            // A stopped app cannot reconnect. Its time starts again when it runs.
+            // A suspended app cannot reconnect. Its time starts again when it is resumed.
             if self.coordinator.machine(app.id).state == .suspended { return }
             channel.returnTimer = nil
             for (token, owner) in channel.owners where owner == .lost { self.finish(task: token, app) }

@@ -5,13 +5,13 @@ package import Lifecycle
 import Linux
 package import Varlink
 
-/// What does not fit into a record of fixed size because it has names: tasks, holds, and messages that no transition
-/// waits for.
+/// The part of an app's recovery state that has names, so that it does not fit into a record of fixed size: tasks,
+/// holds, and messages that no transition waits for.
 package struct ChannelLedger: Hashable {
     /// A background task.
     struct Task: Hashable {
         var task: BackgroundTask
-        /// sd_notify began it.
+        /// Whether sd_notify began the task.
         var isNotify: Bool
     }
 
@@ -19,19 +19,19 @@ package struct ChannelLedger: Hashable {
     struct Told: Hashable {
         var id: UInt32
         var message: Message
-        /// The task's token, for `taskExpiring`.
+        /// The token of the task that a `taskExpiring` message is about.
         var task: UInt32?
-        /// The URL of `openURL`.
+        /// The URL of an `openURL` message.
         var url: String?
-        /// Its number in the app's mailbox.
+        /// The number of the mail in the app's mailbox; nil if the message carries no mail.
         var mail: Int64?
-        /// The scene inside the app that it is about.
+        /// The scene inside the app that the message is about.
         var scene: SceneID?
-        /// The full name of that scene.
+        /// The full name of the scene that the message is about.
         var sceneName: String?
     }
 
-    /// The run of the app that the tasks and messages belong to.
+    /// The incarnation (launch number) of the app that the tasks and messages belong to.
     package var incarnation: UInt32
     var tasks: [Task] = []
     package var holds: [Hold] = []
@@ -46,7 +46,7 @@ package struct ChannelLedger: Hashable {
     /// Reads what ``json`` wrote; nil if the bytes are no ledger. Skips entries that are invalid.
     package init?(_ bytes: [UInt8]) {
         guard let json = try? JSON.parse(bytes[...]), json.objectValue != nil else { return nil }
-        // 0 is no run.
+        // No launch has the number 0.
         incarnation = json["incarnation"]?.intValue.flatMap { UInt32(exactly: $0) } ?? 0
         url = json["url"]?.stringValue
         holds = (json["holds"]?.arrayValue ?? []).map { hold in
@@ -82,7 +82,7 @@ package struct ChannelLedger: Hashable {
         scenes = (json["scenes"]?.arrayValue ?? []).compactMap { SceneEntry($0) }
     }
 
-    /// The content of the file.
+    /// The content of the ledger file.
     package var json: JSON {
         [
             "incarnation": .int(Int64(incarnation)),

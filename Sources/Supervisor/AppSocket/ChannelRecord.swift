@@ -91,11 +91,11 @@ extension AppSockets {
         return ledger
     }
 
-    /// Removes the ledger of an app that has no record: it belongs to an earlier run.
+    /// Removes the ledger of an app that has no record: such a ledger is outdated.
     func forgetLedger(of app: AppRuntime) { try? File.remove(ledgerPath(of: app)) }
 
-    /// Retries a read that fails for want of a descriptor or memory: without the ledger the app would get the same
-    /// mail twice.
+    /// Reads the ledger file. Tries three times, in case descriptors or memory are short: without the ledger the app
+    /// would get the same mail twice.
     private func readLedger(of app: AppRuntime) -> [UInt8] {
         var tries = 3
         while true {
@@ -121,11 +121,11 @@ extension AppSockets {
         app.ledger = bytes.isEmpty ? nil : bytes
         let machine = coordinator.machine(app.id)
         let isSame = ledger?.incarnation == machine.incarnation && machine.isAlive
-        // Earlier versions of torpord kept a URL here.
+        // Earlier versions of torpord kept a URL in the ledger.
         if let url = ledger?.url { _ = try? supervisor.mailboxes.open(.url(url), from: "", key: nil, app) }
         let tasks = isSame ? ledger?.tasks ?? [] : []
         coordinator.restore(app.id, tasks: tasks.map(\.task), holds: ledger?.holds ?? [])
-        // The ledger may be newer than the record: then the run that it describes has ended.
+        // The ledger may be of a later launch than the record: then that launch has ended.
         if let ledger, ledger.incarnation >= machine.incarnation, !ledger.scenes.isEmpty {
             let isOver = ledger.incarnation > machine.incarnation
             supervisor.innerScenes.restore(ledger.scenes, isOver: isOver, of: app)
@@ -135,7 +135,7 @@ extension AppSockets {
         channel.lastID = record.lastID
         channel.answeredID = record.answeredID
         for entry in tasks { channel.owners[entry.task.token] = entry.isNotify ? .notify : .lost }
-        // They belong to closed connections. Extend their time, so that none expires before it can be claimed.
+        // Tasks of closed connections: extend their time, so that none expires before its process can claim it.
         if channel.owners.values.contains(.lost) {
             coordinator.grantTasks(app.id, Self.returnTime + machine.rules.expiryWarning, now: loop.now)
         }
@@ -146,7 +146,7 @@ extension AppSockets {
                 continue
             }
             if let scene = told.scene {
-                // Skip it: the number may belong to another scene by now.
+                // Skip a message without its scene's name: the number may belong to another scene by now.
                 guard let name = told.sceneName else { continue }
                 supervisor.innerScenes.take(scene, for: name)
             }

@@ -10,11 +10,11 @@ package import TorporAPI
 /// The lowest bit of a stored token is set while it is unknown whether its request was carried out. Only a signal
 /// needs this: it cannot be sent and recorded in one step.
 package struct TakenTokens {
-    /// Clients repeat a request within seconds, and only a request that was in flight.
+    /// How many tokens are kept. A few are enough: clients repeat only requests that were in flight, within seconds.
     static let capacity = 4
 
     private var values: [UInt64] = []
-    /// Whether the app's record has all of them.
+    /// Whether the app's record has all of these tokens.
     package internal(set) var isRecorded = true
 
     package init() {}
@@ -27,17 +27,17 @@ package struct TakenTokens {
         }
     }
 
-    /// Writes a fixed number of bytes.
+    /// Writes the tokens, always as the same number of bytes.
     package func encode(into record: inout RecordWriter) {
         for index in 0..<Self.capacity { record.put(index < values.count ? values[index] : UInt64(0)) }
     }
 
     package enum Standing: Hashable {
-        /// Never seen, or seen so long ago that it was dropped.
+        /// The token was never seen, or was dropped because newer ones came.
         case unknown
-        /// Accepted, but it is unknown whether it was carried out.
+        /// The token's request was accepted, but it is unknown whether it was carried out.
         case uncertain
-        /// Accepted, and carried out or about to be.
+        /// The token's request was accepted, and was carried out or is about to be.
         case taken
     }
 
@@ -68,7 +68,7 @@ extension TakenTokens: Equatable {
 }
 
 extension AppRuntime {
-    /// The last requests that it accepted.
+    /// The tokens of the last requests that the app accepted.
     package var tokens: TakenTokens {
         get { slots[TokensSlot.self, default: TakenTokens()] }
         _modify { yield &slots[TokensSlot.self, default: TakenTokens()] }

@@ -21,7 +21,7 @@ package struct Authority: Sendable {
         posters = Set(specification.posters.compactMap { Users.group($0) })
     }
 
-    /// Why the peer may not make that request, as a sentence; nil if it may.
+    /// Why the peer may not make the request, as a sentence; nil if it may.
     package func refusal(of request: ManagerRequest, to peer: Peer) -> String? {
         if peer.uid == 0 || peer.uid == Users.effectiveUID { return nil }
         let groups = Set(peer.groups + [peer.gid])
@@ -39,8 +39,9 @@ package struct Authority: Sendable {
             + "\(lists) under [supervisor]"
     }
 
-    /// Whether the peer is no operator, root or the supervisor's user, so that a request open to posters is all it
-    /// may change.
+    /// Whether the peer is neither root, nor the supervisor's user, nor an operator. Such a peer may change things
+    /// only
+    /// by requests that are open to posters.
     package func isOnlyPoster(_ peer: Peer) -> Bool {
         if peer.uid == 0 || peer.uid == Users.effectiveUID { return false }
         return operators.isDisjoint(with: Set(peer.groups + [peer.gid]))
@@ -58,17 +59,17 @@ package struct Authority: Sendable {
 }
 
 extension ManagerRequest {
-    /// Whether posters may make it.
+    /// Whether posters may make the request.
     var isForPosters: Bool {
         switch self {
         case .post: true
-        // Each template says whether posters may open it. This launches nothing.
+        // Such a request launches nothing, and each template says whether posters may open its scenes.
         case .openScene(let scene): scene.remote && scene.session == .null
         default: false
         }
     }
 
-    /// Whether it changes nothing.
+    /// Whether the request changes nothing.
     var onlyLooks: Bool {
         switch self {
         case .list, .listOf, .status, .logs, .events, .reports, .snapshot, .icon, .desktopApps, .doctor, .policies,

@@ -16,11 +16,11 @@ package final class ConfigurationInForce: Room {
     package private(set) var configuration: TorporConfiguration
     /// The scenes that exist besides the configured apps.
     package let roster: SceneRoster
-    /// The users and groups that it names.
+    /// The users and groups that the configuration names.
     package var accounts: NamedAccounts
-    /// Its texts, stored for the next torpord.
+    /// The file with the configuration's texts, from which the next torpord reads them.
     package private(set) var file: Descriptor?
-    /// The errors of the configuration on disk at the start.
+    /// The errors of the configuration on disk at the start; nil if it was valid.
     private let invalid: DiagnosticList?
     private let runtime: RuntimeDirectory
     private let recovery: RecoveryFile
@@ -29,8 +29,8 @@ package final class ConfigurationInForce: Room {
     private let writes: BackgroundWorker
 
     /// - Parameters:
-    ///   - invalid: the errors of the configuration on disk, which this one replaces.
-    ///   - file: the texts as an earlier torpord has stored them.
+    ///   - invalid: the errors of the configuration on disk, if `configuration` replaces it because it is invalid.
+    ///   - file: the file with the configuration's texts, if an earlier torpord has stored them.
     ///   - roster: the scenes whose apps are part of the configuration.
     package init(
         _ configuration: TorporConfiguration,
@@ -59,7 +59,7 @@ package final class ConfigurationInForce: Room {
     /// Stores a configuration that was read from disk; reports the errors of one that is invalid.
     package func begin() {
         if file == nil {
-            // It was read from the disk.
+            // No earlier torpord has stored the configuration: it was read from disk.
             recovery.isDiskInvalid = invalid != nil
             keepForNext()
         }
@@ -90,7 +90,7 @@ package final class ConfigurationInForce: Room {
         for diagnostic in list.diagnostics { log.error(diagnostic.description) }
     }
 
-    /// Stores it for the next boot, on a background thread.
+    /// Stores the configuration for the next boot, on a background thread.
     func keepForNextBoot() {
         let (sources, state) = (configuration.sources, runtime.state)
         writes.ask {
@@ -100,10 +100,10 @@ package final class ConfigurationInForce: Room {
         }
     }
 
-    /// Whether its texts are still at the path where the next torpord reads them.
+    /// Whether the stored texts of the configuration are still at the path where the next torpord reads them.
     var isKeptForNext: Bool { file.map { RuntimeDirectory.isAt(runtime.configuration, $0) } ?? false }
 
-    /// Writes its texts where the next torpord reads them.
+    /// Writes the configuration's texts to the path where the next torpord reads them.
     func keepForNext() {
         do throws(Errno) {
             try File.replace(runtime.configuration, configuration.sources.encoded(), mode: 0o600)

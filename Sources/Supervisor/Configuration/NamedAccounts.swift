@@ -6,14 +6,14 @@ package import EventSources
 import Lifecycle
 import Linux
 
-/// The users and groups that a configuration names, apart from those that apps run as. They are looked up when it is
-/// read, never on the loop: a lookup may block on a network directory.
+/// The users and groups that a configuration names, apart from those that apps run as. They are looked up when the
+/// configuration is read, never on the event loop: a lookup may block on a network directory.
 package struct NamedAccounts: Sendable {
     package let authority: Authority
     /// The user of gpsd. Its positions are trusted, like those of root and the supervisor's own user; nil if no app
     /// needs them.
     let gpsd: UInt32?
-    /// The accounts that sockets are to belong to.
+    /// The users and groups that own the configured sockets.
     package var sockets = SocketAccounts()
 
     /// Looks up every name, once.

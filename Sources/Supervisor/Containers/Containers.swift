@@ -12,16 +12,17 @@ package import TorporAPI
 import VarlinkServer
 import WireText
 
-/// Apps that podman runs in containers: what starts and removes them is torpor-container, a process of the app's user.
+/// Apps that podman runs in containers. torpor-container, a process of the app's user, starts and removes a
+/// container.
 ///
 /// Everything else is as for any app: torpor-container is the main process and exits as the container does, and the
-/// container's processes are in the app's cgroup, so states, deadlines, memory and locks need to know nothing of containers.
+/// container's processes are in the app's cgroup. So states, deadlines, memory and locks need no code for containers.
 package final class Containers: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// Where torpor-container is.
+    /// The path of the program torpor-container. Throws if it is not installed.
     nonisolated static func program() throws(LaunchError) -> String {
         guard let program = ThisProcess.companion("torpor-container", variable: "TORPOR_CONTAINER") else {
             throw LaunchError("torpor-container is neither beside torpord nor in ../libexec/torpor: install it")
@@ -29,8 +30,9 @@ package final class Containers: ShellRoom {
         return program
     }
 
-    /// podman and conmon leave the session of the launch and pass on none of its variables, by which apps are followed
-    /// elsewhere.
+    /// The error of a container without a cgroup: then torpord could only follow the app by the session and
+    /// environment
+    /// of its processes, but podman and conmon leave the session and drop the variables.
     static let needsCgroup = LaunchError(
         "needs a cgroup of its own to run in a container, and there is none: ‘torpor doctor’ says why"
     )
@@ -74,10 +76,12 @@ package final class Containers: ShellRoom {
         ] + run.arguments(command)
     }
 
-    /// A container's label, by which its app knows it again: other supervisors of the same user may have an app of the name.
+    /// The label of an app's container. It tells whether a container is this app's: another supervisor of the same
+    /// user
+    /// may have an app of the same name.
     private func owner(of app: AppRuntime) -> String { supervisor.runtime.directory(of: app) }
 
-    /// Those variables of an app that podman itself may have: others would mislead it.
+    /// The variables of an app without those that podman itself would obey.
     nonisolated static func forPodman(
         _ variables: [String: String],
         _ specification: AppSpecification
@@ -85,8 +89,9 @@ package final class Containers: ShellRoom {
         specification.container == nil ? variables : variables.filter { !PodmanRun.isPodmans($0.key) }
     }
 
-    /// The variables with which torpor-container is started: those by which podman would go have another name, under which
-    /// they reach the container in a file.
+    /// The variables with which torpor-container is started. Those that podman itself would obey have a prefix: a
+    /// file
+    /// takes them into the container.
     nonisolated static func forLaunch(
         _ variables: [String: String],
         _ specification: AppSpecification
@@ -99,7 +104,7 @@ package final class Containers: ShellRoom {
         return result
     }
 
-    /// Makes the folder in which torpor-container keeps what it knows, for the user that it runs as.
+    /// Makes the folder in which torpor-container keeps its state; it belongs to the user that the app runs as.
     func makeFolder(of app: AppRuntime, for user: User?) throws(LaunchError) {
         guard app.specification.container != nil else { return }
         let path = folder(of: app)
@@ -115,7 +120,7 @@ package final class Containers: ShellRoom {
 
     // MARK: While it runs
 
-    /// torpor-container says that the container runs, and by which signal its image wants to be ended.
+    /// torpor-container (`pid`) reports that the container runs, and the signal that stops it according to its image.
     func runs(_ app: AppRuntime, stopSignal: Int32?, digest: ImageDigest?, saidBy pid: Int32) {
         guard let tree = app.run.tree, tree.isContainer, pid == tree.leader.pid else { return }
         var run = ContainerRun(isRunning: true)
@@ -130,18 +135,19 @@ package final class Containers: ShellRoom {
         supervisor.launcher.startProbe(app)
     }
 
-    /// Whether podman has started the container; nil for an app without one. If the message is lost, /proc shows it.
+    /// Whether podman has started the app's container; nil for an app without one. If torpor-container's message was
+    /// lost, /proc shows it.
     func isRunning(_ app: AppRuntime) -> Bool? {
         guard app.specification.container != nil else { return nil }
         return app.run.container?.isRunning == true || app.run.tree?.hasContainer == true
     }
 
-    /// What ends the app: what the configuration says, or else the image of its container.
+    /// The signal that asks the app to end: from the configuration, or else from the image of its container.
     func stopSignal(of app: AppRuntime) -> Int32 {
         app.run.container?.stopSignal ?? app.specification.stopSignal
     }
 
-    /// What clients are told of it; nil for an app without one.
+    /// The app's container, in the form for clients; nil for an app without one.
     package func info(of app: AppRuntime) -> ContainerInfo? {
         guard let container = app.specification.container else { return nil }
         var info = ContainerInfo(name: app.specification.containerName ?? app.name, image: container.image)
@@ -158,8 +164,9 @@ package final class Containers: ShellRoom {
 
     // MARK: Endings
 
-    /// Why a container could not be started; nil where one was. podman's own sentence is in the log, since its output is the
-    /// container's.
+    /// Why the app's container could not be started; nil if it was. podman's own message is in the app's log, since
+    /// it
+    /// has the same output as the container.
     func failure(of app: AppRuntime) -> String? {
         guard app.run.tree?.isContainer == true, app.run.container?.isRunning != true,
             case .exited(Self.failed) = app.run.exitRecord?.status
@@ -172,13 +179,13 @@ package final class Containers: ShellRoom {
         return text + ": " + String(wire: line.dropFirst(Self.podmansError.count).prefix(Self.longestReason))
     }
 
-    /// What torpor-container says if `podman run` failed.
+    /// The status text of torpor-container if `podman run` failed.
     private static let refused = "could not be started by podman"
     private static let podmansError = Array("Error: ".utf8)
     /// In bytes.
     private static let longestReason = 400
 
-    /// The command that removes what podman has not removed itself, such as after a SIGKILL.
+    /// The command that removes the app's container if podman has not removed it itself, such as after a SIGKILL.
     func cleanup(of app: AppRuntime) -> [HookCommand] {
         guard app.specification.container != nil, let program = try? Self.program() else { return [] }
         var hook = HookCommand([program, "remove", folder(of: app)])
@@ -192,18 +199,18 @@ package final class Containers: ShellRoom {
     }
 
     private static let programName = "torpor-container"
-    /// What it exits with if it could not start the container.
+    /// The exit status of torpor-container if it could not start the container.
     private static let failed: Int32 = 125
     private static let cleanupDeadline = Duration.seconds(60)
 }
 
-/// What torpor-container has said about the container of an app.
+/// What torpor-container has reported about an app's container.
 package struct ContainerRun: Equatable {
-    /// podman has started it.
+    /// Whether podman has started the container.
     var isRunning = false
-    /// The signal that its image names to end it.
+    /// The signal that ends the container, as its image names it.
     var stopSignal: Int32?
-    /// The SHA-256 digest of its image.
+    /// The SHA-256 digest of the container's image.
     var digest: ImageDigest?
 
     package init(isRunning: Bool = false) { self.isRunning = isRunning }
@@ -223,7 +230,7 @@ package struct ContainerRun: Equatable {
 }
 
 extension Incarnation {
-    /// What torpor-container has said; nil for an app without a container, and before that.
+    /// What torpor-container has reported; nil before it has, and for an app without a container.
     package var container: ContainerRun? {
         get { slots[ContainerRunSlot.self] }
         set { slots[ContainerRunSlot.self] = newValue }

@@ -10,8 +10,9 @@ struct PodmanRun {
     private var options: [String]
     private var needsFile = false
 
-    /// The container in the app's own cgroup, which podman leaves alone: torpord limits and follows the app by it. Its
-    /// output is the app's (passthrough), and podman removes it when it has ended.
+    /// podman leaves the container in the app's own cgroup, by which torpord limits and follows the app. The
+    /// container's
+    /// output is the app's (passthrough). podman removes the container when it has ended.
     init(
         _ container: ContainerSpecification,
         name: String,
@@ -24,14 +25,15 @@ struct PodmanRun {
             "--detach", "--rm", "--cgroups=disabled", "--sdnotify=ignore", "--log-driver=passthrough", "--name=\(name)",
             "--label=io.torpor.app=\(owner)",
         ]
-        // One that shares another's network or the machine's may have no host name of its own.
+        // A container that shares the network of the machine or of another container may have no host name of its
+        // own.
         let shares = container.networks.contains { $0 == "host" || $0.utf8.starts(with: "container:".utf8) }
         if let hostname = container.hostname {
             options.append("--hostname=\(hostname)")
         } else if !shares {
             options.append("--hostname=\(Self.hostname(of: app))")
         }
-        // Instances are found by the name that they have in common, too.
+        // Other containers find an instance by its own name, and by its template's name, which all instances share.
         let own = app.split(separator: "@").joined(separator: ".")
         let aliases = ":alias=\(own)" + (template == app ? "" : ",alias=\(template)")
         for network in container.networks {
@@ -55,7 +57,7 @@ struct PodmanRun {
         add("shm-size", container.sharedMemory.map { ["\($0)b"] } ?? [])
         if container.isReadOnly { options.append("--read-only") }
         if !container.entrypoint.isEmpty {
-            // As JSON podman takes several words.
+            // podman takes an entrypoint of several words only as JSON.
             options.append("--entrypoint=\(Self.json(container.entrypoint))")
         }
         for name in Self.ownVariables { options.append("--env=\(name)") }
@@ -65,9 +67,10 @@ struct PodmanRun {
         for value in values { options.append("--\(option)=\(value)") }
     }
 
-    /// A variable of the app. podman takes its value from its own environment, so that the command line, which everybody can
-    /// read, does not have it. Where podman itself would go by it, torpor-container writes it into a file, which can have
-    /// no value of several lines.
+    /// Adds a variable of the app. podman takes the value from its own environment, since every user can read a
+    /// command
+    /// line. If podman itself would obey the variable, torpor-container writes it into a file instead. A file cannot
+    /// have values of several lines: those are on the command line.
     mutating func addVariable(_ name: String, _ value: String) {
         if Self.isInFile(name, value) {
             needsFile = true
@@ -76,7 +79,8 @@ struct PodmanRun {
         }
     }
 
-    /// The file of those variables, if there are any; behind those of the configuration, since a later file wins.
+    /// Adds the file of variables that podman itself would obey, if there are any. It comes after the configuration's
+    /// files, since the last file wins.
     mutating func addFile(_ path: String) {
         if needsFile { options.append("--env-file=\(path)") }
     }
@@ -86,37 +90,37 @@ struct PodmanRun {
         isPodmans(name) && !value.utf8.contains { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
     }
 
-    /// What stands before the name of such a variable in the environment of torpor-container.
+    /// Precedes the names of variables that go into the file, in the environment of torpor-container.
     static let prefixInFile = "TORPOR_INSIDE_"
 
-    /// A folder of the machine that the app finds at the same path.
+    /// Mounts a folder of the machine at the same path in the container.
     mutating func mount(_ path: String) { options.append("--volume=\(path):\(path)") }
 
-    /// A socket of torpord's, at the same path, and the variable that says where it is.
+    /// Mounts a socket of torpord at the same path in the container, and adds a variable with that path.
     mutating func addSocket(_ path: String, variable: String) {
         mount(path)
         options.append("--env=\(variable)=\(path)")
     }
 
-    /// Limits of each process, as the app's `limits` have them.
+    /// Adds the app's `limits`, which hold for each process.
     mutating func addLimits(_ limits: [ResourceLimit]) {
         func text(_ value: UInt64) -> String { value == .max ? "-1" : "\(value)" }
         for limit in limits { options.append("--ulimit=\(limit.name)=\(text(limit.soft)):\(text(limit.hard))") }
     }
 
-    /// All of them, with the image and the command inside; what the configuration adds wins.
+    /// All options, the image and the command. The configuration's own arguments come last, so they override others.
     func arguments(_ command: [String]) -> [String] {
         options + container.arguments + [container.image] + command
     }
 
-    /// Variables that torpord gives each app, where they are set, and that mean the same inside.
+    /// Variables of torpord that mean the same inside the container. Those that are set reach the app.
     private static let ownVariables = [
         "TORPOR_APP", "TORPOR_INCARNATION", "TORPOR_INSTANCE", "TORPOR_LAUNCH_OPTIONS", "TORPOR_LAUNCH_REASON",
         "TORPOR_SCENE", "TORPOR_SESSION", "TORPOR_SETTINGS", "TORPOR_STATE_DIRECTORY", "WATCHDOG_USEC",
         "LISTEN_FDNAMES",
     ]
 
-    /// Whether podman, its helpers or the dynamic linker go by a variable of that name.
+    /// Whether podman, its helpers or the dynamic linker obey a variable of that name.
     static func isPodmans(_ name: String) -> Bool {
         let name = Array(name.utf8)
         return podmans.contains { $0.utf8.elementsEqual(name) } || prefixes.contains { name.starts(with: $0.utf8) }
@@ -133,7 +137,7 @@ struct PodmanRun {
         "_PODMAN_", "NETAVARK_",
     ]
 
-    /// A host name has no underscores, dots or @.
+    /// An app's name as a host name: at most 63 bytes; underscores, dots and @ become hyphens.
     private static func hostname(of app: String) -> String {
         String(wire: app.utf8.prefix(63).map { $0.isHostByte ? $0 : UInt8(ascii: "-") })
     }

@@ -4,16 +4,17 @@ package import Engine
 package import Linux
 package import VarlinkServer
 
-/// Answers clients of the control socket. The supervisor starts and stops it and never queries it: the service uses every
-/// room, and no room uses the service.
+/// Serves the clients of the control socket. The supervisor starts and stops this service and never queries it: the
+/// service uses all other parts of the supervisor, and none of them uses it.
 package protocol ClientService: LifecycleObserver {
     /// The control socket; nil while there is none.
     var listener: Descriptor? { get }
 
     /// Accepts clients from now on. No call is answered before the loop runs.
     ///
-    /// - Parameter held: the socket of an earlier torpord. If its path is gone, clients cannot find it: a new one is
-    ///   made.
+    /// - Parameter held: the listening socket of an earlier torpord, if there is one. It is only used if its path
+    ///   still
+    ///   exists, since clients could not find it otherwise.
     func listen(taking held: Descriptor?) throws(VarlinkServerError)
     /// Makes the control socket again after its path was removed.
     func listenAgain() throws(VarlinkServerError)
@@ -23,6 +24,6 @@ package protocol ClientService: LifecycleObserver {
     ///
     /// - Parameter asker: the requester, as the log names it.
     func apply(by asker: String)
-    /// Drops all clients. The socket stays for the next torpord, or its path is removed.
+    /// Drops all clients. With `leavingSocket` the socket stays for the next torpord; else its path is removed.
     func close(leavingSocket: Bool)
 }

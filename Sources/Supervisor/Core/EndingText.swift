@@ -6,7 +6,7 @@ import Linux
 import SystemPackage
 
 enum EndingText {
-    /// Fields for the journal, named as systemd names them for its own services where it has such a name.
+    /// An app's ending as fields for the journal. Fields that systemd has for its own services have systemd's names.
     static func fields(_ ending: Ending, _ errno: Errno?) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         switch ending.cause {

@@ -13,7 +13,7 @@ extension Supervisor {
     func launchAtStart(_ app: AppRuntime) -> (app: AppID, foreground: Bool)? {
         let machine = coordinator.machine(app.id)
         guard !app.specification.lacksTemplate else { return nil }
-        // A client or an event has launched or stopped it already.
+        // A client or an event has launched or stopped the app already.
         guard machine.goalGeneration == 0, !machine.isAlive else { return nil }
         // A supervisor without its main app is useless: a user who starts it wants that app too.
         let isMain = app.id == shutdown.mainApp

@@ -7,10 +7,10 @@ import Linux
 import Processes
 import Store
 
-/// A start or an apply uses memory that is not needed afterwards: texts, tables that have grown, code pages that run
-/// once. It is released once when they are over, so that an idle torpord is small and does not wake up for it. What
-/// remains is then locked in memory, where that is allowed: torpord must not wait for swap while it makes room for
-/// apps.
+/// Releases memory that only a start or an apply needs: texts, tables that have grown, code pages that run once. It
+/// does so once, when the start or the apply is over: an idle torpord is then small and does not wake up for this.
+/// Then it locks the remaining memory, where that is allowed: torpord must not wait for swap while it frees memory
+/// for apps.
 package final class MemoryTrim: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
     /// Runs until the start or the apply is over and its memory can be released.
@@ -34,8 +34,8 @@ package final class MemoryTrim: ShellRoom {
         let isQuiet = !supervisor.keeper.isBusy && supervisor.keeper.lastRequest == mark
         mark = supervisor.keeper.lastRequest
         tries += 1
-        // Another thread of the program may be writing, whichever room it belongs to. While a disk hangs, the store's
-        // thread stays busy: then nothing is released.
+        // Wait while any other thread of torpord is at work. If a disk hangs, the store's thread stays busy: then
+        // nothing is released.
         let threads = (try? ProcFS.tasks(ThisProcess.pid).count) ?? .max
         guard isQuiet, threads <= 1 + supervisor.store.threadCount, supervisor.store.whileIdle({ release() })
         else {

@@ -2,8 +2,8 @@
 
 package import Engine
 
-/// A room that uses other rooms too. The supervisor owns it and outlives it, so the reference is `unowned(unsafe)`:
-/// reference counting would cost some 20 ns on each of many accesses.
+/// A part of the supervisor (a room) that uses other parts too. The supervisor owns it and outlives it, so the
+/// reference is `unowned(unsafe)`: reference counting would cost some 20 ns on each of many accesses.
 package protocol ShellRoom: Room {
     var supervisor: Supervisor { get }
 }

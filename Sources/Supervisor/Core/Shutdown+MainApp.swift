@@ -16,7 +16,7 @@ extension Shutdown {
     /// The main app; nil if none is configured.
     var mainApp: AppID? { supervisor.configuration.supervisor.main.flatMap { coordinator.id(of: $0) } }
 
-    /// Notes what the core decided about the main app, before it is recorded.
+    /// Stores what the core decided about the main app in the recovery file, before the decision itself is recorded.
     func noteMain(_ outputs: [AppAction]) {
         guard let main = mainApp else { return }
         for output in outputs where output.app == main {
@@ -34,15 +34,15 @@ extension Shutdown {
         }
     }
 
-    /// Another app, or none, becomes the main app. If it has ended before, only its next run counts.
+    /// Another app, or none, becomes the main app. If that app has ended before, only its next run counts.
     package func mainChanges(to name: String?) {
         guard name != supervisor.configuration.supervisor.main else { return }
         supervisor.recovery.isMainCounted = false
         supervisor.recovery.mainStatus = nil
     }
 
-    /// The main app to launch when the supervisor is started again after both torpord and keeper were lost and the
-    /// app had ended: that ending no longer counts.
+    /// The main app, if it must be launched although it has ended: torpord and keeper were both lost after that, and
+    /// the supervisor was started again. So that ending no longer counts.
     var mainAtStart: [(app: AppID, foreground: Bool)] {
         guard supervisor.keeper.instance == 1, !supervisor.recovery.isShuttingDown, let main = mainApp,
             coordinator.isOver(main),

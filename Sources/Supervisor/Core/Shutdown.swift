@@ -70,8 +70,9 @@ package final class Shutdown: ShellRoom {
         }
     }
 
-    /// Stops the loop once everything has ended that was to end. If an app's timer is persistent, it waits until the
-    /// store was read, or the wait of the start is over: a new timer is saved only after that.
+    /// Stops the loop once all apps, their hooks and transfers have ended. If a timer is persistent, first waits
+    /// until
+    /// the store was read, or that wait has timed out: a new timer is saved only after that.
     func finishWhenGone() {
         guard isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) else { return }
         guard supervisor.persistence.isRemembered || !supervisor.wakes.timers.arePersistent else { return }

@@ -87,7 +87,7 @@ extension Supervisor: ActionPerformer {
         case .killProcesses:
             reports.takeCrashSnapshot(app, looking: false)
             trace(app, .signalled(Signal.kill))
-            // An app that is evicted for its memory may have too little CPU weight to release it soon.
+            // An app that is evicted for its memory may have too little CPU weight to free it soon: torpord frees it.
             let members = coordinator.machine(app.id).endingReason == .evicted ? app.run.tree?.pinned() : nil
             processControl.kill(app)
             if let members { memoryWatch.worker.release(members) }
@@ -149,7 +149,7 @@ extension Supervisor: ActionPerformer {
         case .modeEnded(let mode): text = "no longer needs the background (mode \(mode.rawValue))"
         case .sleepsAgain: text = "is suspended again: its time for the event that woke it is over"
         case .backgroundTimeUsed:
-            // Without a policy it is left running.
+            // If no policy decides about the app, it is left running.
             policyManager?.timeUsed(app)
             return
         }

@@ -69,7 +69,7 @@ extension Supervisor {
         }
     }
 
-    /// All messages that it sent have been handled.
+    /// The main process has ended, and all messages that it sent before have been handled.
     private func mainEnded(_ app: AppRuntime, _ record: MainExit) {
         guard app.run.exitRecord == nil else { return }
         app.run.exitRecord = record
@@ -94,7 +94,7 @@ extension Supervisor {
             {
                 return self.mainExited(app, MainExit(pid: main.pid, status: Self.statusOfZombie(main.pid)))
             }
-            // Reaped, or about to be. If the keeper reaped it, its report is on the way.
+            // The process was reaped, or is about to be. If the keeper has reaped it, wait for the keeper's report.
             app.run.mainTimer = try? self.loop.timer { [weak self, weak app] in
                 guard let self, let app, app.run.exitRecord == nil, app.run.tree?.main == main else { return }
                 self.mainExited(app, MainExit(pid: main.pid, status: nil))
@@ -115,7 +115,7 @@ extension Supervisor {
     private func cause(_ record: MainExit, _ app: AppRuntime) -> ExitCause {
         switch record.status {
         case nil: return .unknown
-        // What is stopped cannot exit by itself: conmon says so of a container that was killed.
+        // A suspended process cannot exit by itself: with this status conmon reports that its container was killed.
         case .exited(128 + Signal.kill) where app.run.tree?.isContainer == true && isAsleep(app):
             return .signaled(Signal.kill, coreDumped: false)
         case .exited(let code): return .exited(code: code)

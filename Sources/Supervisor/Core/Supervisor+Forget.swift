@@ -40,7 +40,7 @@ extension Supervisor {
         }
         for entry in app.store.entries { notifySockets.letGo(of: entry, app) }
         app.store = FDStore()
-        // In this order: if torpord dies in between, the next one finds the slot and forgets the app again.
+        // Free the slot in the recovery file only now: if torpord dies before, the next one forgets the app again.
         if let slot = app.slot { recovery.remove(slot) }
         app.slot = nil
         do throws(Errno) {

@@ -19,7 +19,7 @@ import TorporAPI
 import Varlink
 package import VarlinkServer
 
-/// The shell around the pure core: facts go in through the loop, actions come out and are carried out.
+/// The shell around the pure core: it passes events to the core, and carries out the actions that the core returns.
 ///
 /// Everything runs on one thread, in the order that ``Engine`` keeps.
 package final class Supervisor: Room {
@@ -40,7 +40,7 @@ package final class Supervisor: Room {
     /// The descriptors that the previous torpord left in the keeper.
     package let inheritance: InheritedDescriptors
     package let store: Store
-    /// What outlives a reboot.
+    /// Loads and saves what outlives a reboot.
     package private(set) lazy var persistence = Persistence(self, store)
     /// The arguments that torpord was started with.
     let invocation: Invocation
@@ -60,13 +60,13 @@ package final class Supervisor: Room {
     package private(set) lazy var launcher = Launcher(self)
     /// The scope and the cgroups that apps run in.
     package private(set) lazy var place = AppsPlace(self)
-    /// What apps send by sd_notify, and the descriptors that they store by it.
+    /// The sockets on which apps send sd_notify messages, and the descriptors that apps store in this way.
     private(set) lazy var notifySockets = NotifySockets(self)
     /// Takes over from an earlier torpord.
     private(set) lazy var takeover = Takeover(self)
     /// Makes the runtime directory again after it was removed.
     private(set) lazy var runtimeRepair = RuntimeRepair(self)
-    /// How the supervisor ends.
+    /// Ends the supervisor, with or without its apps.
     package private(set) lazy var shutdown = Shutdown(self)
     /// Releases memory when a start or an apply is over.
     package private(set) lazy var rest = MemoryTrim(self)
@@ -74,7 +74,7 @@ package final class Supervisor: Room {
     package private(set) lazy var upgrades = Upgrade(self)
     /// Stops, continues and ends processes.
     package private(set) lazy var processControl = ProcessControl(self)
-    /// Reports runs that failed.
+    /// Makes a report when an app fails.
     private(set) lazy var reports = Reports(self)
     /// Answers clients of the control socket. Set it before ``run()``.
     package var clients: (any ClientService)?
@@ -108,7 +108,7 @@ package final class Supervisor: Room {
 
     /// Claims the runtime directory, and nothing else yet.
     ///
-    /// - Parameter invalid: the errors of the configuration on disk, which `configuration` replaces.
+    /// - Parameter invalid: the errors of the configuration on disk, if `configuration` replaces it.
     /// - Throws: ``StartError`` with a sentence.
     package init(
         _ configuration: TorporConfiguration,
@@ -119,7 +119,8 @@ package final class Supervisor: Room {
         let configuration = roster.complete(configuration)
         let loop = startup.loop
         keeper = startup.keeper
-        // Before the store starts a thread: after that, each growth of the descriptor table takes 10 to 30 ms.
+        // Do this before the store starts a thread: after that, each growth of the descriptor table takes 10 to 30
+        // ms.
         let sockets = configuration.apps.reduce(0) { $0 + $1.sockets.count }
         ThisProcess.reserveDescriptors(configuration.apps.count * Self.descriptorsAnApp + sockets + 512)
         inheritance = startup.inheritance
@@ -181,7 +182,7 @@ package final class Supervisor: Room {
         if let controlListener { hold(DescriptorName.control, controlListener.raw) }
     }
 
-    /// Two sockets, a FIFO, a pidfd, and room for what the app stores.
+    /// Descriptors for each app: two sockets, a FIFO, a pidfd, and room for those that the app stores.
     private static let descriptorsAnApp = 5
 
     /// Runs until a signal stops it or its main app has ended, and every app is gone. Returns the exit status.
@@ -227,7 +228,7 @@ package final class Supervisor: Room {
         }
         if let trouble = place.trouble { log.info(trouble) }
         for warning in configuration.warnings { log.warning(warning.description) }
-        // They are called in this order.
+        // The engine calls the observers in this order.
         let observers: [any LifecycleObserver] = [
             Announcements(engine, recorder), launcher, persistence, shares, snapshots, savedStates, memoryWatch,
             lockWatch, appSockets,
@@ -343,8 +344,8 @@ package final class Supervisor: Room {
         wakes.sockets.closeAll()
         place.cgroups?.removeAll()
         place.scope?.release()
-        // Before the recovery file is removed: without the file and without this message, the keeper would start
-        // another torpord, which would start from scratch.
+        // Do this before the recovery file is removed: without the file and without this message, the keeper would
+        // start another torpord, which would start from scratch.
         keeper.sayBye(status: UInt8(truncatingIfNeeded: status))
         runtime.remove(apps: apps.map(runtime.directory))
     }
@@ -362,7 +363,7 @@ extension Supervisor: OutputOwner {
 package struct StartError: Error, CustomStringConvertible {
     /// The sentence.
     package let description: String
-    /// The next try may succeed: descriptors or memory were short.
+    /// Whether the next try may succeed, since only descriptors or memory were short.
     package let mayPass: Bool
 
     package init(_ description: String, mayPass: Bool = false) {

@@ -10,11 +10,12 @@ import Linux
 import Processes
 import TorporAPI
 
-/// Covers: a command that shows an app's last snapshot, or its `launch_image`, while the app takes its time to come to the
-/// foreground (`cover`).
+/// Covers (`cover`): if an app takes long to come to the foreground, a command shows the app's last snapshot, or its
+/// `launch_image`, until the app is there.
 ///
-/// The command gets a copy of the picture that only the app's user can read; torpord removes the copy when the command has
-/// ended. Nothing waits for a cover.
+/// The command gets a copy of the picture, which only the app's user can read. torpord removes the copy when the
+/// command
+/// has ended. Nothing waits for a cover.
 final class Covers: ShellRoom, LifecycleObserver {
     unowned(unsafe) let supervisor: Supervisor
     /// Copies and removes pictures.
@@ -28,10 +29,10 @@ final class Covers: ShellRoom, LifecycleObserver {
 
     /// The cover of one transition of an app to the foreground.
     final class Cover {
-        /// Runs until the cover is shown; after the end, until its command is killed.
+        /// Fires when the cover must be shown; after the cover's end, when its command must be killed.
         var timer: TimerSource?
         var run: HookRun?
-        /// The path of the copy.
+        /// The path of the copied picture.
         var file: String?
         var isOver = false
     }
@@ -42,8 +43,8 @@ final class Covers: ShellRoom, LifecycleObserver {
     /// How long a command may take to end by itself.
     private static let grace = Duration.seconds(1)
 
-    /// Names of copies start with it and torpord's pid. Copies with another pid are left from an earlier torpord, and
-    /// the commands that used them ended with it.
+    /// Names of copies start with this prefix and torpord's pid. Copies with another pid are left from an earlier
+    /// torpord, and the commands that used them ended with that torpord.
     private static let prefix = "cover-"
 
     func touched(_ apps: [AppRuntime]) {
@@ -78,7 +79,7 @@ final class Covers: ShellRoom, LifecycleObserver {
 
     // MARK: Showing
 
-    /// The snapshot if the app comes back to what it showed, else its launch image.
+    /// The picture to show: the snapshot if the app comes back to what it showed, else its launch image.
     private func picture(for app: AppRuntime) -> (path: String, isGiven: Bool)? {
         let comesBack = machine(app).isAlive && machine(app).transition != .launching || app.restoration == .offered
         if comesBack, let picture = supervisor.snapshots.picture(of: app) { return (picture.path, false) }

@@ -19,9 +19,9 @@ final class CacheEviction {
     private var isSaid = false
 
     private static let interval = Duration.seconds(60)
-    /// After a check that found nothing to remove.
+    /// The time to the next check if a check found nothing to remove.
     private static let longInterval = Duration.seconds(600)
-    /// After an app has ended: several apps may end together.
+    /// The time to the next check when an app has ended: several apps may end together.
     private static let soon = Duration.seconds(2)
 
     init(_ room: DataFolders) { self.room = room }
@@ -40,7 +40,7 @@ final class CacheEviction {
 
     private struct Candidate: Sendable {
         let name: String
-        /// When it last ended, in microseconds since 1970; nil if that is not known.
+        /// When the app last ended, in microseconds since 1970; nil if that is not known.
         let lastRun: Int64?
     }
 
@@ -130,7 +130,7 @@ final class CacheEviction {
 }
 
 enum Bytes {
-    /// `12 B`, `1.5 MiB`.
+    /// A size in words, such as `12 B` or `1.5 MiB`.
     static func text(_ bytes: UInt64) -> String {
         let units = ["B", "KiB", "MiB", "GiB", "TiB"]
         var value = Double(bytes)

@@ -9,15 +9,15 @@ package import TorporAPI
 
 /// Apps' data folders: prepared before each launch, emptied of caches while the disk is full, measured and purged.
 ///
-/// The loop's thread never touches their content, which is up to the app.
+/// The event loop's thread never touches the folders' content: only the app decides what and how much is there.
 package final class DataFolders: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
-    /// Measures, purges and evicts, one task after the other.
+    /// A thread that measures, purges and evicts, one task after the other.
     let worker: BackgroundWorker
     private let commits: BackgroundWorker
-    /// One for each app with data folders, so that only one thread at a time works in them.
+    /// The gate of each app with data folders, which lets only one thread at a time work in them.
     private var gates: [String: DataGate] = [:]
-    /// Launches that came up, but are not recorded on disk yet.
+    /// By app: a launch that came up, but is not recorded on disk yet.
     private var unkept: [String: DataLaunch] = [:]
     private var asked = 0
     private(set) lazy var eviction = CacheEviction(self)
@@ -32,7 +32,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
 
     func place(of app: AppRuntime) -> DataPlace { DataPlace(root: root, app: app.name) }
 
-    /// The path of an app's data folders; nil for an app without.
+    /// The path of an app's data folders; nil for an app without data folders.
     package func folder(of app: AppRuntime) -> String? { app.specification.data.isWanted ? place(of: app).path : nil }
 
     func gate(of app: String) -> DataGate {
@@ -42,7 +42,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         return gate
     }
 
-    /// The variables that tell an app where its folders are; empty for an app without.
+    /// The variables that tell an app where its folders are; empty for an app without data folders.
     func variables(of app: AppRuntime) -> [String: String] {
         app.specification.data.isWanted ? place(of: app).variables : [:]
     }
@@ -50,7 +50,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
     // MARK: Launches
 
     /// Prepares the folders for a launch; the completion gets the reason if that failed. Completes at once for an app
-    /// without.
+    /// without data folders.
     func prepare(_ app: AppRuntime, _ order: LaunchOrder, _ completion: @escaping (LaunchError?) -> Void) {
         let data = app.specification.data
         guard data.isWanted else { return completion(nil) }
@@ -128,7 +128,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         guard app.specification.data.isWanted else { return nil }
         if let launch = app.run.dataLaunch { return launch }
         let machine = machine(app)
-        // Read from disk only for a run that an earlier torpord launched.
+        // Read from disk only if an earlier torpord launched the app.
         guard machine.isAlive, app.dataPreparation == nil, !app.run.isDataSought else { return nil }
         app.run.isDataSought = true
         app.run.dataLaunch = place(of: app).pendingLaunch(machine.incarnation)
@@ -152,7 +152,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         eviction.lookSoon()
     }
 
-    /// Records, on a background thread, that the next launch is not the first.
+    /// Records on a background thread that the app has come up, so that its next launch is not the first.
     private func cameUp(_ app: AppRuntime) {
         guard let launch = launch(of: app), launch.isNews, !app.run.isDataLaunchKept else { return }
         app.run.isDataLaunchKept = true
@@ -170,7 +170,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         } _: { [weak self] error in
             guard let self else { return }
             if let error {
-                // Retried before the next launch of the app.
+                // This is retried before the next launch of the app.
                 return self.log.warning("\(name): cannot record its launch in \(place.root): \(error)")
             }
             if self.unkept[name] == launch { self.unkept[name] = nil }
@@ -213,7 +213,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
 
     // MARK: What clients ask
 
-    /// The most requests that may wait.
+    /// The most requests of clients that may wait for the disk.
     private static let mostAsked = 16
 
     private func ask<T: Sendable>(_ work: @escaping @Sendable () -> T, _ completion: @escaping (T) -> Void) -> Bool {
@@ -283,7 +283,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
 package enum PurgeFailure: Error, Sendable {
     /// No app of that name has data.
     case unknown
-    /// A sentence.
+    /// Why, as a sentence.
     case refused(String)
 }
 
@@ -292,12 +292,12 @@ final class DataGate: Sendable {
     private let lock = Monitor(())
     private let eviction = Monitor<TreeWork?>(nil)
 
-    /// Blocks until no other thread works there: never call it on the loop.
+    /// Blocks until no other thread works in the app's folders: never call this on the event loop.
     func alone<T: Sendable, Failure: Error>(_ body: () throws(Failure) -> T) throws(Failure) -> T {
         try lock.withLock { _ throws(Failure) in try body() }
     }
 
-    /// Registers work to cancel as soon as the app is to be launched.
+    /// Registers an eviction, which is cancelled as soon as the app is to be launched.
     func evict(_ work: TreeWork) { eviction.withLock { $0 = work } }
 
     func stopEviction() { eviction.withLock { $0 }?.cancel() }
@@ -320,12 +320,12 @@ extension AppRuntime {
 private enum DataPreparationSlot: Slot { typealias Value = DataPreparation }
 
 extension Incarnation {
-    /// What the run was told about its data; nil if it has none or that is unknown.
+    /// What the launch was told about the app's data; nil if the app has no data folders, or that is unknown.
     var dataLaunch: DataLaunch? {
         get { slots[DataLaunchSlot.self] }
         set { slots[DataLaunchSlot.self] = newValue }
     }
-    /// Recording that it came up has begun.
+    /// Whether torpord has begun to record that the launch came up.
     var isDataLaunchKept: Bool {
         get { slots[DataLaunchKeptSlot.self] ?? false }
         set { slots[DataLaunchKeptSlot.self] = newValue }

@@ -8,9 +8,9 @@ import Varlink
 
 /// The data folders of one app on disk: `STATE/data/APP`, which belongs to the app's user.
 ///
-/// `STATE/data` belongs to the supervisor. It records first launches in folders there whose names no app can have. In
-/// an app's folder everything is done with the rights of its owner, and without following links, so that an app can
-/// only harm itself. All of this may wait for the disk: call it on a background thread.
+/// `STATE/data` belongs to the supervisor, which records first launches there, in folders whose names no app can
+/// have. In an app's folder everything is done with the rights of its owner, and without following links, so that
+/// an app can only harm itself. All of this may wait for the disk: call it on a background thread.
 package struct DataPlace: Sendable {
     /// The folders that an app gets.
     package enum Part: String, CaseIterable, Sendable {
@@ -25,11 +25,11 @@ package struct DataPlace: Sendable {
 
     package init(root: String, app: String) { (self.root, self.app) = (root, app) }
 
-    /// The folder that contains them all.
+    /// The folder that contains all data folders of the app.
     package var path: String { root + "/" + app }
     package func path(_ part: Part) -> String { path + "/" + part.rawValue }
 
-    /// The variables that tell an app where they are.
+    /// The variables that tell an app where its data folders are.
     package var variables: [String: String] {
         [
             "TORPOR_DOCUMENTS": path(.documents), "TORPOR_LIBRARY": path(.library), "TORPOR_CACHES": path(.caches),
@@ -42,7 +42,7 @@ package struct DataPlace: Sendable {
     private var mark: String { root + "/.launches/" + app }
     private var pending: String { root + "/.pending/" + app }
 
-    /// The version of the last launch that came up, and whether there was one.
+    /// The version of the last launch that came up, and whether any launch has come up.
     var known: (version: String?, isThere: Bool) {
         guard let bytes = try? File.read(mark, limit: 4096) else { return (nil, false) }
         return ((try? JSON.parse(bytes))?["version"]?.stringValue, true)
@@ -110,7 +110,7 @@ package struct DataPlace: Sendable {
         return try rights.acting { () throws(Errno) in try body(try Folder(path)) }
     }
 
-    /// How much space the folders take.
+    /// How much space the app's data folders take.
     func usage(isConfigured: Bool, _ work: TreeWork) -> DataFoldersInfo {
         var info = DataFoldersInfo(app: app, path: path, isConfigured: isConfigured)
         info.version = known.version
@@ -128,7 +128,7 @@ package struct DataPlace: Sendable {
         return info
     }
 
-    /// The apps that have folders there, sorted by name.
+    /// The apps that have a folder in `root`, sorted by name.
     static func apps(in root: String) -> [String] {
         ((try? File.list(root)) ?? []).filter { !$0.hasPrefix(".") }.sorted()
     }
@@ -138,7 +138,7 @@ package struct DataPlace: Sendable {
     /// Empties the given folders. If none is given, removes all of them, and the record of launches.
     func purge(_ parts: [Part], _ work: TreeWork) throws(Errno) -> Removal {
         let isAll = parts.isEmpty
-        // First, so that a removal that is interrupted leaves an app that counts as never launched.
+        // Forget the launches first: if the removal is interrupted, the app counts as never launched.
         if isAll { try forgetLaunches() }
         var emptied = try acting { folder throws(Errno) in
             var emptied = Removal()
@@ -159,7 +159,7 @@ package struct DataPlace: Sendable {
         return emptied
     }
 
-    /// Removes everything; returns a sentence about what could not be removed.
+    /// Removes all data of the app; returns a sentence about what could not be removed.
     func erase() -> String? {
         guard File.exists(path) else { return nil }
         do throws(Errno) {
@@ -201,9 +201,10 @@ package struct Removal: Hashable, Sendable {
 /// What a launch is told about its data.
 package struct DataLaunch: Hashable, Sendable {
     let incarnation: UInt32
-    /// No launch has come up before.
+    /// Whether no launch of the app has come up before.
     package let isFirst: Bool
-    /// The version of the last launch that came up, if it differs from this one; empty if that launch had none.
+    /// The version of the last launch that came up, if the present version differs; empty if that launch had no
+    /// version.
     package let updatedFrom: String?
     let version: String?
 
@@ -220,7 +221,7 @@ extension DataPlace {
         var problems: [String] = []
     }
 
-    /// The owner that the folders are to have.
+    /// The user and the group that must own an app's folders.
     struct Owner: Hashable, Sendable {
         let uid: UInt32
         let gid: UInt32
@@ -274,8 +275,8 @@ extension DataPlace {
             throw LaunchError("cannot open the data folder \(path) as \(owner.name): \(error)")
         }
         prepared = try ready.get()
-        // Failure is ignored: a full disk keeps no app from running. If torpord is replaced during the launch, the
-        // next one then knows less about it.
+        // Ignore a failure: a full disk must not keep the app from running. But if torpord is replaced during the
+        // launch, the next torpord then knows less about the launch.
         try? note(prepared.launch)
         return prepared
     }
@@ -284,7 +285,7 @@ extension DataPlace {
     func makeFolder(for owner: Owner, _ work: TreeWork) throws(Errno) -> String? {
         if try File.kind(root) != .directory {
             try File.makeDirectories(root, mode: 0o711)
-            // Apps must be able to traverse it, whatever torpord's umask is.
+            // Apps must be able to traverse the folder, whatever torpord's umask is.
             try File.setMode(root, 0o711)
         }
         guard let kind = try File.kind(path) else {
@@ -326,7 +327,7 @@ extension DataPlace {
                 place = self.path(part)
                 switch try Self.kind(part, in: folder) {
                 case nil: try folder.makeFolder(part.name, mode: 0o700)
-                // A user, or the app, may keep it elsewhere: then nothing there is touched.
+                // A user, or the app, may have put a link or a mount point there: leave its content alone.
                 case .directory, .link, .other: break
                 case .regular, .fifo, .socket, .character, .block: throw .notDirectory
                 }
@@ -350,7 +351,7 @@ extension DataPlace {
         prepared.copied = try copy(source, into: folder, owner, work)
     }
 
-    /// The kind of file that a part is; `other` for a mount point.
+    /// The kind of the file that stands where a part belongs; `other` for a mount point.
     private static func kind(_ part: Part, in folder: Folder) throws(Errno) -> FileStatus.Kind? {
         do throws(Errno) {
             return try folder.status(part.name)?.kind
@@ -394,7 +395,7 @@ extension DataPlace {
             throw LaunchError("cannot read first_launch = \"\(source)\" as \(owner.name): \(error)")
         }
         do throws(TreeError) {
-            // Left by a torpord that was killed.
+            // A torpord that was killed may have left a draft.
             _ = try folder.removeTree(Self.draft, work)
             let (library, draft): (Folder, Folder)
             do throws(Errno) {

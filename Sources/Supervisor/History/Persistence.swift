@@ -12,7 +12,7 @@ package import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// The row of an app in the store, as it is or will be in a moment.
+/// An app's row in the store, including changes that are being written.
 package struct PersistedApp {
     /// The goal that a user set; nil while the configuration decides.
     package var goalOfPerson: Goal?
@@ -24,10 +24,10 @@ package struct PersistedApp {
     /// each time they are computed.
     fileprivate private(set) var times: [Duration] = []
 
-    /// Has the row saved again even if it is unchanged.
+    /// Forgets which row was saved, so that the row is saved again even if it is unchanged.
     fileprivate mutating func forget() { fingerprint = nil }
 
-    /// Notes that this row is being saved; false if it was that already.
+    /// Notes that the row is being saved; returns false if it equals the row that was saved last.
     @discardableResult
     fileprivate mutating func take(_ row: AppRow, times: [Duration] = []) -> Bool {
         guard row.hashValue != fingerprint ?? AppRow(name: row.name).hashValue else { return false }
@@ -45,9 +45,9 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     package let store: Store
     /// Changes that are not in the store yet.
     package var journal: StoreJournal? { store.journal }
-    /// The apps have their stored data: from now on it is kept up to date.
+    /// Whether the apps have got their stored data. From then on the store is kept up to date.
     private(set) var isRemembered = false
-    /// Why nothing can be stored now.
+    /// Why nothing can be stored now; nil if it can.
     package private(set) var trouble: String?
 
     package init(_ supervisor: Supervisor, _ store: Store) {
@@ -84,7 +84,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
             boot: ThisProcess.bootID,
             retention: Retention(configuration.supervisor),
             journal: journal,
-            // Until this torpord is in charge, the previous one may have to continue with the file.
+            // Until this torpord is in charge, the previous one may have to continue with the store's file.
             holdsWrites: startup.keeper.instance > 1,
             loop: startup.loop
         )
@@ -173,7 +173,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         var kept = app.kept
         var row = AppRow(name: app.name)
         row.incarnation = Int64(known.incarnation)
-        // A user had stopped it, but another app that requires it had it launched.
+        // A user had stopped the app, but it was launched again, since another app requires it.
         if row.incarnation > kept.incarnation, kept.goalOfPerson == .notRunning, machine.goal != .notRunning {
             kept.goalOfPerson = nil
             app.kept.goalOfPerson = nil
@@ -214,7 +214,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
 
     // MARK: Reports and news
 
-    /// How many reports of an app keep their threads in memory.
+    /// How many reports of an app, the newest, keep the stacks of threads in memory.
     private static let reportsWithThreads = 3
 
     /// Keeps a termination report: in memory for clients, and in the store for later.
@@ -243,7 +243,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
                 let json = try? JSON.parse(stored.json), var report = try? Report(json: json)
             else { continue }
             if apps[id].reports.count >= Self.reportsWithThreads { report.threads = [] }
-            // They come newest first.
+            // The store returns the newest reports first.
             apps[id].reports.insert(report, at: 0)
         }
     }

@@ -6,11 +6,11 @@ import Varlink
 
 /// The page that browsers get while an app starts. It needs no script and loads nothing.
 enum HoldingDocument {
-    /// torpor-holding replaces it by the seconds that the app has been starting for.
+    /// A placeholder: torpor-holding replaces it by the seconds that the app has been starting for.
     static let seconds = "@SECONDS@"
     private static let largestPicture = 2 << 20
 
-    /// A picture is a `data:` URL.
+    /// Makes the page. The icon and the picture are `data:` URLs.
     static func page(title: String, icon: String?, picture: String?) -> [UInt8] {
         let name = escaped(title)
         let sign = icon.map { "<img class=\"icon\" src=\"\($0)\" alt=\"\">\n" } ?? ""

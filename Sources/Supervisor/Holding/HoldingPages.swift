@@ -14,23 +14,23 @@ import Varlink
 /// Shows a holding page to browsers that wait for an app: while the app starts, torpor-holding accepts the
 /// connections that the app does not accept yet (`holding` of a socket).
 ///
-/// Each such launch gets one process, without privileges, that ends with the launch. If it cannot be started, or
-/// dies, connections wait as they would without it.
+/// Each such launch gets one process of torpor-holding, without privileges, that ends with the launch. If that
+/// process cannot be started, or dies, connections wait until the app accepts them.
 final class HoldingPages: ShellRoom, LifecycleObserver {
     unowned(unsafe) let supervisor: Supervisor
-    /// Reads snapshots.
+    /// A thread that reads snapshots and icons.
     private let disk: BackgroundWorker
     private var told: Set<String> = []
 
     /// The holding page of one app that starts.
     final class Holding {
-        /// When the start began.
+        /// When the app's start began.
         let since: Duration
         /// Runs until the page is due, then until it is checked again whether the page is still needed.
         var timer: TimerSource?
-        /// Closing it makes torpor-holding end.
+        /// One end of a pair of sockets: closing it makes torpor-holding end.
         var control: Descriptor?
-        /// Reads a byte for each client that was told to try again.
+        /// Reads the byte that torpor-holding sends for each client that it told to try again.
         var news: IOSource?
         var process: Descriptor?
         var isOver = false
@@ -85,7 +85,7 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
         return machine.state != .suspended && now - began < Self.longestSilence
     }
 
-    /// The page is no longer needed.
+    /// Ends the app's holding page, which is no longer needed.
     private func end(_ app: AppRuntime) {
         guard let holding = app.holding else { return }
         app.holding = nil
@@ -159,7 +159,7 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
             holding.control = ours
             holding.news = try loop.watch(ours.raw, .readable) { [weak self, weak app, weak holding] _ in
                 guard let self, let app, let holding else { return }
-                // torpor-holding ends when the app accepts connections.
+                // Without a byte the socket was closed: torpor-holding ends when the app accepts connections.
                 guard let bytes = try? Descriptor.read(ours.raw, maximum: 64), !bytes.isEmpty else {
                     holding.news?.cancel()
                     return
@@ -171,13 +171,14 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
                 case .success(let launched):
                     holding.process = launched.pidfd
                     self?.supervisor.launcher.helpers[launched.pid] = { _ in holding.process = nil }
-                    // The keeper has held the other end open until now.
+                    // The page was ended before its process was launched. If the supervisor ends too, kill the
+                    // process.
                     if holding.isOver, self?.isEnding ?? true { try? Pidfd.sendSignal(launched.pidfd.raw, Signal.kill) }
                 case .failure(let failure): if let app { self?.tell(app, failure.description) }
                 }
             }
             withExtendedLifetime((theirs, page)) {}
-            // No event ends the page of an app that does not signal that it is ready.
+            // An app that does not signal that it is ready causes no event that ends its page: check regularly.
             holding.timer = try loop.timer { [weak self, weak app, weak holding] in
                 guard let self, let app, let holding else { return }
                 look(at: app)

@@ -33,8 +33,9 @@ extension InnerScenes {
         roster[scene].flatMap { coordinator.id(of: $0.template) }.map { apps[$0] }
     }
 
-    /// Removes everything of discarded scenes that their apps no longer show, once the message to those apps is
-    /// stored.
+    /// Erases discarded scenes that their apps no longer show. An app that has shown one gets a message about it,
+    /// which
+    /// is stored first.
     func letGo() {
         var gone: [AppID: [String]] = [:]
         for name in leaving.sorted() {
@@ -56,7 +57,7 @@ extension InnerScenes {
         }
     }
 
-    /// Waits until state and snapshots that the app was saving of them are written.
+    /// Erases scenes after all state and snapshots that the app was saving of them were written.
     private func erase(_ names: [String], _ app: AppRuntime?) {
         for name in names {
             let erase = { [weak self] in

@@ -4,7 +4,7 @@ import Configuration
 import Engine
 import Lifecycle
 
-/// What outlives torpord, and a reboot, of scenes inside apps.
+/// Keeps scenes inside apps across restarts of torpord, and reboots.
 extension InnerScenes {
     /// What the next torpord needs to know about the scenes of an app.
     func ledger(of app: AppRuntime) -> [SceneEntry] {
@@ -18,10 +18,10 @@ extension InnerScenes {
         return entries
     }
 
-    /// The full name of a scene that the app is told about.
+    /// The full name, `APP@NAME`, of the scene with that number.
     func fullName(of scene: SceneID) -> String? { names[scene] }
 
-    /// Restores what an earlier torpord knew; `isOver`: the run that the entries belong to has ended.
+    /// Restores the scenes that an earlier torpord stored. `isOver`: the launch that the entries belong to has ended.
     func restore(_ entries: [SceneEntry], isOver: Bool, of app: AppRuntime) {
         for entry in entries { take(entry.scene.id, for: entry.name) }
         if !isOver, let entry = entries.first(where: \.isRestoring) { restoring[app.id] = entry.scene.id }
@@ -29,7 +29,7 @@ extension InnerScenes {
         coordinator.restore(app.id, scenes: scenes, now: now)
     }
 
-    /// Restores the scenes that were wanted before this start.
+    /// Restores the scenes that were connected, or about to be, before this start.
     func begin() {
         for session in roster.sessions.values where session.isDiscarded && owner(named: session.template) != nil {
             leaving.insert(session.app)
@@ -47,7 +47,7 @@ extension InnerScenes {
             seen[app.id] = machine(app).sceneMachines
         }
         for app in apps where machine(app).isAlive && machine(app).rules.hasScenes {
-            // The configuration may have changed since: its app may no longer have scenes.
+            // These apps run with scenes inside, even if the configuration no longer says so.
             seen[app.id] = machine(app).sceneMachines
             cgroups.adopt(of: app)
             cgroups.look(at: app)

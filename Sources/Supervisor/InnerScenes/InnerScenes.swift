@@ -11,23 +11,24 @@ package import Varlink
 
 /// Scenes inside apps: sessions that an app shows in its own process, each with a lifecycle of its own.
 ///
-/// The core moves them (`SceneMachine`), and knows them by numbers. This room maps numbers to names, handles the
-/// sessions on disk, which ``Scenes`` keeps beside its own, and limits how many scenes are connected at a time.
+/// The core moves scenes between states (`SceneMachine`), and knows them by numbers. This class maps numbers to
+/// names,
+/// handles the sessions on disk, which ``Scenes`` keeps beside its own, and limits how many scenes are connected.
 package final class InnerScenes: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
-    /// By the full names of scenes, `APP@NAME`.
+    /// The core's number of each scene, by the scene's full name, `APP@NAME`.
     var numbers: [String: SceneID] = [:]
     var names: [SceneID: String] = [:]
     private var lastNumber: SceneID = 0
     /// Callers that wait until a session is on disk, by full name.
     private var opening: [String: [(Result<SceneSession, SceneRefusal>) -> Void]] = [:]
-    /// The scenes of an app as they were at the last look.
+    /// The scenes of each app at the last call of ``look(at:)``, which finds changes by them.
     var seen: [AppID: [SceneMachine]] = [:]
     /// Why apps refused scenes.
     var refusals: [SceneID: String] = [:]
-    /// Scenes that are being connected with their saved state.
+    /// By app: the scene that the app is connecting with saved state.
     var restoring: [AppID: SceneID] = [:]
-    /// Scenes that are discarded, while their apps still show them.
+    /// Discarded scenes that are not erased yet, such as those that their apps still show.
     var leaving: Set<String> = []
     private(set) lazy var cgroups = SceneCgroups(self)
 
@@ -144,7 +145,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
 
     // MARK: Opening
 
-    /// Makes the session if there is none yet, and returns it when it is on disk.
+    /// Makes the scene's session if there is none yet, and returns it when it is on disk.
     package func open(
         _ app: AppRuntime,
         _ name: String,
@@ -190,7 +191,9 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
 
     // MARK: Moving
 
-    /// Moves a scene to a goal. If as many scenes are connected as may be, others are disconnected for it.
+    /// Moves a scene to a goal. At the limit of connected scenes, first disconnects the least recently used one that
+    /// is
+    /// in the background.
     package func move(_ session: SceneSession, to goal: SceneGoal, _ app: AppRuntime) throws(RequestError) {
         let number = number(of: session.app)
         refusals[number] = nil
@@ -201,12 +204,12 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             }
             try request(.scene(number, goal), of: app.id)
         } catch {
-            // A scene that the core knows already belongs to another request.
+            // Discard only a new scene: one that the core knows already belongs to another request.
             if machine(of: number, app) == nil { forgetNew(session.app) }
             throw error
         }
         if goal == .active {
-            // What was in the foreground when the app ended comes back together, or not at all.
+            // The scenes that were in the foreground when the app ended come back together, or not at all.
             for other in sessions(of: app) where other.returns && other.app != session.app {
                 supervisor.scenes.change(other.app) { $0.returns = false }
             }
@@ -216,7 +219,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         record(app)
     }
 
-    /// Notes to which state the next start brings the app.
+    /// Notes to which state the next start of the supervisor brings the app.
     private func keepGoal(_ goal: SceneGoal, _ app: AppRuntime) {
         let kept = app.kept.goalOfPerson
         switch goal {
@@ -249,7 +252,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             + "(torpor background)"
     }
 
-    /// The scenes that compete with this one for a place; none if it has a place already.
+    /// The scenes that count against the limit of connected scenes if this scene connects; none if it is connected.
     private func rivals(of scene: SceneID?, _ app: AppRuntime) -> [SceneMachine] {
         let all = machine(app).sceneMachines.filter { $0.goal != .unattached }
         return all.contains { $0.id == scene } ? [] : all
@@ -272,7 +275,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// The new configuration may allow fewer connected scenes than there are.
+    /// Disconnects scenes if a new configuration allows fewer connected scenes than there are.
     func configure() {
         for app in owners {
             guard let most = app.specification.innerScenes?.maxLive else { continue }
@@ -326,7 +329,8 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Notes which scenes came, went and moved, and their goals: that outlives torpord and a reboot.
+    /// Stores which scenes of an app came, went and moved, and their goals, so that this outlives torpord and a
+    /// reboot.
     func look(at app: AppRuntime) {
         let now = machine(app).sceneMachines
         let before = seen[app.id] ?? []
@@ -357,7 +361,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         }
         var changed = session
         if state > .unattached { changed.wasConnected = true }
-        // The next start of the supervisor restores the goal.
+        // Store the goal, which the next start of the supervisor restores.
         if !coordinator.isShuttingDown {
             let goal = new.flatMap { $0.goal == .unattached ? nil : $0.goal }
             if let new, goal != nil {
@@ -378,7 +382,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         cgroups.forget(app)
     }
 
-    /// A scene was not connected; returns a sentence about it.
+    /// Handles that an app did not connect a scene; returns a sentence about it.
     func refused(_ scene: SceneID, missed: Bool, _ app: AppRuntime) -> String {
         guard let name = names[scene] else { return "did not connect a scene" }
         if missed { refusals[scene] = "\(app.name) did not answer sceneWillConnect in time (launch_deadline)" }
@@ -386,7 +390,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         return "did not connect its scene \(name)" + (refusals[scene].map { ": \($0)" } ?? "")
     }
 
-    /// When a session is discarded by itself, in microseconds since 1970; nil for never.
+    /// When an unused session is discarded, in microseconds since 1970; nil for never.
     func end(of session: SceneSession, _ app: AppRuntime) -> Int64? {
         guard let time = app.specification.innerScenes?.discardAfter else { return nil }
         if let number = numbers[session.app], machine(of: number, app) != nil { return nil }

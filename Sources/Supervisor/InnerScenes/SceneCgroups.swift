@@ -7,8 +7,8 @@ import Lifecycle
 import Linux
 import Processes
 
-/// The cgroups of scenes inside apps (`scenes.cgroups`). Each is below the cgroup of its app, which puts the
-/// processes that work for the scene into it.
+/// The cgroups of scenes inside apps (`scenes.cgroups`). They are below the app's cgroup. The app puts the processes
+/// that work for a scene into the cgroup of that scene.
 ///
 /// A cgroup is made before its scene connects, and removed when the scene is gone; processes left in it are killed.
 /// It is frozen when its scene has been in the background for the app's `background_time`. It is thawed before the
@@ -17,13 +17,13 @@ final class SceneCgroups {
     private final class Place {
         let path: String
         var isFrozen = false
-        /// Its scene was told to disconnect.
+        /// Whether the scene was told to disconnect.
         var isOver = false
         /// Runs until the cgroup is frozen, or until the next try to remove it.
         var timer: TimerSource?
-        /// The time that the timer was armed for.
+        /// The background time with which the timer was armed.
         var time: Duration?
-        /// The delay until the next try to remove it while processes are left in it.
+        /// The delay until the next try to remove the cgroup while processes are left in it.
         var delay = Duration.milliseconds(1)
 
         init(_ path: String) { self.path = path }
@@ -46,14 +46,14 @@ final class SceneCgroups {
 
     init(_ scenes: InnerScenes) { self.scenes = scenes }
 
-    /// Begins the names of these cgroups: no file of the kernel has such a name.
+    /// The first character of the names of these cgroups: no file that the kernel puts beside them begins with it.
     private static let prefix = "@"
 
     private func warn(_ app: AppRuntime, _ text: String) { scenes.supervisor.log.warning("\(app.name): \(text)") }
 
     // MARK: Making
 
-    /// Makes the cgroup of a scene that is about to connect, and returns its path; nil if it gets none.
+    /// Makes the cgroup of a scene that is about to connect, and returns its path; nil if the scene gets no cgroup.
     func make(for scene: SceneID, named name: String, _ app: AppRuntime) -> String? {
         guard app.specification.innerScenes?.hasCgroups == true,
             scenes.machine(of: scene, app)?.awaiting == .sceneWillConnect
@@ -83,11 +83,12 @@ final class SceneCgroups {
         return path
     }
 
-    /// Lets the app's user move processes within the app's cgroup. To move one out, that user would need to write
-    /// above it.
+    /// Lets the app's user move processes within the app's cgroup. To move a process out of the app's cgroup, that
+    /// user
+    /// would need to write to a cgroup above (cgroups(7)).
     private func giveAway(_ path: String, below above: String, _ app: AppRuntime) throws(Errno) {
         let file = "/cgroup.procs"
-        // The owner that was set first, even if the configuration has changed since.
+        // Keep the owner that was set first, even if the configuration has changed since.
         let owner = try File.status(above + file).uid
         let user = owner != 0 ? owner : app.isOutdated ? nil : app.account?.account.user?.uid
         guard let user else { return }
@@ -117,7 +118,7 @@ final class SceneCgroups {
 
     // MARK: What becomes of them
 
-    /// A scene is about to get a message.
+    /// Thaws the cgroup of a scene that is about to get a message.
     func wake(_ scene: SceneID, for message: Message, _ app: AppRuntime) {
         guard let place = places[app.id]?.connected[scene] else { return }
         if message == .sceneDidDisconnect { place.isOver = true }
@@ -131,7 +132,7 @@ final class SceneCgroups {
         try? Cgroup.freeze(place.path, false)
     }
 
-    /// The app may have changed.
+    /// Freezes, thaws and removes cgroups as the states of the app and its scenes require.
     func look(at app: AppRuntime) {
         guard let mine = places[app.id] else { return }
         let above = scenes.machine(app)
@@ -149,7 +150,7 @@ final class SceneCgroups {
 
     /// Freezes the cgroup when the background time is over.
     private func rest(_ place: Place, of scene: SceneID, _ app: AppRuntime) {
-        // The configured time may have changed since it was frozen or the timer was armed.
+        // The configured time may have changed since the cgroup was frozen or the timer was armed.
         guard let time = app.specification.rules.backgroundTime else { return wake(place) }
         guard !place.isFrozen, place.timer == nil || place.time != time else { return }
         place.cancel()
@@ -175,7 +176,7 @@ final class SceneCgroups {
         }
     }
 
-    /// The main process works for all scenes, so it belongs into the app's own cgroup.
+    /// Moves the main process back into the app's own cgroup, where it belongs, since it works for all scenes.
     private func keepMainOut(of path: String, _ app: AppRuntime) {
         guard let tree = app.run.tree, let above = tree.cgroupPath, !tree.mainHasEnded, let mount = Cgroup.mount,
             let place = try? ProcFS.cgroup(tree.main.pid), Self.isWithin(mount + place, path)
@@ -206,7 +207,7 @@ final class SceneCgroups {
 
     // MARK: Removing
 
-    /// Kills what is left in a cgroup, and removes it.
+    /// Kills the processes that are left in a cgroup, and removes it.
     private func remove(_ place: Place, _ app: AppRuntime) {
         place.cancel()
         place.timer = try? scenes.loop.timer { [weak self, weak place, weak app] in
@@ -235,7 +236,7 @@ final class SceneCgroups {
     private func kill(_ path: String, _ app: AppRuntime) {
         keepMainOut(of: path, app)
         if (try? Cgroup.kill(path)) != nil { return }
-        // Before Linux 5.14, which brought cgroup.kill.
+        // Linux before 5.14 has no cgroup.kill.
         for pid in (try? Cgroup.procs(path)) ?? [] {
             guard let process = try? Pidfd.open(pid), let place = try? ProcFS.cgroup(pid), let mount = Cgroup.mount,
                 Self.isWithin(mount + place, path)
@@ -244,7 +245,7 @@ final class SceneCgroups {
         }
     }
 
-    /// The app has ended, and its cgroup is removed with all below it.
+    /// Forgets the cgroups of an app that has ended: its own cgroup is removed with all below it.
     func forget(_ app: AppRuntime) {
         guard let mine = places.removeValue(forKey: app.id) else { return }
         for place in mine.connected.values { place.cancel() }

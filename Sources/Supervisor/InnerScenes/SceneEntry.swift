@@ -5,10 +5,10 @@ import Varlink
 
 /// A scene inside an app, as the app's ledger stores it for the next torpord.
 struct SceneEntry: Hashable {
-    /// Its full name, `APP@NAME`.
+    /// The scene's full name, `APP@NAME`.
     var name: String
     var scene: SceneMachine
-    /// It is being connected with its saved state.
+    /// Whether the scene is being connected with its saved state.
     var isRestoring = false
 
     init(name: String, scene: SceneMachine) { (self.name, self.scene) = (name, scene) }

@@ -5,7 +5,8 @@ import Engine
 import Linux
 
 extension Launcher {
-    /// The account that an app runs as, as of its last launch; nil for the supervisor's own user. Looks nothing up.
+    /// The account that an app had at its last launch; nil for the supervisor's own user. Looks nothing up: throws
+    /// before the first launch.
     func account(of app: AppRuntime) throws(LaunchError) -> Account? {
         guard let names = Account.Names(app.specification) else { return nil }
         guard let known = app.account, known.names == names else {
@@ -39,11 +40,11 @@ extension Launcher {
         }
     }
 
-    /// The credentials that the keeper gives a process of an app; nil to leave it the supervisor's own.
+    /// The credentials that the keeper gives a process of an app; nil if the process keeps the supervisor's own.
     func credentials(of app: AppRuntime) throws(LaunchError) -> (uid: UInt32, gid: UInt32, groups: [UInt32])? {
         guard let account = try account(of: app) else { return nil }
         let uid = account.user?.uid ?? Users.effectiveUID
-        // Setting the ids that we have already needs no privilege, and no change.
+        // If torpord has these ids already, the keeper need not set them, which needs a privilege.
         guard Users.isRoot || uid != Users.effectiveUID || account.gid != Users.effectiveGID else { return nil }
         return (uid, account.gid, account.groups)
     }

@@ -16,7 +16,7 @@ final class HookRun {
     var isCancelled = false
     /// The deadline that the running command missed, for which it is killed.
     var missed: Duration?
-    /// The completion was called: if the next command still starts, its result is ignored.
+    /// Whether the completion was called: if the next command still starts, its result is ignored.
     var isOver = false
     let completion: (String?) -> Void
 
@@ -26,7 +26,7 @@ final class HookRun {
         self.completion = completion
     }
 
-    /// Why its command was ended before it was done, as the end of a sentence about the command.
+    /// Why the current command was ended early, as the end of a sentence about that command.
     var cancellation: String {
         missed.map { "took longer than its deadline of \(Quantity.text($0)) and was killed" } ?? "was cancelled"
     }
@@ -104,8 +104,8 @@ extension Launcher {
         }
     }
 
-    /// Kills the current command. If it has not started yet, since disk or keeper are slow, finishes without it: it
-    /// is killed when it starts.
+    /// Kills the current command. If disk or keeper are so slow that it has not started yet, the run ends without it,
+    /// and the command is killed when it starts.
     private func end(_ run: HookRun, of app: AppRuntime, _ sentence: String) {
         run.isCancelled = true
         if let pidfd = run.current {
@@ -133,15 +133,17 @@ extension Launcher {
     func cancel(_ run: HookRun, of app: AppRuntime) {
         guard !run.isCancelled, !run.isOver else { return }
         run.isCancelled = true
-        // Always later, so that the caller has finished what it was doing.
+        // End the command later, when the caller has finished what it was doing.
         loop.later { [weak self, weak app] in
             if let self, let app { self.end(run, of: app, "\(run.names) was cancelled") }
         }
     }
 
-    /// Runs a command for an app, as its user and in its directory, and reports its exit status. It writes to the
-    /// app's log, or to `output`. What it leaves running in its session is killed; for a check, everything that it
-    /// started, where there are cgroups.
+    /// Runs a command for an app, as its user and in its directory, and reports its exit status. The command writes
+    /// to
+    /// the app's log, or to `output`. Processes that it leaves running in its session are killed; after a check that
+    /// has
+    /// a cgroup, all processes in that cgroup.
     func runCommand(
         _ app: AppRuntime,
         _ command: [String],
@@ -171,7 +173,7 @@ extension Launcher {
         }
     }
 
-    /// The cgroup of a check: what a check starts leaves its session easily, as ‘podman exec’ does.
+    /// Makes the cgroup of a check: processes of a check leave its session easily, such as those of ‘podman exec’.
     private func makeCheckCgroup(_ app: AppRuntime) -> (path: String, directory: Descriptor)? {
         do throws(Errno) {
             return try makeCgroup(CgroupTree.checks(of: app.name)).map { ($0.path, $0.directory) }
@@ -237,7 +239,7 @@ extension Launcher {
 
     private func endRemains(_ remains: CommandRemains) {
         var isGone = remains.tree.killPass() == .gone
-        // Another check of the app may have begun in it.
+        // Another check of the app may have begun in the same cgroup.
         if isGone, let path = remains.tree.cgroupPath, File.exists(path) {
             isGone = (try? Cgroup.removeTree(path)) != nil
         }
@@ -256,7 +258,7 @@ extension Launcher {
 final class CommandRemains {
     let tree: ProcessTree
     var timer: TimerSource?
-    /// The delay until the next try. It grows, since a process that hangs in the kernel may stay for good.
+    /// The delay until the next try. It grows, since a process that hangs in the kernel may never end.
     var delay = Duration.milliseconds(10)
 
     init(_ tree: ProcessTree) { self.tree = tree }

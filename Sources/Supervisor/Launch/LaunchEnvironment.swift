@@ -89,7 +89,7 @@ struct LaunchEnvironment {
 }
 
 extension LaunchEnvironment {
-    /// In bytes. A variable is limited to 128 KiB (execve(2)): a larger payload is only in the mailbox.
+    /// In bytes. execve(2) limits a variable to 128 KiB. A payload that is larger than this is only in the mailbox.
     private static let longestPayload = 32 << 10
 
     private static func payload(of event: WakeEvent?) -> JSON {
@@ -100,8 +100,8 @@ extension LaunchEnvironment {
 
 /// Finds programs on the PATH as a shell does.
 enum Executable {
-    /// - Parameter rights: those of the app's user, who may have set the PATH: programs that it cannot reach are
-    ///   skipped.
+    /// - Parameter rights: the rights of the app's user, who may have set the PATH: programs that this user cannot
+    ///   reach are skipped.
     static func find(
         _ name: String,
         path: String?,

@@ -12,14 +12,14 @@ import Linux
 struct LaunchFacts: Sendable {
     /// The account that the app runs as.
     var account: Account?
-    /// The owners of its sockets; nil if they were known before.
+    /// The owners of the app's sockets; nil if they were known before.
     var named: SocketAccounts?
-    /// The variables from its environment files.
+    /// The variables from the app's environment files.
     var variables: [String: String] = [:]
-    /// Why the files with its settings could not be written.
+    /// Why the files with the app's settings could not be written.
     var settingsProblem: String?
     var executable: String
-    /// Its working directory.
+    /// The app's working directory.
     var directory: String
 
     /// Reads what is needed for a command that runs for an app, as its user and in its directory.
@@ -53,7 +53,7 @@ struct LaunchFacts: Sendable {
         } catch {
             throw LaunchError(error.description)
         }
-        // Rejected here, since no launch can take that much.
+        // Reject too many variables here: no launch could pass them on.
         let size = variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 2 }
         guard variables.count <= mostVariables, size <= mostBytes else {
             throw LaunchError(
@@ -83,7 +83,7 @@ struct LaunchFacts: Sendable {
 
 /// Background reading for a launch that is under way.
 final class LaunchReading {
-    /// The launch was superseded, though the disk may not have answered yet.
+    /// Whether the launch was superseded, though the disk may not have answered yet.
     fileprivate(set) var isCancelled = false
     /// The reading for the next launch, which starts when this one ends.
     fileprivate(set) var next: (() -> Void)?
@@ -131,7 +131,7 @@ extension Launcher {
 }
 
 extension AppRuntime {
-    /// Whether its hooks run, or something is read for its launch.
+    /// Whether hooks of the app run, or something is read for its launch.
     var isPreparing: Bool { self.hooks != nil || self.reading != nil }
 }
 

@@ -17,8 +17,9 @@ import WireText
 
 /// The parts of a plan that the keeper carries out.
 extension Launcher {
-    /// The `oom_score_adj` that an app starts with: its state's, but never torpord's own protection, which is not for
-    /// apps. A value below 0 is set after its exec, since it needs a privilege.
+    /// The `oom_score_adj` that an app starts with: that of its state, but never torpord's own protection, which is
+    /// not
+    /// for apps. A value below 0 is set after the app's exec, since it needs a privilege.
     static func birthScore(_ app: AppRuntime, _ order: LaunchOrder) -> Int32 {
         let wish = app.specification.profile(in: order.foreground ? .active : .background).oomScoreAdjust
         return min(max(wish, ProcessTree.inheritedOOMScore), 1000)
@@ -63,7 +64,7 @@ extension Launcher {
         return [(resource, usual, hard)]
     }
 
-    /// The working directory: the home of a user such as nobody may not exist.
+    /// An app's working directory. A user's home is only used if it exists: users such as nobody may have none.
     package nonisolated static func directory(of specification: AppSpecification, _ user: User?) -> String {
         specification.directory ?? user.flatMap { File.exists($0.home) ? $0.home : nil } ?? "/"
     }
@@ -83,7 +84,7 @@ extension Launcher {
             variables["PATH"] = LaunchEnvironment.path
         }
         let data = supervisor.dataFolders.variables(of: app)
-        // Environment files and the configuration may override it.
+        // Environment files and the configuration may override TMPDIR.
         variables["TMPDIR"] = data["TMPDIR"]
         for (key, value) in Containers.forLaunch(read, specification) { variables[key] = value }
         let given = LaunchEnvironment.given(to: specification)
@@ -120,8 +121,9 @@ extension Launcher {
         return LaunchEnvironment.inherited.entries(adding: variables)
     }
 
-    /// What tells programs who they run as. podman keeps its containers below the runtime directory of a user's session,
-    /// and all commands of an app must look there.
+    /// The variables that tell programs which user they run as. For containers, XDG_RUNTIME_DIR too: podman keeps
+    /// them
+    /// below that directory of a user's session, and all commands of an app must look there.
     static func variables(of user: User, _ specification: AppSpecification) -> [String: String] {
         var variables = ["HOME": user.home, "USER": user.name, "LOGNAME": user.name, "SHELL": user.shell]
         if specification.container != nil, user.uid != 0 {
@@ -139,14 +141,14 @@ extension Launcher {
         }
         let state = supervisor.savedStates.stateDirectory(of: app)
         do throws(Errno) {
-            // Checked first: on a disk that hangs, reading does not block, but writing does.
+            // Look for the directory first: on a disk that hangs, reading does not block, but writing does.
             let there = try? File.status(state)
             if there?.kind != .directory { try File.makeDirectories(state, mode: 0o755) }
             if let user, Users.isRoot, there?.uid != user.uid || there?.gid != user.gid {
                 try File.setOwner(state, uid: user.uid, gid: user.gid)
             }
         } catch {
-            // A disk that is full or read-only must not keep an app from running that does not need it.
+            // An app that does not need a state directory must run even if the disk is full or read-only.
             note(
                 app,
                 .noStateDirectory,
@@ -155,7 +157,7 @@ extension Launcher {
         }
     }
 
-    /// Files that were made for an earlier launch are given to the app's present user.
+    /// Gives files that were made for an earlier launch to the app's present user.
     private func giveNodes(of app: AppRuntime, to user: User?) {
         guard Users.isRoot else { return }
         let owner = (uid: user?.uid ?? Users.effectiveUID, gid: user?.gid ?? Users.effectiveGID)
@@ -209,7 +211,7 @@ extension Launcher {
             if holdsNotify { supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw) }
         }
         do throws(Errno) {
-            // The source ends with the app.
+            // The app owns this event source, so the app outlives it.
             app.notifySource = try loop.watch(socket.descriptor.raw, .readable, priority: .gathered) {
                 [unowned self, unowned app] _ in
                 // Mostly there is only one datagram, and looking for a second costs as much as reading one. If there

@@ -17,16 +17,16 @@ import WireText
 /// Prepares everything that an incarnation needs, then asks the keeper to launch it.
 package final class Launcher: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
-    /// Reads environment files for launches, and checks readiness files. Not in order: if one app's disk hangs, the
-    /// other apps must not wait.
+    /// Reads environment files for launches, and checks readiness files, several at a time: if one app's disk hangs,
+    /// the other apps must not wait.
     let reads: BackgroundWorker
     /// Commands that run for the supervisor, by pid.
     var helpers: [Int32: (ExitStatus) -> Void] = [:]
-    /// What commands have left running, while it is being killed.
+    /// Processes that commands have left running, while they are being killed.
     var commandRemains: [CommandRemains] = []
     /// Apps in containers.
     package private(set) lazy var containers = Containers(supervisor)
-    /// Checks of apps that run.
+    /// The health checks of running apps.
     package private(set) lazy var healthChecks = HealthChecks(supervisor)
 
     package init(_ supervisor: Supervisor) {
@@ -97,7 +97,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     private func launchMain(_ app: AppRuntime, _ order: LaunchOrder) {
-        // Settings are part of the program's arguments and environment, and a URL that waits is an argument.
+        // Wait for the store: settings are part of the program's arguments and environment, and so is a queued URL.
         guard app.specification.declaredSettings.isEmpty || supervisor.settings.isLoaded else {
             return supervisor.settings.whenLoaded(continuation(of: app, order) { $0.launchMain(app, order) })
         }
@@ -141,7 +141,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
                 finish
             )
         }
-        // Only the program is looked up, with the supervisor's own rights: this does not block.
+        // Only the program must be found, with the supervisor's own rights: this does not block.
         do throws(LaunchError) {
             finish(.success(try LaunchFacts.find(specification)))
         } catch {
@@ -202,7 +202,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Makes the cgroup of an app, or another one with that name; nil if there are no cgroups.
+    /// Makes the cgroup of an app, or another cgroup of the given name; nil if there are no cgroups.
     func makeCgroup(_ name: String) throws(Errno) -> (path: String, directory: Descriptor, isFresh: Bool)? {
         do throws(Errno) {
             return try supervisor.place.cgroups?.create(name)
@@ -242,7 +242,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     func startProbe(_ app: AppRuntime) {
-        // Nothing can be asked before podman has started its container.
+        // An app in a container cannot be probed before podman has started the container.
         guard containers.isRunning(app) != false else { return }
         guard case .probe(let probe) = app.specification.readiness, app.run.probe == nil,
             coordinator.machine(app.id).transition == .launching
@@ -314,7 +314,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 
     package func capture(_ app: AppRuntime, taking held: Descriptor? = nil) throws(LaunchError) -> OutputCapture {
         if let capture = app.capture { return capture }
-        // A FIFO that was held has its owner already.
+        // A FIFO that the keeper held has its owner already.
         let user = held == nil ? try identity(of: app) : nil
         let capture = OutputCapture(
             app: app.name,
@@ -405,7 +405,7 @@ package protocol OutputFollower: AnyObject {
 }
 
 extension AppRuntime {
-    /// The clients that follow its log; the app need not have run yet.
+    /// The clients that follow the app's log; the app need not have run yet.
     package var outputFollowers: [any OutputFollower] {
         get { slots[OutputFollowersSlot.self, default: []] }
         _modify { yield &slots[OutputFollowersSlot.self, default: []] }

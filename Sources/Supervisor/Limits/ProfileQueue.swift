@@ -15,14 +15,14 @@ package import Processes
 final class ProfileQueue {
     private var waiting: [AppID] = []
     private var isWorking = false
-    /// Apps whose profile must be applied again, because an unprivileged user may not do it at once.
+    /// Apps whose profile must be applied again: the kernel limits how often an unprivileged user may do that.
     private var again: [AppID] = []
     private var againTimer: TimerSource?
     /// The kinds of failure that were logged.
     private var told: Set<ProfileFailure.Kind> = []
 
     private static let portion = Duration.milliseconds(1)
-    /// An unprivileged process may change autogroups ten times a second.
+    /// The time between two tries: the kernel lets an unprivileged process change autogroups ten times a second.
     private static let pause = Duration.milliseconds(110)
 
     /// Calls `work` for the app, only once however often the app is added before that.
@@ -47,8 +47,8 @@ final class ProfileQueue {
         if isWorking { loop.later { [weak self] in self?.turn(loop, work) } }
     }
 
-    /// Calls `work` for the app a little later, and again while it returns `.again`. One `.alone` ends the turn: the
-    /// other apps would fail too.
+    /// Calls `work` for the app a little later, and again while it returns `.again`. After `.alone`, no other app is
+    /// tried in this turn: it would fail too.
     func addLater(_ app: AppID, _ loop: EventLoop, _ work: @escaping (AppID) -> Repeat) {
         again.append(app)
         if againTimer == nil {
@@ -82,7 +82,7 @@ final class ProfileQueue {
         if again.isEmpty { againTimer = nil } else { againTimer?.arm(after: Self.pause) }
     }
 
-    /// Whether this failure is to be logged: each kind is, once.
+    /// Whether to log this failure: each kind of failure is logged once.
     func tells(_ failure: ProfileFailure) -> Bool { failure.kind != .ownChoice && told.insert(failure.kind).inserted }
 }
 
@@ -90,7 +90,7 @@ final class ProfileQueue {
 package final class Shares: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     let profiles = ProfileQueue()
-    /// Checks the memory of apps.
+    /// The timer of the checks of apps' memory.
     var memoryTimer: TimerSource?
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
@@ -113,7 +113,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
         queueProfile(app)
     }
 
-    /// The configured profiles have changed.
+    /// The configured profiles have changed: gives the app the new one of its state.
     func profilesChanged(_ app: AppRuntime) {
         guard let tree = app.run.tree, let state = app.run.profileState ?? wantedProfile(app),
             app.specification.profile(in: state) != tree.profile
@@ -125,7 +125,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
         profiles.add(app, loop) { [weak self] id in self?.giveProfile(id) }
     }
 
-    /// The state whose profile the app should have; nil to keep what it has until its transition is over.
+    /// The state whose profile the app should have; nil to keep its present profile until its transition is over.
     ///
     /// A lower profile is applied after the app has stopped, or has answered that it is in the background; to a
     /// launched app, once it is ready. A oneshot does its work during the launch, so it gets the profile of its state
@@ -193,7 +193,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
         return report.isUnfinished ? .again : .nothing
     }
 
-    /// What of its profile an app has now, and what it lacks, in words.
+    /// Which parts of its profile an app has now, and which it lacks, in words.
     package func profileText(_ app: AppRuntime) -> (state: AppState?, done: [String], missing: [String]) {
         guard let tree = app.run.tree else { return (nil, [], []) }
         let missing = missingLimits(app)

@@ -7,14 +7,14 @@ import Lifecycle
 import Linux
 import Processes
 
-/// Limits of an app as a whole. Its cgroup enforces them where it has the controllers. Without the memory controller
-/// torpord checks the memory once a second; without the pids controller there is no limit of tasks. An app that comes
-/// near its memory limit is warned.
+/// Limits of an app as a whole. Its cgroup enforces those for which it has the controllers. Without the memory
+/// controller torpord checks the memory once a second; without the pids controller there is no limit of tasks. An app
+/// that comes near its memory limit is warned.
 extension Shares {
     private static let lookInterval = Duration.seconds(1)
     /// How many apps are checked in one turn of the loop: about a millisecond.
     private static let portion = 25
-    /// Where the kernel enforces every limit, the checks only serve to warn apps at 80 %.
+    /// The interval of checks if the kernel enforces every limit: then they only serve to warn apps at 80 %.
     private static let slowInterval = Duration.seconds(5)
 
     /// Writes the limits to the cgroup into which an app is about to be launched.
@@ -43,7 +43,7 @@ extension Shares {
         app.run.loweredFrom = usage
         app.run.limitTimer = try? loop.timer { [weak self, weak app] in
             guard let self, let app, app.run.tree?.cgroupPath == path else { return }
-            // Whatever it was: memory must be lowered further.
+            // Pass `.max` as the old limit, whatever it was: the memory must be lowered further.
             self.limitsChanged(app, from: AppLimits(memory: .max, tasks: app.specification.taskLimit))
         }
         app.run.limitTimer?.arm(after: .milliseconds(20))
@@ -88,7 +88,7 @@ extension Shares {
         return machine.state != .suspended && machine.transition != .terminating
     }
 
-    /// Where the kernel enforces the memory limit, it also reports when the app starts to wait for memory.
+    /// Lets the kernel report when the app starts to wait for memory, if the kernel enforces the app's memory limit.
     private func listenToPressure(of app: AppRuntime) {
         guard app.run.pressureSource == nil, let tree = app.run.tree, tree.hasMemoryController,
             let path = tree.cgroupPath,
@@ -114,7 +114,7 @@ extension Shares {
         let apps = apps.filter { isToBeLookedAt($0) }
         if apps.isEmpty { memoryTimer = nil }
         guard !apps.isEmpty else { return }
-        // Those without a cgroup share one reading of /proc.
+        // Apps without a cgroup share one reading of /proc.
         judge(apps.filter { $0.run.tree?.cgroupPath == nil })
         let isSlow = apps.allSatisfy { $0.run.tree?.hasMemoryController ?? true }
         look(
@@ -130,7 +130,7 @@ extension Shares {
         memoryTimer?.arm(after: time)
     }
 
-    /// Ends the apps that exceed their limit, and warns those that come near.
+    /// Ends the apps that exceed their memory limit, and warns those that come near it.
     private func judge(_ apps: [AppRuntime]) {
         guard !apps.isEmpty else { return }
         let usages = ProcessTree.usage(of: apps.compactMap(\.run.tree))
@@ -149,9 +149,9 @@ extension Shares {
         }
     }
 
-    /// Above this an app is warned, in percent of its limit.
+    /// An app is warned above this, in percent of its memory limit.
     private static let warningPercent: UInt64 = 80
-    /// Below this it may be warned again, in percent of its limit.
+    /// A warned app may be warned again after it was below this, in percent of its memory limit.
     private static let calmPercent: UInt64 = 70
 
     private func end(_ app: AppRuntime, _ bytes: UInt64, _ limit: UInt64) {
@@ -180,19 +180,19 @@ extension Shares {
 }
 
 extension Incarnation {
-    /// The usage at the last step, while its memory is lowered step by step to a new limit; nil otherwise.
+    /// The usage at the last step while the app's memory is lowered to a new limit step by step; nil otherwise.
     var loweredFrom: UInt64? {
         get { slots[LoweredFromSlot.self] }
         set { slots[LoweredFromSlot.self] = newValue }
     }
 
-    /// Runs until the next step.
+    /// Runs until the next step of lowering the app's memory.
     var limitTimer: TimerSource? {
         get { slots[LimitTimerSlot.self] }
         set { slots[LimitTimerSlot.self] = newValue }
     }
 
-    /// It was warned that it comes near its memory limit, and is still near.
+    /// Whether the app was warned that it comes near its memory limit, and is still near.
     var isNearLimit: Bool? {
         get { slots[IsNearLimitSlot.self] }
         set { slots[IsNearLimitSlot.self] = newValue }

@@ -7,11 +7,11 @@ package import TorporAPI
 /// A file lock that keeps an app from staying suspended (docs/lifecycle.md, "Background time", Locks).
 struct LockInTheWay: Hashable {
     let held: HeldLock
-    /// A process outside the app waits for it; `waiter` is its pid, nil if that is unknown.
+    /// Whether a process outside the app waits for the lock; `waiter` is its pid, nil if that is unknown.
     var isAwaited: Bool
     var waiter: Int32?
 
-    /// As reports show it.
+    /// The lock, as reports show it.
     var info: LockInfo {
         LockInfo(file: held.shownPath, kind: held.lock.kind.rawValue, holder: held.holder, waiter: waiter)
     }
@@ -36,18 +36,18 @@ struct LockInTheWay: Hashable {
 }
 
 extension HeldLock {
-    /// Its path, fit for one line; the file's device and inode if the path is unknown.
+    /// The path of the locked file, fit for one line; its device and inode if the path is unknown.
     var shownPath: String {
         if let path { return Readable.line(path) }
         guard let file = lock.file else { return "a file" }
         return "inode \(file.inode) of device \(file.device >> 32):\(file.device & 0xFFFF_FFFF)"
     }
 
-    /// As reports show it.
+    /// The lock, as reports show it.
     package var info: LockInfo { LockInfo(file: shownPath, kind: lock.kind.rawValue, holder: holder) }
 
-    /// Whether the app must not stay suspended with it even if no process waits for it: it is on one of these files,
-    /// or on a file in one of these folders. `others`: the app's other locks.
+    /// Whether the lock is on one of these files, or on a file in one of these folders: then the app must not stay
+    /// suspended with it, even if no process waits for it. `others`: the app's other locks.
     func isOn(_ resources: [String], others: [HeldLock]) -> Bool {
         guard !resources.isEmpty, let path, !path.hasSuffix(" (deleted)"), !isOfMereConnection(others) else {
             return false
@@ -58,7 +58,7 @@ extension HeldLock {
     }
 
     private static func isWithin(_ path: String, _ resource: String) -> Bool {
-        // Compares bytes: Swift's string comparison takes names for equal that are different files.
+        // Compare bytes: Swift's string comparison takes some names for equal that are different files.
         guard path.utf8.starts(with: resource.utf8) else { return false }
         return resource.hasSuffix("/") || path.utf8.count == resource.utf8.count
             || path.utf8.dropFirst(resource.utf8.count).first == UInt8(ascii: "/")
@@ -78,19 +78,20 @@ extension HeldLock {
         lock.kind == .posix && !lock.isExclusive && lock.range == 128...128 && path?.hasSuffix("-shm") ?? false
     }
 
-    /// SHARED_FIRST and SHARED_SIZE of SQLite's os.h.
+    /// The bytes that SQLite locks to read: SHARED_FIRST and SHARED_SIZE of its os.h.
     private static let readersRange: ClosedRange<UInt64> = 0x4000_0002...(0x4000_0002 + 509)
 }
 
 /// Resolves symbolic links in paths of the configuration.
 enum SharedPaths {
-    /// What the path leads to, as far as the kernel has that in memory, so that no disk is waited for; nil if it has
-    /// not, or the path leads nowhere.
+    /// The path without symbolic links; nil if the kernel does not have all of it in memory, or it leads nowhere. So
+    /// this
+    /// waits for no disk.
     static func resolved(_ path: String) -> String? { try? File.realPathInMemory(path) }
 }
 
 extension Incarnation {
-    /// The locks that kept it from staying suspended.
+    /// The locks that kept the app from staying suspended.
     var locksInTheWay: [LockInTheWay]? {
         get { slots[LocksInTheWaySlot.self] }
         set { slots[LocksInTheWaySlot.self] = newValue }

@@ -11,7 +11,7 @@ import TorporAPI
 
 /// File locks of apps that are suspended (docs/lifecycle.md, "Background time", Locks).
 extension LockWatch {
-    /// Locks were found with which the app must not stay suspended.
+    /// Tells the core, and the history, that the app must not stay suspended with these locks.
     package func isHeld(_ app: AppRuntime, by locks: [LockInTheWay]) {
         let isNews = app.run.locksInTheWay?.map(\.held) != locks.map(\.held)
         app.run.locksInTheWay = locks
@@ -27,7 +27,8 @@ extension LockWatch {
         if app.specification.rules.onLock != .ignore { follow(app) }
     }
 
-    /// The app was stopped again. It entered no state, and the stop may have cancelled a check of its locks.
+    /// Checks locks again after the app was stopped again: it entered no state, and the stop may have cancelled a
+    /// check.
     func followOn(_ app: AppRuntime) { if isStillToBeLookedAt(app.id) { followLocks(app) } }
 
     func isStillToBeLookedAt(_ id: AppID) -> Bool {
@@ -50,7 +51,7 @@ extension LockWatch {
         app.run.locks = reading.locks.isEmpty ? nil : reading.locks
     }
 
-    /// The locks that were in the way, with the processes that waited, and the app's other locks.
+    /// The locks that kept the app from staying suspended, with the processes that waited, and the app's other locks.
     func reportedLocks(_ app: AppRuntime) -> [LockInfo] {
         let inTheWay = app.run.locksInTheWay ?? []
         let others = (app.run.locks ?? []).filter { held in

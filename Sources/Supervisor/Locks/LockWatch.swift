@@ -9,16 +9,16 @@ import Processes
 
 /// The result of a check of an app's file locks.
 enum LockFinding {
-    /// No lock keeps it from being suspended. `holds`: it has locks, or not all of its processes could be read.
+    /// No lock keeps the app from being suspended. `holds`: it has locks, or not all of its processes could be read.
     case free(holds: Bool)
-    /// These locks keep it from being suspended.
+    /// These locks keep the app from being suspended.
     case inTheWay([LockInTheWay])
 }
 
 /// Looks for file locks with which an app should not be suspended.
 ///
-/// The locks of an app are read from its processes' descriptors, at once: some 8 µs each. Only if it has a lock, or
-/// too many descriptors for a millisecond, the machine's lock table is read to see which processes wait
+/// The locks of an app are read from its processes' descriptors, at once: some 8 µs each. Only if the app has a lock,
+/// or too many descriptors for a millisecond, the machine's lock table is read to see which processes wait
 /// (``CoalescingReader``). So an app without locks is stopped without delay.
 final class LockWatch: Room, LifecycleObserver {
     let engine: Engine
@@ -30,11 +30,12 @@ final class LockWatch: Room, LifecycleObserver {
 
     private struct Due {
         let at: Duration
-        /// It was checked since it was stopped, and its stored locks are up to date.
+        /// Whether the app was checked since it was stopped, so that its stored locks are up to date.
         let isKnown: Bool
     }
 
-    /// The first check, for locks that were taken just before the stop; later ones follow while the app holds a lock.
+    /// The time to the first check, for locks that were taken just before the stop; later checks follow while the app
+    /// holds a lock.
     private static let soon = Duration.seconds(1)
     private static let interval = Duration.seconds(10)
     /// The longest that one check may keep the loop busy.
@@ -58,7 +59,7 @@ final class LockWatch: Room, LifecycleObserver {
         case .active, .inactive:
             app.run.locksInTheWay = nil
             app.run.locks = nil
-        case .notRunning: break  // Its report still needs them.
+        case .notRunning: break  // The app's report still needs the locks.
         }
     }
 
@@ -83,20 +84,20 @@ final class LockWatch: Room, LifecycleObserver {
         var isWanted: Bool { app.run.lockLook === self && app.run.tree === tree }
     }
 
-    /// Checks an app's locks. Answers at once if it has none, and never if the check has become needless.
+    /// Checks an app's locks. Calls `completion` at once if it has none, and never if the check has become needless.
     func look(at app: AppRuntime, _ completion: @escaping (LockFinding) -> Void) {
         guard let tree = app.run.tree else { return completion(.free(holds: false)) }
         let look = Look(app, tree, completion)
         let isRead = look.reading.read(until: Clock.monotonic() + Self.slice)
         if isRead, look.reading.locks.isEmpty, look.reading.unreadable.isEmpty {
-            // Most apps have none.
+            // Most apps have no locks.
             app.run.lockLook = nil
             app.run.locks = nil
             return completion(.free(holds: false))
         }
         app.run.lockLook = look
         if isRead { return found(look) }
-        // An app with very many descriptors: most likely no process waits for any of its locks.
+        // The app has very many descriptors. Most likely no process waits for any of its locks: check that first.
         let resources = app.specification.sharedResources
         guard resources.isEmpty else { return readOn(look) }
         reader.ask(LockTable.Question(files: nil)) { [weak self] table in
@@ -165,7 +166,7 @@ final class LockWatch: Room, LifecycleObserver {
 
     // MARK: Suspended apps
 
-    /// Starts to check a suspended app.
+    /// Starts to check the locks of a suspended app.
     func follow(_ app: AppRuntime) { put(app.id, in: Self.soon, isKnown: false) }
 
     private func put(_ app: AppID, in time: Duration, isKnown: Bool = true) {
@@ -224,13 +225,13 @@ final class LockWatch: Room, LifecycleObserver {
 }
 
 extension Incarnation {
-    /// A check of its file locks that is under way.
+    /// The check of the app's file locks that is under way.
     var lockLook: LockWatch.Look? {
         get { slots[LockLookSlot.self] }
         set { slots[LockLookSlot.self] = newValue }
     }
 
-    /// The file locks that it had at the last check.
+    /// The file locks that the app had at the last check.
     var locks: [HeldLock]? {
         get { slots[LocksSlot.self] }
         set { slots[LocksSlot.self] = newValue }

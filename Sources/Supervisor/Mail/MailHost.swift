@@ -7,10 +7,10 @@ import Lifecycle
 import Mailbox
 import Store
 
-/// What mailboxes need of other rooms.
+/// What mailboxes need from other parts of the supervisor.
 protocol MailHost: AnyObject {
     var store: Store { get }
-    /// Wakes the app as the event says, and delivers what waits.
+    /// Wakes the app as the event says, and delivers waiting mail.
     @discardableResult
     func wake(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome
     /// Wakes the app for mail that could not wake it before.

@@ -9,9 +9,9 @@ import Store
 
 /// Counts how often mail ends the app that handles it.
 ///
-/// Before mail is sent, the store notes in which run of the app. If that run ends unasked before it has answered,
-/// that was an attempt. After `mail_attempts` attempts the mail is no longer delivered, and the app gets the next
-/// one. An ending that no torpord has seen, as after a power failure, does not count.
+/// Before mail is sent, the store notes which run (launch) of the app gets it. If that run fails before the app has
+/// answered, this counts as an attempt. After `mail_attempts` attempts the mail is no longer delivered, and the app
+/// gets the next mail. An ending that no torpord has seen, as after a power failure, does not count.
 extension Mailboxes {
     func beginAttempt(_ id: Int64, _ app: AppRuntime, run: UInt32? = nil) {
         guard let run = run ?? Self.run(of: app), let mail = boxes[app.id]?.beginAttempt(id, in: run) else { return }
@@ -37,8 +37,8 @@ extension Mailboxes {
         endAttempts(app, run: run, counts: counts) { $0 == run }
     }
 
-    /// The run whose processes exist, or existed last. While it ends, the core may have decided on the next run
-    /// already.
+    /// The incarnation whose processes exist, or existed last. While that incarnation ends, the core may have decided
+    /// on the next one already.
     static func run(of app: AppRuntime) -> UInt32? { app.run.tree?.tag.incarnation }
 
     /// What to add to the text of an ending about the mail that the app was handling; nil if it was handling none.
@@ -57,7 +57,7 @@ extension Mailboxes {
             + "‘torpor mailbox \(app.name) --drop \(mail.id)’ drops it"
     }
 
-    /// Settles mail that an earlier torpord was delivering in runs that are over.
+    /// Settles mail that an earlier torpord was delivering to incarnations that are over.
     func settleAttempts() {
         for app in apps where boxes[app.id] != nil {
             if let ended = endedBeforeLoad[app.id] {
@@ -80,9 +80,9 @@ extension Mailboxes {
         }
     }
 
-    /// Stored mail; nil if it cannot be delivered to any app: then it is kept as unhandled.
+    /// Decodes stored mail; nil if it cannot be delivered to any app: then it is kept as unhandled.
     func readable(_ stored: StoredMail, _ app: AppRuntime) -> Mail? {
-        // A torpord was killed after it had added the mail there and before it had removed it here.
+        // A torpord was killed after it had kept the mail as unhandled, before it had removed it from the mailbox.
         if unhandled.has(stored.id, of: app) {
             host.store.removeMail(stored.id, of: app.name)
             return nil

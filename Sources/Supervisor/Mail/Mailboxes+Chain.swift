@@ -10,14 +10,14 @@ package import TorporAPI
 
 /// Passes mail that an app does not handle on to the apps that its topic names as `next`.
 extension Mailboxes {
-    /// Messages that other apps can handle as well. All others are about the app itself: not handling them settles
-    /// them.
+    /// Messages that other apps can handle as well. All others are about the app itself: if it does not handle them,
+    /// they are settled.
     private static let passedOn: Set = [
         Message.openURL, .didReceiveEvent, .didReceiveNotification, .didReceiveRemoteNotification,
     ]
 
-    /// The app answered that it does not handle the mail: passes it on to the next app in the chain. At the end of
-    /// the chain it is kept as unhandled.
+    /// The app answered that it does not handle the mail: passes the mail on to the next app in the chain. At the end
+    /// of the chain the mail is kept as unhandled.
     func passOver(_ id: Int64, by app: AppRuntime) {
         guard let mail = mail(id, of: app), Message(rawValue: mail.draft.message).map(Self.passedOn.contains) ?? true
         else {
@@ -28,7 +28,8 @@ extension Mailboxes {
         while let name = chain.takeNext() {
             guard let id = coordinator.id(of: name) else { continue }
             guard let (draft, order) = draft(mail, chain, from: app, to: apps[id]) else { continue }
-            // A torpord was killed after it had added the mail there and before it had removed it here.
+            // A torpord may have been killed after it had given that app the mail, before it had taken it from this
+            // one.
             let isThere = waiting(for: apps[id]).contains { $0.draft.chain?.source == mail.id }
             if !isThere, (try? add(draft, for: apps[id])) == nil { continue }
             if !isThere {
@@ -46,7 +47,7 @@ extension Mailboxes {
             return acknowledged(mail.id, by: app)
         }
         if mail.draft.isOwnEvent { return acknowledged(mail.id, by: app) }
-        // It is kept for the app that it was sent to.
+        // Keep the mail as unhandled for the app that it was sent to first.
         let first = chain.asked.first.flatMap { coordinator.id(of: $0) }.map { apps[$0] } ?? app
         var kept = mail
         kept.setChain(chain)
@@ -54,7 +55,7 @@ extension Mailboxes {
         acknowledged(mail.id, by: app)
     }
 
-    /// The names of the existing apps that get what this one does not handle.
+    /// The names of the existing apps that get the mail if `app` does not handle it.
     private func next(for mail: Mail, after app: AppRuntime) -> [String] {
         let topic = mail.draft.topic
         if topic == OpenedURL.topic { return nextHandlers(of: mail, after: app) }
@@ -104,7 +105,7 @@ extension Mailboxes {
             case .failure(let problem):
                 completion(.failure(.refused(.failed("it cannot be read: \(problem)"), topic: "")))
             case .success(let rows):
-                // Another client may have removed it first.
+                // Another client may have removed the mail by now.
                 guard let item = rows.first, self.unhandled.has(id, of: app) else { return completion(.failure(.gone)) }
                 self.replay(item, of: app, to: next, by: person, completion)
             }
@@ -147,13 +148,13 @@ extension Mailboxes {
 
 /// Mail that an app did not handle, and that was passed on to another app.
 package struct PassedOnMail {
-    /// The number that it had.
+    /// The number that the mail had for the app that did not handle it.
     package let id: Int64
-    /// The app that has it now.
+    /// The app that has the mail now.
     package let app: AppID
-    /// The number that it has there.
+    /// The number that the mail has for the app that has it now.
     package let newID: Int64
-    /// Whether that app was woken for it.
+    /// Whether the app that has the mail now was woken for it.
     package let outcome: WakeOutcome
 }
 
@@ -169,8 +170,8 @@ private enum PassedOnSlot: Slot { typealias Value = PassedOnMail }
 
 /// Why unhandled mail is not posted again.
 package enum ReplayRefusal: Error {
-    /// It is no longer kept.
+    /// The mail is no longer kept.
     case gone
-    /// The app does not accept it.
+    /// The app does not accept the mail.
     case refused(PostRefusal, topic: String)
 }

@@ -10,8 +10,8 @@ import TorporAPI
 /// URLs for apps that have neither a delegate nor a signal for openURL. Such an app gets a URL as an argument of its
 /// launch (`%u` in `exec`), or by a command that runs while the app is active (`open_command`).
 ///
-/// Both count as attempts, like messages: before anything is started, the store notes in which run of the app the URL
-/// is opened. A URL that ends the app `mail_attempts` times is kept as unhandled.
+/// Both ways count as attempts, like messages: before anything is started, the store notes which launch of the app
+/// gets the URL. A URL that ends the app `mail_attempts` times is kept as unhandled.
 extension Mailboxes {
     // MARK: At a launch
 
@@ -84,7 +84,7 @@ extension Mailboxes {
             isOver = true
             guard let self, let app else { return }
             self.openCommands[app.id] = nil
-            // The run of the app is over, or the URL was dropped.
+            // The app has ended, or the URL was dropped.
             guard self.isBeingTold(id, to: app) else { return self.deliver(to: app) }
             app.lastAnswered = AnsweredMail(id: id, key: mail.draft.key, failure: failure)
             if let failure {
@@ -98,7 +98,7 @@ extension Mailboxes {
         if !isOver { openCommands[app.id] = run }
     }
 
-    /// The incarnation is over: ends its command.
+    /// The incarnation is over: ends the `open_command` that runs for it.
     func endOpenCommand(of app: AppRuntime) {
         if let run = openCommands[app.id] { host.end(run, of: app) }
     }

@@ -53,13 +53,13 @@ extension Mailboxes {
             host.store.sync { [weak self, weak app] problem in
                 guard let problem, let self, let app else { return completion(.success(result)) }
                 if result.change == "added" {
-                    // Its delivery has begun: that cannot be undone.
+                    // Mail whose delivery has begun cannot be taken back.
                     guard let id, self.takeBack(id, of: app) else { return completion(.success(result)) }
                     app.tokens.giveBack(request.token)
                     self.record(app)
                     return completion(.failure(.failed("nothing was posted: it cannot be stored (\(problem))")))
                 }
-                // It has coalesced with other mail, and cannot be taken back.
+                // The message has coalesced with other mail, and cannot be taken back.
                 if result.change != "repeated" {
                     app.tokens.giveBack(request.token)
                     self.record(app)
@@ -184,7 +184,7 @@ extension Mailboxes {
         return rule.wake.wake()
     }
 
-    /// Wakes the app for mail as `order` says, and delivers what waits.
+    /// Wakes the app for mail as `order` says, and delivers waiting mail.
     @discardableResult
     func wake(_ app: AppRuntime, for draft: MailDraft, _ order: Wake?) -> WakeOutcome {
         let text = "\(draft.topic) from \(draft.sender)"
@@ -318,7 +318,7 @@ extension TopicRule {
 }
 
 extension SubscribeRequest {
-    /// As it was stored.
+    /// A subscription, as it was stored.
     fileprivate init(topic: String, rule: JSON) {
         self.init(topic: topic)
         coalesce = rule["coalesce"]?.stringValue
@@ -329,7 +329,7 @@ extension SubscribeRequest {
 }
 
 extension MailInfo {
-    /// As clients see it.
+    /// Mail, as clients see it.
     package init(_ mail: Mail) {
         self.init(
             id: mail.id,
@@ -348,7 +348,7 @@ extension MailInfo {
 }
 
 extension AppRuntime {
-    /// The topics that it subscribed to while it ran.
+    /// The topics that the app itself has subscribed to, with their rules.
     var subscriptions: [String: TopicRule]? {
         get { slots[SubscriptionsSlot.self] }
         set { slots[SubscriptionsSlot.self] = newValue }

@@ -6,11 +6,11 @@ import Mailbox
 import Store
 import Varlink
 
-/// Apps are told by mail that scenes inside them are discarded, so that they remove what they store of them.
+/// Mail that tells apps which scenes inside them are discarded, so that they remove what they store of these scenes.
 extension Mailboxes {
-    /// The topic; clients may not post to it.
+    /// The topic of mail about discarded scenes; clients may not post to it.
     private static let scenesTopic = "torpor.scenes"
-    /// The most names in one message.
+    /// The most names of scenes in one message.
     private static let mostNames = 100
 
     /// Tells the app that these scenes are discarded, in one message with those that it was not told of yet. Calls
@@ -31,7 +31,7 @@ extension Mailboxes {
                 sender: "torpord"
             )
             draft.isOwnEvent = true
-            // The number of messages is bounded by the number of scenes.
+            // No limit is needed: there are at most as many messages as scenes.
             _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
             deliver(to: app)
             host.store.sync { _ in then() }

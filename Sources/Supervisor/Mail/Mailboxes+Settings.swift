@@ -9,7 +9,7 @@ import Varlink
 /// other mail, and wakes no app. `SettingValues` tracks what the app must still be told: waiting mail is changed
 /// accordingly.
 extension Mailboxes {
-    /// The topic; clients may not post to it.
+    /// The topic of mail about changed settings; clients may not post to it.
     static let settingsTopic = "torpor.settings"
 
     /// Puts mail about settings first: the app needs them before it gets anything else.
@@ -32,7 +32,7 @@ extension Mailboxes {
 
     /// Tells the app that these settings have changed, in one message with those that it was not told of yet.
     ///
-    /// - Parameter reverted: settings that have the value again that the app knows.
+    /// - Parameter reverted: settings that were set back to the value that the app knows.
     package func tellSettings(
         _ changed: [String],
         reverted: Set<String> = [],
@@ -42,7 +42,7 @@ extension Mailboxes {
         let waiting = boxes[app.id]?.items.last {
             $0.draft.topic == Self.settingsTopic && $0.draft.message == message.rawValue && !$0.isInFlight
         }
-        // If an earlier run was told of settings and has not answered, the next run is told of them.
+        // If an earlier launch of the app was told of settings and has not answered, the next launch is told of them.
         let before = waiting.map(Self.settings) ?? []
         let names = before.filter { !changed.contains($0) && !reverted.contains($0) } + changed
         if names == before { return }
@@ -58,7 +58,7 @@ extension Mailboxes {
             sender: "torpord"
         )
         draft.isOwnEvent = true
-        // The names are bounded, and at most one piece of mail waits for each message.
+        // No limit is needed: the declared names are limited, and at most one piece of mail waits for each message.
         _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
         deliver(to: app)
     }
@@ -69,8 +69,9 @@ extension Mailboxes {
         return mail.draft.payload["changed"]?.arrayValue?.compactMap(\.stringValue) ?? []
     }
 
-    /// The settings that the app is being told of, and when the last change was that the mail covers (microseconds
-    /// since 1970).
+    /// For each message about settings that is being delivered: the settings, and the time of the last change that
+    /// the
+    /// message covers (microseconds since 1970).
     func settingsBeingTold(to app: AppRuntime) -> [(names: [String], until: Int64)] {
         (boxes[app.id]?.items ?? []).filter { $0.draft.topic == Self.settingsTopic && ($0.isInFlight || $0.run != nil) }
             .map { (Self.settings(in: $0), $0.lastAt) }

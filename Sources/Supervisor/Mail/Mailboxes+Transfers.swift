@@ -10,7 +10,7 @@ import Varlink
 /// The results of transfers are mail: they wait while the app sleeps, are delivered once, and outlive the app,
 /// torpord and a reboot. `AppTransfers` limits how many there may be.
 extension Mailboxes {
-    /// Sends the app mail about transfers. With `wakes`, wakes it into the background, if it may be woken.
+    /// Sends the app mail about transfers. With `wakes`, wakes the app into the background, if it may be woken.
     package func tellTransfer(_ draft: MailDraft, wakes: Bool, _ app: AppRuntime) {
         var draft = draft
         if wakes { draft.wake = .background }
@@ -28,7 +28,7 @@ extension Mailboxes {
         (boxes[app.id]?.items ?? []).filter { $0.draft.topic == TransferMail.topic }
     }
 
-    /// The limits for other mail, raised by what mail about transfers takes; nil if there is no such mail.
+    /// The limits for other mail, raised by the count and size of mail about transfers; nil if there is no such mail.
     func limitsBesideTransfers(of app: AppRuntime) -> Mailbox.Limits? {
         let mail = transferMail(of: app)
         guard !mail.isEmpty else { return nil }
@@ -39,7 +39,7 @@ extension Mailboxes {
         return limits
     }
 
-    /// Removes mail about a transfer whose delivery has not begun.
+    /// Removes the mail about a transfer, unless the delivery of that mail has begun.
     package func forgetTransfer(_ transfer: Int64, _ app: AppRuntime) {
         for mail in transferMail(of: app) where TransferMail.transfer(in: mail) == transfer && !mail.isInFlight {
             acknowledged(mail.id, by: app)

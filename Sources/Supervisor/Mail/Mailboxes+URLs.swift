@@ -13,13 +13,13 @@ package import TorporAPI
 extension Mailboxes {
     /// How an app gets URLs.
     enum URLRoute {
-        /// As openURL, by its delegate.
+        /// By the message openURL to the app's delegate.
         case delegate
-        /// By the signal that its configuration names for openURL.
+        /// By the signal that the app's configuration names for openURL.
         case signal
-        /// By its `open_command`.
+        /// By the app's `open_command`.
         case command
-        /// In the arguments of its launch, and not while it runs.
+        /// In the arguments of the app's launch, and not while it runs.
         case launch
     }
 
@@ -73,8 +73,8 @@ extension Mailboxes {
         }
     }
 
-    /// Has an app open a URL for another one, as if that app had posted it. `completion` is called when it is on
-    /// disk, or with the reason why it was not accepted.
+    /// Queues a URL that one app, `source`, wants another app to open, as if `source` had posted it. `completion` is
+    /// called when the URL is on disk, or with the reason why it was not accepted.
     package func open(
         _ target: OpenTarget,
         from source: AppRuntime,
@@ -112,7 +112,7 @@ extension Mailboxes {
         }
     }
 
-    /// The number of the URL that the request with this key had the app open, if it waits or was answered last.
+    /// The number of the URL of the request with this key, if that URL waits for the app or was answered last.
     package func url(askedForAs key: String, of app: AppRuntime) -> Int64? {
         if let waiting = waitingURLs(app).first(where: { $0.draft.key == key }) { return waiting.id }
         return app.lastAnswered.flatMap { $0.key == key ? $0.id : nil }
@@ -131,7 +131,7 @@ extension Mailboxes {
             }
     }
 
-    /// A sentence that no app opens the target, and what to do about it.
+    /// A sentence which says that no app opens the target, and what to do about it.
     package func sentence(ofNoHandlerFor target: OpenTarget) -> String {
         switch target {
         case .url(let url):
@@ -162,7 +162,7 @@ extension Mailboxes {
     /// The first URL that waits for the app.
     func url(for app: AppRuntime) -> String? { boxes[app.id]?.items.lazy.compactMap(\.url).first }
 
-    /// The app declines the URLs that wait for it.
+    /// The app declines the URLs that wait for it: passes them on.
     func declineURLs(_ app: AppRuntime) {
         for mail in waiting(for: app) where mail.draft.topic == OpenedURL.topic && !mail.isInFlight {
             passOver(mail.id, by: app)

@@ -11,7 +11,9 @@ package import Store
 import Varlink
 import WireText
 
-/// Mail for apps: what waits, and its delivery in order of arrival, before any other message when an app wakes.
+/// Mail: messages that are stored until their app has answered them. They are delivered in order of arrival, before
+/// any
+/// other message when an app wakes.
 ///
 /// Each change is in the store's journal before anything follows from it, so that a torpord that is killed loses no
 /// mail and delivers none twice. Mail that is being delivered to a delegate has its number in the app's ledger
@@ -19,7 +21,7 @@ import WireText
 package final class Mailboxes: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
-    /// What it needs of the other rooms. The host owns this one.
+    /// What mailboxes need from other parts of the supervisor. The host owns this object.
     unowned(unsafe) let host: any MailHost
     var boxes: [AppID: Mailbox] = [:]
     /// Mail that no app handled.
@@ -27,12 +29,13 @@ package final class Mailboxes: Room, LifecycleObserver {
     /// Mail in the queue of an app's delegate, or announced by a signal and not fetched yet.
     private var told: [AppID: Set<Int64>] = [:]
     private var lastID: Int64 = 0
-    /// The stored mail is loaded. Before that, mail whose delivery an earlier torpord had begun cannot be delivered.
+    /// Whether the stored mail is loaded. Before that, mail that an earlier torpord began to deliver cannot be
+    /// delivered.
     package private(set) var isLoaded = false
     private var afterLoad: [() -> Void] = []
-    /// Runs that ended before the stored mail was loaded, and whether the ending counts as an attempt.
+    /// Incarnations that ended before the stored mail was loaded, and whether the ending counts as an attempt.
     var endedBeforeLoad: [AppID: (run: UInt32, counts: Bool)] = [:]
-    /// The URL in the arguments of the run that is being launched.
+    /// By app: the number of the URL in the arguments of the current launch.
     var atLaunch: [AppID: Int64] = [:]
     /// The `open_command` that runs for an app.
     var openCommands: [AppID: HookRun] = [:]
@@ -71,7 +74,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         limits: Mailbox.Limits? = nil
     ) throws(Mailbox.Refusal) -> Mailbox.Change {
         let now = Clock.realtimeMicroseconds()
-        // Greater than every number before it, even if the clock was set back.
+        // The number is greater than every number before it, even if the clock was set back.
         let id = max(lastID + 1, now, recorder.events.sequence)
         let change: Mailbox.Change
         do throws(Mailbox.Refusal) {
@@ -95,10 +98,10 @@ package final class Mailboxes: Room, LifecycleObserver {
     /// The mail with that number, if it still waits.
     func mail(_ id: Int64, of app: AppRuntime) -> Mail? { boxes[app.id]?[id] }
 
-    /// Whether it is in the queue of the app's delegate, or was announced by a signal.
+    /// Whether the mail is in the queue of the app's delegate, or was announced by a signal.
     func isBeingTold(_ id: Int64, to app: AppRuntime) -> Bool { told[app.id]?.contains(id) ?? false }
 
-    /// Loads what the store has of the apps. `contents` also has what was added since the start.
+    /// Loads the stored mail of the apps. `contents` also has what was added since the start.
     package func load(_ contents: StoreContents) {
         isLoaded = true
         unhandled.load(contents)
@@ -158,7 +161,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         guard let channel = app.channel, channel.queue.contains(where: { $0.mail != nil }) else {
             return deliver(to: app)
         }
-        // Mail that was answered, and left the journal just before that torpord ended, is not delivered again.
+        // Mail that was answered, and left the journal just before the earlier torpord ended, is not delivered again.
         let first = channel.queue.first?.id
         var isFirstAnswered = false
         channel.queue.removeAll { outgoing in
@@ -173,7 +176,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         host.pumpMessages(to: app)
     }
 
-    /// Saves all mail again, because the file that had it was lost.
+    /// Saves all mail again, because the store's file was lost.
     func keepAll() {
         for app in apps {
             for mail in boxes[app.id]?.items ?? [] { host.store.save(StoredMail(mail, of: app.name)) }
@@ -190,7 +193,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         told[app.id]?.remove(id)
         let mail = boxes[app.id]?.remove(id)
         guard mail != nil || !isLoaded else { return }
-        // A call may wait for it.
+        // A client's call may wait for the URL: check it.
         if mail?.url != nil { engine.touch(app.id) }
         if let mail, mail.draft.topic == Self.settingsTopic { host.toldOfSettings(mail, app) }
         host.store.removeMail(id, of: app.name)
@@ -212,7 +215,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         if told[app.id]?.isEmpty ?? false { told[app.id] = nil }
     }
 
-    /// Delivers what waits to an app that runs.
+    /// Delivers waiting mail to an app that runs.
     package func deliver(to app: AppRuntime) {
         guard let box = boxes[app.id], canHear(app) else { return }
         if host.hearsByChannel(app.id) {
@@ -237,7 +240,7 @@ package final class Mailboxes: Room, LifecycleObserver {
     private func signal(_ app: AppRuntime, _ box: Mailbox) {
         // A signal to a process that has ended but was not reaped would count as delivered.
         guard app.run.tree?.mainHasEnded == false else { return }
-        // Signals do not queue: one announces all messages that share it.
+        // Signals do not queue: one signal announces all messages that the configuration maps to it.
         var signals: [Int32: Bool] = [:]
         for mail in Self.inOrder(box.items)
         where !isBeingTold(mail.id, to: app) && isTime(for: mail, app, comesToForeground: false) {
@@ -297,7 +300,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         if let mail = boxes[app.id]?[id], mail.draft.topic == Self.settingsTopic { host.toldOfSettings(mail, app) }
     }
 
-    /// Mail in the queue of a delegate to which an earlier torpord may have sent it.
+    /// Marks mail in a delegate's queue as being delivered: an earlier torpord may have sent it.
     package func isUnderWay(_ id: Int64, to app: AppRuntime) {
         told[app.id, default: []].insert(id)
         boxes[app.id]?.setInFlight(id, true)
@@ -355,7 +358,7 @@ extension StoredMail {
 }
 
 extension MailStanding {
-    /// Stored in place of a chain: the mail is an event of the supervisor's own.
+    /// Stored in place of a chain if the mail is an event of the supervisor itself.
     static let own = "own"
 
     init(_ mail: Mail) {

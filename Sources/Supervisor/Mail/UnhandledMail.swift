@@ -5,30 +5,30 @@ import Lifecycle
 import Linux
 package import Store
 
-/// Mail that no app handled, and mail that ended the app each time it was delivered. It is kept until a user has it
-/// posted again or drops it.
+/// Mail that no app handled, and mail that ended the app each time it was delivered. It is kept until a user posts
+/// it again or drops it.
 ///
-/// Its content is only in the store. This class tracks its number and size for each app: beyond ``mostItems`` or
-/// ``mostBytes`` the oldest is removed.
+/// The content of this mail is only in the store. This class tracks its number and size for each app: beyond
+/// ``mostItems`` or ``mostBytes`` the oldest is removed.
 package final class UnhandledMail: Room {
     /// Why mail is no longer delivered. The raw values are stored, and clients see them.
     package enum Why: String {
-        /// No app in the chain handles it.
+        /// No app in the chain handles the mail.
         case unhandled
-        /// As many runs that handled it as `mail_attempts` allows have ended unasked.
+        /// As many launches of the app as `mail_attempts` allows have failed while they handled the mail.
         case crashed
-        /// This version knows no such message.
+        /// This version of torpord does not know the message.
         case unknownMessage = "unknown-message"
-        /// It cannot be read.
+        /// The mail cannot be read.
         case unreadable
     }
 
-    /// How many pieces of mail are kept of an app.
+    /// The most pieces of mail that are kept for an app.
     package static let mostItems = 1_000
-    /// How many bytes of mail are kept of an app.
+    /// The most bytes of mail that are kept for an app.
     package static let mostBytes: Int64 = 16 << 20
 
-    /// The mail that is kept of an app, oldest first.
+    /// The mail that is kept for an app, oldest first.
     private struct Shelf {
         var items: [(id: Int64, size: Int64)] = []
         var bytes: Int64 = 0
@@ -45,18 +45,18 @@ package final class UnhandledMail: Room {
         self.store = store
     }
 
-    /// How many pieces of mail are kept of the app.
+    /// How many pieces of mail are kept for the app.
     package func count(of app: AppRuntime) -> Int { shelves[app.id]?.items.count ?? 0 }
 
-    /// Whether the mail with that number is kept of the app.
+    /// Whether the mail with that number is kept for the app.
     package func has(_ id: Int64, of app: AppRuntime) -> Bool {
         shelves[app.id]?.items.contains { $0.id == id } ?? false
     }
 
-    /// The app of which the mail with that number is kept.
+    /// The app for which the mail with that number is kept.
     package func app(of id: Int64) -> AppRuntime? { apps.first { has(id, of: $0) } }
 
-    /// Loads what the store has.
+    /// Loads the list of unhandled mail from the store.
     func load(_ contents: StoreContents) {
         for item in contents.unhandled.values.sorted(by: { $0.mail.id < $1.mail.id }) {
             guard let id = coordinator.id(of: item.mail.app), !has(item.mail.id, of: apps[id]) else { continue }
@@ -64,7 +64,7 @@ package final class UnhandledMail: Room {
         }
     }
 
-    /// The database was lost: adopts what the new one has.
+    /// The database was lost: loads the list of unhandled mail from the new one.
     func loadAgain() {
         var query = UnhandledQuery()
         query.hasPayload = false
@@ -77,7 +77,7 @@ package final class UnhandledMail: Room {
         }
     }
 
-    /// Keeps mail. `run`: the run of the app that it ended last.
+    /// Keeps mail as unhandled. `run`: the incarnation of the app that the mail ended last.
     func add(_ mail: StoredMail, _ why: Why, run: Int64? = nil, _ app: AppRuntime) {
         let item = StoredUnhandled(mail: mail, why: why.rawValue, at: Clock.realtimeMicroseconds(), run: run)
         store.save(item)
@@ -112,7 +112,7 @@ package final class UnhandledMail: Room {
         shelves[app.id] = shelf
     }
 
-    /// Lists what is kept, oldest first.
+    /// Lists the mail that is kept, oldest first.
     package func list(
         _ query: UnhandledQuery,
         _ completion: @escaping (Result<[StoredUnhandled], Store.Unavailable>) -> Void
@@ -133,7 +133,7 @@ package final class UnhandledMail: Room {
         return true
     }
 
-    /// The numbers of all mail that is kept of the app, oldest first.
+    /// The numbers of all mail that is kept for the app, oldest first.
     package func ids(of app: AppRuntime) -> [Int64] { shelves[app.id]?.items.map(\.id) ?? [] }
 
     /// The app is gone for good. The store removes all its mail at once.
@@ -141,7 +141,7 @@ package final class UnhandledMail: Room {
 }
 
 extension AppRuntime {
-    /// How much of its unhandled mail was removed since this torpord started, because there was too much.
+    /// How many pieces of the app's unhandled mail were removed since this torpord started, as there were too many.
     package var unhandledDropped: Int {
         get { slots[UnhandledDroppedSlot.self, default: 0] }
         set { slots[UnhandledDroppedSlot.self] = newValue }

@@ -6,9 +6,9 @@ import KeeperProtocol
 import Linux
 import Processes
 
-/// Opens the descriptors that an app sends to be stored, in a separate process (`torpor-keeper --receive`). Closing a
-/// file may block on its owner, and no signal can end that; so this process blocks and not torpord. Descriptors that
-/// it passes on to torpord close at once.
+/// Opens the descriptors that an app sends for its descriptor store, in a separate process (`torpor-keeper
+/// --receive`). Closing a file may block until the owner of its filesystem answers, and no signal can end that; so
+/// this process blocks and not torpord. It passes on only descriptors that close at once.
 ///
 /// An app has one such process at most, and only while it is needed.
 final class DescriptorReceiver {
@@ -22,13 +22,13 @@ final class DescriptorReceiver {
 
     private unowned(unsafe) let supervisor: Supervisor
     private let app: String
-    /// Carries requests and answers; nil if there is no process, or it is about to end.
+    /// The socket for requests and answers; nil if there is no process, or it is about to end.
     private var requests: Descriptor?
     private var source: IOSource?
     private var timer: TimerSource?
-    /// The app's socket, which the process reads.
+    /// The app's notify socket, which the process reads.
     private var datagrams: Descriptor?
-    /// A process was started and has not ended.
+    /// Whether a process was started and has not ended.
     private var isThere = false
     private var isStuck = false
     private var waiting: Completion?
@@ -60,7 +60,7 @@ final class DescriptorReceiver {
         }
         if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.timeIsOver() } }
         timer?.arm(after: Self.patience)
-        // The process reads the socket that it was started with.
+        // A process only reads the socket that it was started with: another socket needs another process.
         if datagrams !== self.datagrams { dismiss() }
         self.datagrams = datagrams
         ask()
@@ -115,7 +115,7 @@ final class DescriptorReceiver {
         timer?.arm(after: Self.idle)
         if let failure = answer.failure { return fail(failure.description) }
         if answer.isIncomplete || message.controlTruncated {
-            // It is unknown which of them are missing.
+            // It is unknown which of the datagram's descriptors are missing, so none of them is used.
             let sentence =
                 "descriptors were lost on the way, so all of this datagram's were closed: send at most "
                 + "\(Sockets.mostDescriptors) at once, and check the limit of open files (‘torpor doctor’)"
@@ -133,7 +133,7 @@ final class DescriptorReceiver {
         if waiting != nil { fail("closing one that it sent before blocks torpor-keeper --receive") }
     }
 
-    /// The process sees the end of the requests, and exits.
+    /// Closes this end of the requests: the process notices that, and exits.
     private func dismiss() {
         source?.cancel()
         source = nil
@@ -162,7 +162,7 @@ final class DescriptorReceiver {
 }
 
 extension AppRuntime {
-    /// Opens the descriptors that it sends to be stored.
+    /// Opens the descriptors that the app sends for its descriptor store.
     var receiver: DescriptorReceiver? {
         get { slots[ReceiverSlot.self] }
         set { slots[ReceiverSlot.self] = newValue }

@@ -144,7 +144,7 @@ package final class NotifySockets: ShellRoom {
                     continue
                 }
                 recorder.traceAnswer(app, message)
-                // If the app has a delegate, answers count on its own socket only.
+                // If the app has a delegate, only answers on the app's own socket count.
                 if app.channel?.delegate == nil { deliver(.answered(message), to: id) }
             case .showsNew: deliver(.showsNew, to: id)
             case .taskBegin(let name): supervisor.appSockets.beginTask(byNotify: name, app)
@@ -156,7 +156,7 @@ package final class NotifySockets: ShellRoom {
     }
 
     private func changeMain(_ app: AppRuntime, _ pid: Int32) {
-        // In a container the number is one of the container's.
+        // The pid that an app in a container sends belongs to the container's pid namespace.
         guard let tree = app.run.tree, pid != tree.main.pid, !tree.isContainer else { return }
         do throws(Errno) {
             app.run.mainSource = nil
@@ -173,7 +173,7 @@ package final class NotifySockets: ShellRoom {
 }
 
 extension AppRuntime {
-    /// The work that waits for messages to be read, and when it stops waiting.
+    /// Work that waits until the app's messages are read, and the time at which it waits no longer.
     var afterHearing: (until: Duration, work: [() -> Void])? {
         get { slots[AfterHearingSlot.self] }
         set { slots[AfterHearingSlot.self] = newValue }

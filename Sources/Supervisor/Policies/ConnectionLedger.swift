@@ -5,18 +5,18 @@ import Linux
 
 /// The sockets of one app, as its processes' descriptors showed them at the last search.
 struct ConnectionClaim {
-    /// Inode numbers of its sockets, of all kinds, each once.
+    /// Inode numbers of the app's sockets, of all kinds, each once.
     var sockets: [UInt32] = []
-    /// Whether these are all: every process could be read.
+    /// Whether `sockets` has all of them: every process could be read.
     var isWhole = false
-    /// What was found in other network namespaces at the last search; nil if all its processes are in this one.
+    /// What the last search found in other network namespaces; nil if all processes of the app are in torpord's.
     var elsewhere: Elsewhere?
 
     /// Connections in other network namespaces than torpord's, such as a container's.
     struct Elsewhere {
-        /// How many are open.
+        /// How many of these connections are open.
         var count: Int
-        /// When the last one was closed; of those that are open the kernel does not say when data moved.
+        /// When the last of these connections was closed. For open ones the kernel does not say when data moved.
         var lastClosed: Duration?
     }
     /// The time of the last search; nil for never.
@@ -25,7 +25,7 @@ struct ConnectionClaim {
     var cost: Duration = .zero
     /// The app's processor time at the search.
     var atProcessorTime: Duration = .zero
-    /// Another search was due, and was put off.
+    /// Whether another search was due, but was put off.
     var isOwed = false
 }
 
@@ -49,24 +49,24 @@ struct ConnectionLedger {
 
     /// When data last moved on each open connection, by the inode number of its socket.
     private var open: [UInt32: Duration?] = [:]
-    /// When a connection to it was last closed, by the inode number of the listening socket.
+    /// When a connection to each listening socket was last closed, by the inode number of that socket.
     private var listening: [UInt32: Duration?] = [:]
     private var isAvailable = false
     private var reading: TCPConnectionReading?
     /// Sockets whose owner is unknown.
     private var unclaimed: Set<UInt32> = []
-    /// Those whose owner was unknown at the end of the round before.
+    /// Sockets whose owner was unknown at the end of the last complete round of measuring.
     private var unclaimedBefore: Set<UInt32> = []
     /// Sockets that do not belong to apps.
     private var foreign: Set<UInt32> = []
 
-    /// Searches take at most one part in this many of the time.
+    /// An app is not searched again for this many times the time that its search took.
     private static let share = 100
-    /// Of an app in another network namespace, which is searched each time that anybody asks: there may be many of them.
+    /// As ``share``, for apps in other network namespaces: each round searches them, and there may be many.
     private static let shareElsewhere = 1000
     private static let handedOn = Duration.seconds(60)
 
-    /// Begins a round. False if not all connections were read before `deadline`: call it again then.
+    /// Begins a round: reads all connections. False if that took longer than until `deadline`: call it again then.
     mutating func open(until deadline: Duration?, claims: some Sequence<ConnectionClaim>) -> Bool {
         if reading == nil { reading = try? TCPConnectionReading() }
         let isWhole = try? reading?.read(until: deadline)
@@ -93,23 +93,23 @@ struct ConnectionLedger {
         for listener in listeners { listening[listener.inode] = .some(listener.lastClosed) }
     }
 
-    /// Whether to search for the connections of an app. `processorTime`: what it has used so far, to the microsecond,
-    /// so that an app for which it is unchanged has done nothing; nil if that is not known.
+    /// Whether to search for the connections of an app. `processorTime`: what the app has used so far, to the
+    /// microsecond; nil if that is not known. An app for which it is unchanged has done nothing.
     func decide(_ claim: ConnectionClaim, processorTime: Duration?, _ now: Duration) -> Decision {
         guard isAvailable else { return .needless }
         guard let searchedAt = claim.searchedAt else { return .search }
         let age = now - searchedAt
-        // They are known from searches alone: an app need not run when a client disconnects.
+        // Only searches find these connections, and a client may close one while the app does nothing.
         if claim.elsewhere != nil { return age < claim.cost * Self.shareElsewhere ? .later : .search }
         if claim.atProcessorTime == processorTime, !claim.isOwed { return .needless }
         if unclaimed.isEmpty, age < Self.handedOn { return .needless }
         return age < claim.cost * Self.share ? .later : .search
     }
 
-    /// Whether it is open or listens, and its owner is unknown.
+    /// Whether the socket is connected or listens, and its owner is unknown.
     func isUnclaimed(_ socket: UInt32) -> Bool { unclaimed.contains(socket) }
 
-    /// These sockets were found in an app.
+    /// These sockets were found in an app: their owner is known now.
     mutating func claim(_ sockets: [UInt32]) {
         if !unclaimed.isEmpty { unclaimed.subtract(sockets) }
     }
@@ -144,7 +144,7 @@ struct ConnectionLedger {
     }
 
     /// Ends a round. `isComplete`: every app that may have gained a connection was searched. A socket without an
-    /// owner at the end of two such rounds is no app's; in one round, an accept may have been under way.
+    /// owner at the end of two such rounds belongs to no app; in one round, an accept may have been under way.
     mutating func close(isComplete: Bool) {
         foreign = foreign.filter { open[$0] != nil || listening[$0] != nil }
         guard isComplete else { return }

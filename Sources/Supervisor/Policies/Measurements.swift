@@ -10,7 +10,7 @@ import Processes
 struct MeasuredApp {
     let id: AppID
     let tree: ProcessTree
-    /// Since when all of its processes have been stopped (CLOCK_MONOTONIC); nil if they are not.
+    /// When all processes of the app were stopped (CLOCK_MONOTONIC); nil if they are not stopped.
     let suspendedSince: Duration?
 }
 
@@ -28,18 +28,20 @@ struct MeasurementNeeds: OptionSet {
 
 /// A measurement of one incarnation of an app. Times are of CLOCK_MONOTONIC.
 struct AppMeasurement {
-    /// When this was right. Memory and the number of processes of an app in a cgroup may be older: 5 s; half a minute
-    /// if it did nothing; a minute if it is suspended.
+    /// The time of the measurement. Memory and the number of processes of an app in a cgroup may be older: 5 s; half
+    /// a
+    /// minute if the app did nothing; a minute if it is suspended.
     var measuredAt: Duration
     /// The usage that was read last.
     var usage: Usage
-    /// Processor time of this incarnation. It never decreases; that of `usage` may, when a process ends whose parent
-    /// does not wait for it.
+    /// Processor time of this incarnation. It never decreases. The time in `usage` may, when a process ends whose
+    /// parent does not wait for it.
     var processorTime: Duration
     /// Thousandths of one processor between the last two measurements at least 200 ms apart; nil before there are
     /// two.
     var processorPermille: UInt32?
-    /// Open TCP connections; nil if that is unknown (a process cannot be read, or is in another network namespace),
+    /// Open TCP connections, also those in other network namespaces; nil if that is unknown (a process cannot be
+    /// read),
     /// or if no policy needs it.
     var connections: Int?
     /// When data last moved on a connection that is or was open, a connection was opened, or one to a listening port
@@ -87,7 +89,7 @@ struct Measurements {
         round = Round(needsConnections: needs.contains(.connections), rest: apps[...])
     }
 
-    /// Continues the round for about that long; nil: to its end. Returns whether the round is over.
+    /// Continues the round for about that time; with nil, to its end. Returns whether the round is over.
     mutating func step(for time: Duration? = .milliseconds(1)) -> Bool {
         guard var current = round.take() else { return true }
         let isOver = step(&current, until: time.map { Clock.monotonic() + $0 })
@@ -117,16 +119,16 @@ struct Measurements {
     }
 
     private struct Entry {
-        /// Identifies the incarnation.
+        /// The first process of the incarnation, which identifies it.
         let leader: Identity
         var measurement: AppMeasurement
         /// When processor time was last read, and its value then.
         var readAt: Duration
         var rawTime: Duration
-        /// When its processes were last read, and its processor time then.
+        /// When the app's processes were last read, and the app's processor time then.
         var lookedAt: Duration
         var timeAtLook: Duration
-        /// The start of the span for the share of a processor.
+        /// The start of the time span that `processorPermille` is computed for, and the processor time then.
         var shareSince: Duration
         var shareTime: Duration
         var claim = ConnectionClaim()
@@ -149,7 +151,7 @@ struct Measurements {
             rawTime = time
         }
 
-        /// Updates the share of a processor, whether or not anything was read.
+        /// Updates `processorPermille`, whether or not anything was read.
         mutating func reckon(_ now: Duration) {
             measurement.measuredAt = now
             let span = now - shareSince
@@ -161,7 +163,7 @@ struct Measurements {
         }
     }
 
-    /// Closer readings say little: without a cgroup, processor time advances in steps of 10 ms.
+    /// The shortest time span for `processorPermille`: without a cgroup, processor time advances in steps of 10 ms.
     private static let shortestSpan = Duration.milliseconds(200)
     private static let idleLook = Duration.seconds(30)
     private static let suspendedLook = Duration.seconds(60)
@@ -202,7 +204,7 @@ struct Measurements {
         var decision = ConnectionLedger.Decision.needless
         if round.needsConnections {
             let claim = entry?.claim ?? ConnectionClaim()
-            // Of a suspended app nobody needs to know it, and a look at another namespace takes long.
+            // A search in another network namespace takes long, and no policy needs it for a suspended app.
             decision =
                 standsStill && claim.elsewhere != nil
                 ? .needless : ledger.decide(claim, processorTime: time, now)

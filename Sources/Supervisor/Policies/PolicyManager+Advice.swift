@@ -45,7 +45,7 @@ extension PolicyManager: PolicyChainDelegate {
             let before = app.run.refusal
             if !decision.onlyAdvises { app.run.refusal = "was not launched: \(Self.because(decision))" }
             let outcome = follow(.refuse, app, decision, "is not launched")
-            // Else the text of another ending would carry it.
+            // The app is launched after all: restore the text, or a later ending would be reported with this one.
             if case .refused = outcome { app.run.refusal = before }
             if outcome == .taken, decision.event.reason == LaunchReason.event.policyCode {
                 supervisor.wakes.refusedByPolicy(app)
@@ -150,8 +150,8 @@ extension PolicyManager: PolicyChainDelegate {
         return .taken
     }
 
-    /// Whether advice of this kind about the app came too often: then the policy is asked again as soon as it may
-    /// come again. If not, counts it.
+    /// Whether advice of this kind about the app came too often. If so, the policy is asked again as soon as such
+    /// advice may come again. If not, the advice is counted.
     private func isRepetitive(_ decision: PolicyDecision, _ app: AppRuntime) -> Bool {
         let now = supervisor.loop.now
         let key = UInt64(decision.advice.app) << 32 | UInt64(decision.advice.kind)
@@ -209,7 +209,7 @@ extension PolicyManager: PolicyChainDelegate {
             return .told
         }
         if isRepetitive(decision, app) { return .damped }
-        // Replaces the profile of the app's state for as long as the app is in that state.
+        // This profile replaces that of the app's state for as long as the app is in that state.
         app.run.advisedProfile = (machine.state, state)
         let report = supervisor.shares.give(app, state)
         let done = report == ProfileReport() ? "" : " (\(report))"

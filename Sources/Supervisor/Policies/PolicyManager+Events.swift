@@ -30,7 +30,7 @@ extension PolicyManager {
         chain.post(event)
     }
 
-    /// These apps have changed, and with them whether the apps that they require are in use.
+    /// These apps have changed. So the apps that they require may count as in use now, or no longer.
     package func touched(_ apps: [AppRuntime]) {
         for app in apps {
             unseen.insert(app.id)
@@ -67,7 +67,7 @@ extension PolicyManager {
         // An app that skips admission also skips the wait for memory, which the core asks about next.
         if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }
         let id = app.id
-        // Later: the core is in the middle of the step in which it asks.
+        // Answer later: the core is still in the step in which it asks.
         supervisor.loop.later { [weak self] in self?.admit(id) }
     }
 
@@ -134,7 +134,7 @@ extension PolicyManager {
         }
     }
 
-    /// The app in a place that advice names; nil if there is none.
+    /// The app whose entry in the view has the number that advice names; nil if there is none.
     package func app(_ place: UInt32) -> AppRuntime? {
         guard let place = Int(exactly: place), view.isPresent(place) else { return nil }
         return supervisor.apps[place]

@@ -56,7 +56,7 @@ extension PolicyManager {
             if deadline.kind == .backgroundTime { view[app.id].grant_ends = deadline.at.microseconds }
             if deadline.kind == .restart { view[app.id].next_restart = deadline.at.microseconds }
         }
-        // Time that was used up stays visible, for a policy that was not asked when it ended.
+        // If the app's background time is used up, show when it ended, for a policy that was not asked at that time.
         let isUsedUp = machine.state == .background && machine.transition == nil && machine.rules.backgroundTime != nil
         if isUsedUp, view[app.id].grant_ends == never { view[app.id].grant_ends = app.times.since.3 }
         view[app.id].restarts_in_window = UInt32(clamping: machine.restartsInWindow(now: now))
@@ -128,7 +128,7 @@ extension Transition? {
 }
 
 extension TerminationReason? {
-    /// The numbers in the header are those of records plus 1; a test compares them.
+    /// The numbers in the policies' header file are those in records plus 1; a test compares them.
     var policyCode: UInt32 {
         guard let self else { return TORPOR_REASON_NONE.rawValue }
         return UInt32(self.number) + 1

@@ -32,9 +32,9 @@ package final class PolicyManager: LifecycleObserver {
     var measuredAt: Duration?
     /// Limits how often policies repeat advice that changes little, by app and kind.
     var repetition = RateLimit<UInt64>(free: 8, interval: .seconds(5))
-    /// Apps about which a policy must wait; when the timer fires, it is asked again.
+    /// Apps about which a policy must wait; when the timer fires, the policy is asked again.
     package var damped: [AppID: TimerSource] = [:]
-    /// The last report about each app's advice that was not followed, so that it is not repeated.
+    /// The last report of advice that was not followed, by policy, app and kind, so that no report is repeated.
     package var told: [String: String] = [:]
     /// Launches that a policy has delayed, with the timers that end the delay.
     var putOff: [AppID: TimerSource] = [:]
@@ -82,7 +82,7 @@ package final class PolicyManager: LifecycleObserver {
         chain.configure(settings, keepingOut: marks?.quarantined(among: settings) ?? [:])
     }
 
-    /// Has policies that wait for a time asked at once when the clock is set: the time may have come.
+    /// When the clock is set, asks policies that wait for a time at once: the time may have come.
     func watchClock() {
         guard clockSource == nil, chain.slots.contains(where: { $0.wants(TORPOR_EVENT_TIMER.rawValue) }) else { return }
         do throws(Errno) {
@@ -213,7 +213,7 @@ extension PolicyManager: PolicyHostLauncher {
         launch.isHelper = true
         launch.passed = plan.descriptors
         launch.standardError = plan.standardError
-        // When memory is short, the kernel kills it first.
+        // When memory is short, the kernel kills the policy's process first.
         launch.oomScoreAdjust = 1000
         supervisor.keeper.launch(launch) { [weak supervisor] result in
             switch result {

@@ -44,7 +44,7 @@ final class PolicyMarks {
         mark("")
     }
 
-    /// A policy is being asked; an empty name if it has answered.
+    /// Notes that a policy is being asked; an empty name says that it has answered.
     func mark(_ name: String) { write(name, at: 0) }
 
     /// The policies to leave out, each with the reason.

@@ -22,14 +22,14 @@ final class PolicyTraceFeed {
 
     func remove(_ recorder: PolicyRecorder) { recorders.removeAll { $0 === recorder } }
 
-    /// A round is over. The view shows what policies were shown.
+    /// A round of questions to policies is over: sends it to the clients. `view`: what the policies were shown.
     func tell(_ events: [torpor_policy_event], _ decisions: [(PolicyDecision, CounselOutcome)], _ view: PolicyView) {
         for recorder in recorders { recorder.tell(events, decisions) }
     }
 }
 
-/// One client that records. It is sent a line for each round, and a snapshot line at intervals. If the client does
-/// not read, the former are queued until the server finds that too much; the latter are skipped.
+/// One client that records. It gets a line for each round of questions, and a snapshot line at intervals. If the
+/// client does not read, lines of rounds are queued up to the server's limit, and snapshot lines are skipped.
 final class PolicyRecorder {
     private unowned let policyManager: PolicyManager
     private let reply: Reply

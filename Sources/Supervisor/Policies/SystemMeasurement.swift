@@ -9,13 +9,14 @@ import TorporPolicyABI
 struct SystemMeasurement {
     /// The time on CLOCK_MONOTONIC.
     let measuredAt: Duration
-    /// nil if it cannot be read; so are the next ones.
+    /// This value and the next ones are nil if they cannot be read.
     let memory: MachineMemory?
     let memoryPressure: Pressure?
     let processorPressure: Pressure?
     let diskPressure: Pressure?
     let load: LoadAverage?
-    /// At most half a minute older than the rest: the firmware of some laptops takes milliseconds to report it.
+    /// At most half a minute older than the other values: the firmware of some laptops takes milliseconds to report
+    /// it.
     let power: Power
     private let powerAt: Duration
 
@@ -37,7 +38,7 @@ struct SystemMeasurement {
         }
     }
 
-    /// Writes it to the view that policies read; leaves the rest of `view` as it is.
+    /// Writes the measurement to the view that policies read; leaves the rest of `view` as it is.
     func fill(_ view: inout torpor_policy_system) {
         view.measured_at = measuredAt.microseconds
         view.memory_total = memory?.total ?? 0
@@ -63,7 +64,7 @@ struct SystemMeasurement {
 }
 
 extension AppMeasurement {
-    /// Writes it to the view that policies read; leaves the rest of `view` as it is.
+    /// Writes the measurement to the view that policies read; leaves the rest of `view` as it is.
     func fill(_ view: inout torpor_policy_app) {
         view.measured_at = measuredAt.microseconds
         view.memory = usage.memoryBytes

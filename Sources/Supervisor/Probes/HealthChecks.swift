@@ -9,8 +9,9 @@ import Processes
 
 /// Checks apps with `health` while they run, and ends those that fail too often in a row as their watchdog would.
 ///
-/// An app is not checked while it is suspended or changes its state, and its failures start at zero again when it wakes: what
-/// sleeps answers nobody, and what has just woken may need a moment.
+/// An app is not checked while it is suspended or changes its state, and its failures start at zero again when it
+/// wakes: a
+/// suspended app cannot answer, and an app that has just woken may need a moment.
 package final class HealthChecks: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
 
@@ -33,44 +34,44 @@ package final class HealthChecks: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Checks as the configuration says by now, which may have added, changed or removed a check.
+    /// Follows the new configuration, which may have added, changed or removed checks.
     package func configure() { touched(Array(apps)) }
 
     package func forget(_ app: AppRuntime) { app.run.health = nil }
 
-    /// Whether it can be expected to answer now.
+    /// Whether the app can be expected to answer a check now.
     func isChecked(_ app: AppRuntime) -> Bool {
         let machine = coordinator.machine(app.id)
         return machine.isAlive && machine.hasProcess && machine.transition == nil && machine.state != .suspended
             && !machine.isTraced && app.run.exitRecord == nil && !app.specification.rules.isOneshot
     }
 
-    /// Whether a debugger, or somebody's SIGSTOP, keeps it from answering.
+    /// Whether a debugger, or a SIGSTOP that another process sent, keeps the app from answering.
     func isHeld(_ app: AppRuntime) -> Bool {
         guard let tree = app.run.tree else { return true }
         let state = (try? ProcFS.stat(tree.addressee.pid))?.state
         return state == "T" || state == "t" || supervisor.isTraced(app)
     }
 
-    /// It has failed as often as it may.
+    /// The app has failed its health check as often as it may: it is ended as by its watchdog.
     func failed(_ app: AppRuntime) { deliver(.watchdogTriggered, to: app.id) }
 }
 
-/// The check of one incarnation.
+/// The health check of one incarnation of an app.
 package final class HealthCheck {
-    /// What it was begun with.
+    /// The configuration that the health check was begun with.
     let specification: HealthSpecification
     private weak var app: AppRuntime?
     private unowned(unsafe) let checks: HealthChecks
     private var timer: TimerSource?
     private var current: ProbeTry?
-    /// In a row.
+    /// How many checks have failed in a row.
     private(set) var failures = 0
-    /// Whether it has succeeded or failed yet.
+    /// Whether any check has succeeded or failed yet.
     package private(set) var isKnown = false
-    /// Why the last one failed; nil if it succeeded.
+    /// Why the last check failed; nil if it succeeded.
     package private(set) var problem: String?
-    /// Why the app is ended for it.
+    /// Why the app is ended because of its health check.
     private(set) var verdict: String?
 
     init(_ specification: HealthSpecification, _ app: AppRuntime, _ checks: HealthChecks) {
@@ -79,14 +80,14 @@ package final class HealthCheck {
         self.checks = checks
     }
 
-    /// Checks from now on.
+    /// Begins to check the app at intervals.
     func watch() {
         guard timer == nil, verdict == nil else { return }
         timer = try? checks.loop.timer { [weak self] in self?.check() }
         timer?.arm(after: specification.probe.interval)
     }
 
-    /// Checks no more until `watch`.
+    /// Stops the checks until ``watch()``, and forgets their results.
     func rest() {
         timer?.cancel()
         timer = nil
@@ -108,7 +109,7 @@ package final class HealthCheck {
         current = nil
         guard let app, timer != nil else { return }
         timer?.arm(after: specification.probe.interval)
-        // It was stopped, or began to end, while it was asked.
+        // Ignore the result if the app was stopped, or began to end, during the check.
         guard checks.isChecked(app), problem == nil || !checks.isHeld(app) else { return }
         let hadFailed = failures > 0
         isKnown = true

@@ -11,11 +11,11 @@ import SystemPackage
 
 /// One try of a probe: of `ready` or of `health`. It stops when its last reference is gone.
 final class ProbeTry {
-    /// The outcome: nil if it succeeded, else why not, as the rest of a sentence that begins with the app or the check.
+    /// Gets nil if the probe succeeded, else why not: the rest of a sentence that begins with the app or the check.
     typealias Completion = (_ problem: String?) -> Void
 
     private let probe: Probe
-    /// Nothing that the try leaves behind may count as use of the app.
+    /// Whether the try must leave nothing behind that would count as use of the app, such as a closed connection.
     private let isQuiet: Bool
     private unowned(unsafe) let supervisor: Supervisor
     private var completion: Completion?
@@ -25,7 +25,7 @@ final class ProbeTry {
     private var question: HTTPQuestion?
     private var command: Descriptor?
 
-    /// Begins at once; the outcome comes in a later turn of the loop, or never if the last reference is released.
+    /// Begins at once. The outcome comes in a later turn of the loop, or never if the last reference is released.
     init(
         _ probe: Probe,
         of app: AppRuntime,
@@ -51,7 +51,7 @@ final class ProbeTry {
     deinit { stop() }
 
     private func isLate() {
-        // Its answer is there, and its connection is about to be closed.
+        // The answer has come, and its connection is about to be closed: wait for that.
         if question?.isClosing == true { return limit?.arm(after: HTTPQuestion.patience) ?? () }
         finish("gave no answer within \(Quantity.text(probe.timeout))")
     }
@@ -80,9 +80,11 @@ final class ProbeTry {
 
     // MARK: Files
 
-    /// Runs on a background thread, since the owner of the path could make the check block, and with the rights of
-    /// the app's user, who may have linked the path anywhere. While a check hangs, no other starts for the app,
-    /// whichever incarnation asks.
+    /// Looks for the file on a background thread, since the owner of the path could make this block. Uses the rights
+    /// of
+    /// the app's user, who may have linked the path anywhere. While a check hangs, no other one starts for the app,
+    /// in
+    /// any incarnation.
     private func look(_ path: String, _ app: AppRuntime) {
         guard !app.isLookedAt else { return later("waits for an earlier look at \(path)") }
         guard let account = try? Optional(supervisor.launcher.account(of: app)) else {

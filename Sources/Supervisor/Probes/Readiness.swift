@@ -13,7 +13,7 @@ final class ReadinessProbe {
     private unowned(unsafe) let supervisor: Supervisor
     private var timer: TimerSource?
     private var current: ProbeTry?
-    /// Why it is not ready, as the last try found.
+    /// Why the app is not ready, as the last try found.
     private(set) var problem: String?
     /// The last problem with the file of the check that was logged, so that it is logged once.
     private var said: String?

@@ -12,11 +12,12 @@ import Linux
 struct HandledSignal {
     /// The longest wait: a program that blocks the signal never handles it.
     private static let patience = Duration.seconds(1)
-    /// The processor time after which a process that keeps running counts as having handled it, in clock ticks.
+    /// The processor time after which a process that keeps running counts as having handled the signal, in clock
+    /// ticks.
     private static let enough: UInt64 = 5
 
     private let end: Duration
-    /// Its processor time, in clock ticks, when the signal was first seen to be delivered.
+    /// The process's processor time, in clock ticks, when the signal was first seen to be delivered.
     private var ticks: UInt64?
 
     /// - Parameter deadline: the time available for the handler and the stop; nil for no limit.

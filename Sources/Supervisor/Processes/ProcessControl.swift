@@ -11,7 +11,8 @@ import Processes
 
 /// Signals, stops, continues and ends the processes of apps, as the core decides.
 ///
-/// Nothing blocks: what takes time is a pass that is repeated until it has succeeded or is no longer needed.
+/// Nothing here blocks. Work that takes time is done in passes: one attempt on all processes of an app, which a timer
+/// repeats until it has succeeded or is no longer needed.
 package final class ProcessControl: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
 
@@ -32,7 +33,7 @@ package final class ProcessControl: ShellRoom {
 
     // MARK: Stopping
 
-    /// Stops the app's processes, unless a lock is in the way: then that is reported to the core.
+    /// Stops the app's processes. If the app holds a file lock that forbids this, reports that to the core instead.
     func stop(_ app: AppRuntime) {
         app.run.stop = .decided
         app.run.passDelay = .milliseconds(1)
@@ -71,8 +72,8 @@ package final class ProcessControl: ShellRoom {
         }
     }
 
-    /// Checks that the app plays no sound that it may play in the background, and holds no lock that others wait for.
-    /// Answers at once if there is nothing to check, and never while it plays: the core is told of that instead.
+    /// Checks that the app plays no sound that it may play in the background, and holds no lock that forbids a stop.
+    /// Answers at once if there is nothing to check, and never while the app plays: the core gets an event instead.
     private func mayBeStopped(_ app: AppRuntime, _ answer: @escaping (Answer) -> Void) {
         app.run.lockLook = nil
         let machine = machine(app)
@@ -97,7 +98,7 @@ package final class ProcessControl: ShellRoom {
             && (machine.transition == .suspending || machine.state == .suspended && machine.transition == nil)
     }
 
-    /// Stops its processes, whatever they hold.
+    /// Stops the app's processes, even if they hold locks.
     private func begin(_ app: AppRuntime) {
         app.run.stop = .underWay
         app.run.passDelay = .milliseconds(1)
@@ -122,10 +123,11 @@ package final class ProcessControl: ShellRoom {
             // Heartbeats that were sent before the stop must be read now: they must not count after it.
             supervisor.notifySockets.readNotifySocket(app)
             deliver(.stopConfirmed, to: app.id)
-            // An app that another process had continued enters no state, and the stop may have cancelled a check of
-            // its locks.
+            // An app that another process had continued enters no state when it is stopped again, and the stop may
+            // have
+            // cancelled a check of its locks.
             supervisor.lockWatch.followOn(app)
-        case .gone: app.run.stop = .none  // Its exit is on the way.
+        case .gone: app.run.stop = .none  // The exit of its main process is on the way.
         case .again: again(app) { control, app in control.stopPass(app) }
         }
     }
@@ -153,10 +155,10 @@ package final class ProcessControl: ShellRoom {
     package func checkStillSuspended(_ app: AppRuntime) {
         let machine = machine(app)
         guard machine.state == .suspended, machine.transition == nil, let tree = app.run.tree else { return }
-        // On a busy machine a process stops some time after its signal. A repeated stop that is under way was counted
-        // before.
+        // On a busy machine a process stops some time after its signal: while a stop is under way, do not judge it. A
+        // repeated stop was counted before.
         guard app.run.stop == .none else { return }
-        // A frozen app is not stopped by a signal, whatever the configuration says by now.
+        // The app may be frozen whatever the configuration says by now: only the order of the checks depends on that.
         let mayBeFrozen = app.specification.suspendWith == .freezer
         let isStill =
             (mayBeFrozen && tree.isFrozen) || tree.isStopped(thoroughly: false) || (!mayBeFrozen && tree.isFrozen)
@@ -165,8 +167,9 @@ package final class ProcessControl: ShellRoom {
 
     // MARK: Ending
 
-    /// Ends a container whose first process never gets the signal: the other processes get it, and the first one is
-    /// killed when it is alone, as the signal would do outside of a container.
+    /// Ends a container whose first process does not handle the signal, so that the kernel never delivers it: the
+    /// other
+    /// processes get it, and the first one is killed when it is alone, as the signal would do outside of a container.
     private func endDeaf(_ app: AppRuntime, _ number: Int32, _ tree: ProcessTree) {
         let name = Signal.name(number)
         let count = (try? tree.signal(number, tree.othersInContainer)) ?? 0
@@ -180,8 +183,9 @@ package final class ProcessControl: ShellRoom {
         killWhenAlone(app, number, tree, nil)
     }
 
-    /// - Parameter rest: the rest in which the first process was seen alone before: it waits for something else than the
-    ///   others' end.
+    /// - Parameter rest: the sleep in which the first process was seen alone before; nil if it was not. If it is
+    ///   still in
+    ///   that sleep, it does not wait for the others' end.
     private func killWhenAlone(_ app: AppRuntime, _ number: Int32, _ tree: ProcessTree, _ rest: UInt64?) {
         guard app.run.tree === tree, machine(app).transition == .terminating, tree.isDeaf(to: number) else { return }
         let now = tree.firstRestsAlone()
@@ -243,7 +247,7 @@ package final class ProcessControl: ShellRoom {
         }
     }
 
-    /// Repeats a pass after a delay that grows from 1 to 100 ms.
+    /// Calls `pass` after a delay, which doubles with each call from 1 to 100 ms.
     private func again(_ app: AppRuntime, _ pass: @escaping (ProcessControl, AppRuntime) -> Void) {
         app.run.passTimer = try? loop.timer { [weak self, weak app] in
             guard let self, let app else { return }

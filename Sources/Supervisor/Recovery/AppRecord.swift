@@ -7,7 +7,8 @@ import Linux
 package import Processes
 package import TorporAPI
 
-/// What the shell knows about an app beside its machine. The recovery file has it after the coordinator's fields.
+/// What the supervisor knows about an app besides the core's state. In the recovery file it follows the core's
+/// fields.
 package struct AppRecord {
     /// The process that was launched; nil while there is none.
     var leader: Identity?
@@ -16,9 +17,9 @@ package struct AppRecord {
     package var launchedAt: Duration?
     package var errno: Int32?
     var isReloading = false
-    /// It has a cgroup of its own.
+    /// Whether the app has a cgroup of its own.
     var hasCgroup = false
-    /// It was launched with an older configuration.
+    /// Whether the app was launched with an older configuration than the one in force.
     package var isOutdated = false
     package var wasCutShort = false
     package var tokens = TakenTokens()
@@ -28,15 +29,15 @@ package struct AppRecord {
     package var goalOfPerson: Goal?
     package var status: String?
     package var times = StateTimes()
-    /// The state whose resource profile it was given last.
+    /// The state whose resource profile the app was given last.
     var profileState: AppState?
     package var launch = LaunchMoments()
     var missedMessage: Message?
     var restoration: Restoration?
-    /// What torpor-container has said; nil for an app without a container.
+    /// What torpor-container has reported; nil for an app without a container.
     var container: ContainerRun?
 
-    /// The size in bytes of all of it and the machine, with a ledger of that many restarts.
+    /// The size in bytes of an app's whole record, with the core's fields and a ledger of that many restarts.
     package static func bytes(restartLimit: Int) -> Int {
         445 + AppMachine.laterBytes + AppMachine.wakeBytes + ChannelRecord.bytes + StateTimes.recordBytes
             + LaunchMoments.recordBytes
@@ -71,13 +72,13 @@ package struct AppRecord {
         record.put(launchedAt)
         record.put(errno ?? 0)
         var flags: UInt8 = isReloading ? 1 : 0
-        // 2 was another one in earlier versions.
+        // Flag 2 had another meaning in earlier versions.
         if status != nil { flags |= 4 }
         if hasCgroup { flags |= 8 }
         if goalOfPerson != nil { flags |= 16 }
         if isOutdated { flags |= 32 }
         if wasCutShort { flags |= 64 }
-        // There are more flags.
+        // Flag 128 says that a second byte of flags follows.
         let more = (container == nil ? 0 : 1) | (times.asleep == .zero ? 0 : 2) as UInt8
         if more != 0 { flags |= 128 }
         record.put(flags)
@@ -94,7 +95,7 @@ package struct AppRecord {
         if more != 0 { record.put(more) }
         if let container { container.encode(into: &record) }
         if times.asleep != .zero { record.put(times.asleep.microseconds) }
-        // The only field that may be long: cut to the room that is left.
+        // The status text is the only field that may be long: it is cut to the room that is left.
         if let status { record.put(status, leaving: Self.bytesBehindStatus) }
         times.encode(into: &record)
         record.put(Self.code(of: profileState))
@@ -141,7 +142,7 @@ package struct AppRecord {
         restoration = Restoration(rawValue: record.take(UInt8.self))
     }
 
-    /// The bytes that follow the text that may be cut.
+    /// The bytes that follow the status text, which is cut so that they fit.
     private static let bytesBehindStatus =
         StateTimes.recordBytes + 1 + LaunchMoments.recordBytes + 2 + AppMachine.laterBytes + AppMachine.wakeBytes
         + ChannelRecord.bytes
@@ -160,7 +161,7 @@ package struct AppRecord {
         }
     }
 
-    /// Restores the fields of an app.
+    /// Gives the fields of the record to an app.
     func restore(_ app: AppRuntime) {
         app.run.launchedAt = launchedAt
         app.run.saidErrno = errno

@@ -14,12 +14,12 @@ package final class RuntimeDirectory {
     package let state: String
     /// The folder of an app's sockets and FIFOs.
     package func directory(of app: AppRuntime) -> String { apps + "/" + app.name }
-    /// State, output and configuration for the next torpord.
+    /// Files with state, output and configuration for the next torpord.
     package var recovery: String { path + "/recovery" }
     var batch: String { path + "/output-batch" }
     package var journal: String { path + "/journal" }
     package var configuration: String { path + "/configuration" }
-    /// The keeper holds it too, so that no other supervisor takes charge while torpord is replaced.
+    /// The keeper holds the lock too, so that no other supervisor takes charge while torpord is replaced.
     private(set) var lock: Descriptor
     /// Whether the lock is that of an earlier torpord, returned by the keeper.
     let isLockInherited: Bool
@@ -62,8 +62,8 @@ package final class RuntimeDirectory {
         Self.sign(lock)
     }
 
-    /// Writes the keeper's pid into the lock, for the error of a supervisor that is refused. Users know that process:
-    /// they started it.
+    /// Writes the keeper's pid into the lock, for the error of a second supervisor that is refused. Users know the
+    /// keeper: they started it.
     private static func sign(_ lock: Descriptor) {
         try? File.truncate(lock.raw, to: 0)
         try? File.write(lock.raw, at: 0, Array("\(ThisProcess.parent)\n".utf8))
@@ -80,8 +80,8 @@ package final class RuntimeDirectory {
         }
     }
 
-    /// The owner of the directory could put other files into it, which the next torpord would trust. Without
-    /// `XDG_RUNTIME_DIR` it is in `/tmp`, where another user may have made it first.
+    /// Refuses a directory of another user: that user could put files into it, which the next torpord would trust.
+    /// Without `XDG_RUNTIME_DIR` it is in `/tmp`, where another user may have made it first.
     private static func checkOwner(of directory: String) throws(StartError) {
         guard let owner = (try? File.status(directory))?.uid, owner != 0, owner != Users.effectiveUID else { return }
         throw StartError(
@@ -90,7 +90,7 @@ package final class RuntimeDirectory {
         )
     }
 
-    /// Whether the path leads to that file.
+    /// Whether the path leads to the file that the descriptor has open.
     static func isAt(_ path: String, _ descriptor: Descriptor) -> Bool {
         guard let there = try? File.status(path), let ours = try? File.status(descriptor: descriptor.raw) else {
             return false
@@ -98,8 +98,8 @@ package final class RuntimeDirectory {
         return (there.device, there.inode) == (ours.device, ours.inode)
     }
 
-    /// Takes the lock. If its holder has died, waits up to 5 s for its last thread: a thread that waits for a disk
-    /// keeps its files open until the disk answers.
+    /// Takes the lock; false if another process has it. If its holder has died, waits up to 5 s for the holder's last
+    /// thread: a thread that waits for a disk keeps its files open until the disk answers.
     private static func isTaken(_ lock: Descriptor, _ path: String) throws(Errno) -> Bool {
         let end = Clock.monotonic() + .seconds(5)
         while try !Locks.tryLock(lock.raw) {
@@ -109,7 +109,7 @@ package final class RuntimeDirectory {
         return true
     }
 
-    /// The lock of an earlier torpord, or a new one in its place if any user could open that.
+    /// The lock of an earlier torpord. If other users can open that, replaces it by a new one.
     private static func tightened(_ held: Descriptor, _ path: String) -> Descriptor {
         guard (try? isLoose(held)) ?? false else { return held }
         return (try? replaced(path, held)) ?? held
@@ -146,20 +146,21 @@ package final class RuntimeDirectory {
         }
     }
 
-    /// Whether other users can open it.
+    /// Whether other users can open the file of the lock.
     private static func isLoose(_ lock: Descriptor) throws(Errno) -> Bool {
         try File.status(descriptor: lock.raw).mode & 0o077 != 0
     }
 
-    /// Replaces a lock that any user can open by one that only its owner can. If several do so at the same time, none
-    /// waits: one gets the new lock, which has its pid before it is in place, and the others are refused.
+    /// Replaces a lock that any user can open by one that only its owner can. If several processes do so at once,
+    /// none
+    /// waits: one gets the new lock, which has that process's pid before it is in place, and the others are refused.
     private static func replaced(_ path: String, _ held: Descriptor?) throws(Errno) -> Descriptor {
         let freshPath = path + ".new"
         let fresh = try File.open(freshPath, [.readWrite, .create, .noFollow], mode: 0o600)
         guard try Locks.tryLock(fresh.raw), isAt(freshPath, fresh), try !isLoose(fresh) else {
             throw .resourceTemporarilyUnavailable
         }
-        // Another process may have replaced it in the meantime.
+        // Another process may have replaced the lock by now.
         let there = try File.status(path)
         guard there.mode & 0o077 != 0, held.map({ isAt(path, $0) }) ?? !isHolderAlive(path) else {
             try? File.remove(freshPath)
@@ -170,10 +171,10 @@ package final class RuntimeDirectory {
         return fresh
     }
 
-    /// What must exist while the supervisor runs.
+    /// The paths that must exist while the supervisor runs.
     var essentials: [String] { [path, apps, path + "/lock", recovery, batch, configuration, socket] }
 
-    /// Makes the directories again, and takes the lock again if its file was removed. Returns whether it was.
+    /// Makes the directories again, and takes the lock again if its file was removed. Returns whether the file was.
     func repair() throws(StartError) -> Bool {
         for directory in [path, apps] { try Self.make(directory) }
         let isGone = !Self.isAt(path + "/lock", lock)
@@ -182,10 +183,10 @@ package final class RuntimeDirectory {
         return isGone
     }
 
-    /// Notes which policy in torpord's own process is being asked.
+    /// The file that says which policy in torpord's own process is being asked.
     var policyMarks: String { path + "/policy-marks" }
 
-    /// Removes what belongs to the run; logs and state stay.
+    /// Removes the files of this supervisor; logs and state stay.
     package func remove(apps directories: [String]) {
         for directory in directories { try? File.removeTree(directory) }
         try? File.removeDirectory(apps)

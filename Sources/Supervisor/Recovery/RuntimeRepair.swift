@@ -11,7 +11,7 @@ import Recovery
 import VarlinkServer
 
 /// Restores a runtime directory that was removed under a running supervisor, by a cleaner of temporary files or by
-/// mistake. Everything in it is open here and in the keeper, so nothing is lost: it only needs its names again.
+/// mistake. torpord and the keeper have all its files open, so nothing is lost: only their names are made again.
 final class RuntimeRepair: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
     private var watch: IOSource?
@@ -19,18 +19,18 @@ final class RuntimeRepair: ShellRoom {
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// Restores what was removed before it was watched, and watches from now on.
+    /// Restores what was removed before, and watches the runtime directory from now on.
     func begin() {
         repair(again: Self.firstDelay)
         if watch == nil { watchRemovals(again: Self.firstDelay) }
     }
 
-    /// Removing a tree takes a while.
+    /// The time from a removal to the repair: removing a tree takes a while.
     private static let firstDelay = Duration.milliseconds(50)
     private static let longestDelay = Duration.seconds(60)
 
-    /// - Parameter delay: when to check again if something was removed before the watch began. It doubles each time,
-    ///   up to a minute, since it may be impossible to restore it.
+    /// - Parameter delay: when to check again if a file was removed before the watch began. It doubles each time,
+    ///   up to a minute, since it may be impossible to restore the file.
     private func watchRemovals(again delay: Duration) {
         watch?.cancel()
         watch = nil
@@ -74,7 +74,7 @@ final class RuntimeRepair: ShellRoom {
         watchRemovals(again: delay)
     }
 
-    /// Returns whether anything had to be restored.
+    /// Restores what is missing; returns whether anything was.
     private func renew() throws -> Bool {
         let runtime = supervisor.runtime
         var isRenewed = false
@@ -129,7 +129,7 @@ final class RuntimeRepair: ShellRoom {
     }
 
     private func renew(_ socket: NotifySocket, of app: AppRuntime) {
-        // Messages that wait in it must be read first.
+        // Messages that wait in the socket must be read before it is closed.
         supervisor.notifySockets.readNotifySocket(app)
         app.notifySource?.cancel()
         app.notifySource = nil

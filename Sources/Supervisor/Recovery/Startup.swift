@@ -19,7 +19,8 @@ struct Invocation {
     let arguments: [String]
 }
 
-/// What torpord has before it reads its configuration: a loop, its keeper, and what an earlier torpord left there.
+/// What torpord has before it reads its configuration: a loop, its keeper, and what the keeper has of an earlier
+/// torpord.
 package struct Startup {
     package let loop: EventLoop
     package let keeper: Keeper
@@ -45,7 +46,8 @@ package struct Startup {
         }
     }
 
-    /// If a shortage of descriptors made the boot unknown, all records would count as those of another boot.
+    /// Reads the id of the boot. Throws if descriptors are short: without the id, all records would count as those of
+    /// another boot.
     private static func knowBoot() throws(Errno) {
         do throws(Errno) {
             try ThisProcess.readBootID()
@@ -72,7 +74,7 @@ package struct Startup {
 
     /// The last valid configuration, for when the one on disk is invalid: the apps as they were are better than none.
     ///
-    /// - Returns: nil if none is stored that was read from the same file.
+    /// - Returns: nil if no configuration is stored that was read from the same file.
     package func lastValidConfiguration(path: String?, environment: [String: String]) -> TorporConfiguration? {
         let path =
             path ?? DefaultPaths(environment: environment, userID: Users.effectiveUID).configuration
@@ -135,8 +137,8 @@ extension Supervisor {
         }
     }
 
-    /// A file that an earlier torpord left, from the keeper or at its path; nil only if there is none. A file that
-    /// cannot be opened for a shortage may hold all that is known, so that is an error.
+    /// A file that an earlier torpord left, from the keeper or at its path; nil only if there is none. Throws if it
+    /// cannot be opened since descriptors or memory are short: it may hold all that is known.
     private static func leftFile(_ held: Descriptor?, _ path: String) throws(StartError) -> Descriptor? {
         if let held { return held }
         do throws(Errno) {
@@ -147,7 +149,7 @@ extension Supervisor {
         }
     }
 
-    /// First writes output to the logs that an earlier torpord had buffered there and not written yet.
+    /// Opens the file that buffers output of apps. First writes to the logs what an earlier torpord left there.
     static func openBatch(
         _ runtime: RuntimeDirectory,
         _ inheritance: InheritedDescriptors,
@@ -173,7 +175,8 @@ extension Supervisor {
         }
     }
 
-    /// Gives a descriptor to the keeper. A refusal is logged: the app continues, but would lose it if torpord dies.
+    /// Gives a descriptor to the keeper. A refusal is logged: the app continues, but if torpord dies, the descriptor
+    /// is lost.
     package func hold(_ name: String, _ descriptor: Int32) {
         keeper.holdQuietly(name, descriptor)
     }
@@ -186,7 +189,7 @@ extension Supervisor {
 
     package var isSuccessor: Bool { keeper.instance > 1 }
 
-    /// Gives the keeper what the next torpord starts with.
+    /// Gives the keeper the files that the next torpord starts with.
     func holdOwnFiles() {
         if !runtime.isLockInherited { hold(DescriptorName.lock, runtime.lock.raw) }
         hold(DescriptorName.recovery, recovery.descriptor.raw)
@@ -201,7 +204,7 @@ extension Supervisor {
 enum InForce {
     private static let mostBytes = 64 << 20
 
-    /// Reads it from its file.
+    /// Reads the configuration from the file that stores it.
     static func read(
         _ descriptor: Int32,
         environment: [String: String]
@@ -247,7 +250,7 @@ enum LastValid {
         path.hasPrefix("/") ? path : directory + "/" + path
     }
 
-    /// Writes it, which blocks on the disk; returns a sentence if that fails.
+    /// Writes the configuration, which blocks on the disk; returns a sentence if that fails.
     static func write(_ sources: ConfigurationSources, in state: String) -> String? {
         let file = path(in: state)
         do throws(Errno) {

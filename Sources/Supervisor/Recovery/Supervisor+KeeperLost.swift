@@ -32,7 +32,7 @@ extension Supervisor {
         if takeover.leftOver.isEmpty { loop.stop() } else { takeover.endAllLeftOver(takeover.leftOver) }
     }
 
-    /// Everything that the keeper held, and the main processes, since the new keeper is not their parent.
+    /// Everything that the keeper held, and pidfds of the main processes, since the new keeper is not their parent.
     private func allHeld() -> [(name: String, descriptors: [Int32])] {
         var all: [(name: String, descriptors: [Int32])] = [
             (DescriptorName.lock, [runtime.lock.raw]),

@@ -14,7 +14,7 @@ extension Supervisor {
         for id in coordinator.takeUnrecorded() { record(apps[id]) }
     }
 
-    /// The actions were carried out.
+    /// Notes that the actions were carried out.
     func recordDone(_ outputs: [AppAction]) {
         for output in outputs {
             let app = apps[output.app]
@@ -25,8 +25,9 @@ extension Supervisor {
             guard left != app.undone else { continue }
             app.undone = left
             if case .ended = output.action {
-                // How it ended is known only now. Writing a record only adds to what is undone, so that is set
-                // separately.
+                // Only now is it known how the app ended. Writing a record can only add undone actions, so write it
+                // first,
+                // and then set the undone actions.
                 record(app)
                 if let slot = app.slot { recovery.setUndone(slot, left.rawValue) }
                 forgetExits(app)
@@ -36,7 +37,7 @@ extension Supervisor {
         }
     }
 
-    /// Writes all that is known about an app, in some hundred nanoseconds.
+    /// Writes all that is known about an app, which takes some hundred nanoseconds.
     package func record(_ app: AppRuntime) {
         guard let slot = slot(of: app) else { return }
         appSockets.keepLedger(of: app)

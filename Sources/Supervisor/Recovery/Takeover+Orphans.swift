@@ -9,9 +9,9 @@ import Processes
 /// Processes of an app that no torpord supervises any longer, until they are gone.
 final class OrphanApp {
     private enum Place {
-        /// An incarnation whose main process is pinned.
+        /// An incarnation whose main process is pinned by a pidfd.
         case tree(ProcessTree)
-        /// Only a cgroup is known.
+        /// Only the cgroup of the processes is known.
         case cgroup(String)
     }
 
@@ -43,7 +43,7 @@ final class OrphanApp {
         }
     }
 
-    /// Whether no process is left; with `byForce`, kills those that are.
+    /// Whether no process is left; with `byForce`, kills those that are left.
     func isGone(byForce: Bool) -> Bool {
         switch place {
         case .tree(let tree): return byForce ? tree.killPass() == .gone : tree.mainHasEnded && tree.isEmpty
@@ -84,7 +84,7 @@ extension Takeover {
             )
         }
         if let cgroups = supervisor.place.cgroups {
-            // Also of apps whose launch was under way: they get their tree later.
+            // Spare the cgroups of apps whose launch was under way too: these apps get their tree later.
             let alive = apps.filter { $0.run.tree != nil || coordinator.machine($0.id).isAlive }
             let known = Set(alive.map { cgroups.path(of: $0.name) }).union(supervisor.transfers.cgroupsFound)
                 .union(supervisor.desktop.cgroupsFound)

@@ -32,13 +32,13 @@ final class Takeover: ShellRoom {
 
     /// What must be finished for an app after everything is restored.
     private enum Unfinished {
-        /// Its launch was under way, and its process exists, launched by this keeper or an earlier one.
+        /// The app's launch was under way, and its process exists, launched by this keeper or an earlier one.
         case launched(Launched, isOurs: Bool)
-        /// Its launch was under way, and the keeper will report the result.
+        /// The app's launch was under way, and the keeper will report the result.
         case launching
-        /// Its launch was under way, and there is no process.
+        /// The app's launch was under way, and there is no process.
         case nothing
-        /// Its main process ended, and no torpord saw how.
+        /// The app's main process ended, and no torpord saw how.
         case ended(Identity)
     }
 
@@ -98,7 +98,7 @@ final class Takeover: ShellRoom {
             coordinator.restoreWake(app.id, from: &reader)
             supervisor.appSockets.restoreChannel(of: app, channel)
             let rest = restore(app, fields, &left, &strays, waiting)
-            // Its torpord ended before it had launched anything.
+            // The earlier torpord ended before it had launched the app for the first time.
             let machine = coordinator.machine(app.id)
             if machine.goalGeneration == 0, !machine.isAlive { fresh.append(app) }
             if let rest { unfinished.append((app, coordinator.machine(app.id).incarnation, rest)) }
@@ -115,14 +115,14 @@ final class Takeover: ShellRoom {
         for id in unheard { hearAfterSilence(apps[id]) }
         for (app, incarnation, rest) in unfinished { finish(app, incarnation, rest) }
         for app in unheard.map({ apps[$0] }) {
-            // Its launch may have become known only now.
+            // The app's launch may have become known only now.
             takeForReady(app)
-            // Not before: a socket that the keeper holds tells the next torpord that no message was lost.
+            // The keeper gets the socket only now: a held socket tells the next torpord that no message was lost.
             if let socket = app.notifySocket { supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw) }
         }
         for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
         engine.takeIn(coordinator.carryOn(shuttingDown: supervisor.recovery.isShuttingDown, now: loop.now))
-        // If the earlier torpord died early in the shutdown, it has told only some of the apps.
+        // If the earlier torpord died early in the shutdown, only some of the apps were told of it.
         if supervisor.recovery.isShuttingDown { engine.takeIn(coordinator.shutDown(now: loop.now)) }
         supervisor.recovery.keeper = supervisor.keeper.pid
         for name in supervisor.inheritance.remaining {
@@ -171,7 +171,8 @@ final class Takeover: ShellRoom {
         var pidfd = entry?.pidfd
         let isUnknown = entry == nil && !waiting.contains(tag)
         if isUnknown {
-            // Launched by an earlier keeper: pinned by pid and start time, or by the descriptor that was held.
+            // An earlier keeper launched the process: it is found by the pidfd that was held, or by pid and start
+            // time.
             pidfd = supervisor.inheritance.take(DescriptorName.process(app.name)).first ?? (try? leader.open())
             if let pidfd { adopt(app, leader, pidfd) }
         }
@@ -224,7 +225,8 @@ final class Takeover: ShellRoom {
         }
     }
 
-    /// Apps that run without a usable record: adopted as they are, or ended, as `orphans` says.
+    /// Adopts apps that run without a usable record, if `orphans` in the configuration says so. Returns the other
+    /// apps.
     private func adoptFound(
         _ unknown: [AppRuntime],
         _ left: inout [AppTag: OrphanedProcess],
@@ -234,7 +236,7 @@ final class Takeover: ShellRoom {
             return unknown
         }
         return unknown.filter { app in
-            // A keeper that has had a torpord knows every main process: other processes are orphans of one.
+            // If this keeper has had an earlier torpord, it knows every main process: any other process is an orphan.
             let others = supervisor.keeper.instance > 1 ? [] : strays.keys.filter { $0.app == app.name }
             let tags = left.keys.filter { $0.app == app.name } + others
             guard let tag = tags.max(by: { $0.incarnation < $1.incarnation }) else { return true }
@@ -265,7 +267,8 @@ final class Takeover: ShellRoom {
 
     private func forgetSlots(of entries: [RecoveryFile.Entry]) {
         for entry in entries {
-            // An apply has removed it, and it ended only now; otherwise the configuration is another one.
+            // Under the same keeper, an apply has removed the app, which has ended only now. After a new start, the
+            // configuration may be another one: then the app's stored data stays.
             if supervisor.keeper.instance > 1 { supervisor.store.remove(app: entry.name) }
             supervisor.recovery.remove(entry.slot)
         }
@@ -301,7 +304,7 @@ final class Takeover: ShellRoom {
 
     private func finish(_ app: AppRuntime, _ incarnation: UInt32, _ rest: Unfinished) {
         let machine = coordinator.machine(app.id)
-        // Its exit or the failure of its launch may have been handled before this, and the next run may be starting.
+        // The app's exit, or the failure of its launch, may have been handled by now, and its next launch have begun.
         guard machine.isAlive, machine.incarnation == incarnation else { return }
         switch rest {
         case .launched(let process, let isOurs):
@@ -317,13 +320,14 @@ final class Takeover: ShellRoom {
         case .nothing:
             guard !machine.hasProcess else { break }
             if machine.transition == .launching {
-                // As in every launch: messages that the app sends before torpord reads them wait in the socket that
-                // the keeper holds.
+                // The keeper must hold the socket, as in every launch: messages that the app sends before torpord
+                // reads
+                // them wait there.
                 if let socket = app.notifySocket {
                     supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw)
                 }
-                // If this is the keeper that was asked, it has no process, so none was launched. Another keeper
-                // cannot know.
+                // If the keeper is the one that was asked to launch, and has no process, then none was launched.
+                // Another keeper cannot know.
                 if supervisor.recovery.keeper == supervisor.keeper.pid {
                     supervisor.perform(.launch(machine.launchOrder), of: app)
                 } else {
@@ -348,9 +352,10 @@ final class Takeover: ShellRoom {
         supervisor.launcher.launched(apps[id], machine.launchOrder, .success(process), cgroupPath: cgroup(of: apps[id]))
     }
 
-    /// What the app sent may have been lost with its socket, which was gone with torpord and the keeper, or the
-    /// kernel has refused it since. Programs send most messages once, so what it may have sent is assumed, or asked
-    /// for again.
+    /// The app's notify socket was lost with torpord and the keeper. Messages of the app may have been lost with it,
+    /// or
+    /// refused by the kernel since. Programs send most messages once, so a message that the app may have sent counts
+    /// as sent, or is asked for again.
     private func hearAfterSilence(_ app: AppRuntime) {
         deliver(.heartbeat, to: app.id)
         if !takeForReady(app), let message = coordinator.machine(app.id).awaitedMessage {
@@ -363,7 +368,7 @@ final class Takeover: ShellRoom {
         guard machine.transition == .launching, machine.hasProcess, app.specification.isReadyByNotify else {
             return false
         }
-        // It may still be pulling its image, and says so when the container runs.
+        // A container's image may still be pulled: torpor-container reports when the container runs.
         guard supervisor.launcher.containers.isRunning(app) != false else { return false }
         note(app, .said, text: "is taken as ready: its READY=1 may have been lost with the torpord that died")
         deliver(.ready, to: app.id)
@@ -387,7 +392,7 @@ final class Takeover: ShellRoom {
         if app.channel != nil, machine.isAlive { supervisor.appSockets.expectReturn(of: app) }
         if let tree = app.run.tree, tree.main != tree.leader, app.run.exitRecord == nil { supervisor.watchMain(app) }
         for action in machine.actionsToRepeat(undone) {
-            if case .launch = action { continue }  // `finish` has seen to it.
+            if case .launch = action { continue }  // `finish` has handled it.
             supervisor.perform(action, of: app)
         }
         if app.run.exitRecord != nil, machine.transition == .terminating {
@@ -423,7 +428,7 @@ final class Takeover: ShellRoom {
 }
 
 extension RecoveryFile {
-    /// Whether the torpord that wrote it was ending everything.
+    /// Whether the torpord that wrote the file was ending all apps.
     package var isShuttingDown: Bool {
         get { flags & 1 != 0 }
         set { flags = newValue ? flags | 1 : flags & ~1 }
@@ -448,7 +453,7 @@ extension RecoveryFile {
         set { flags = newValue ? flags | 16 : flags & ~16 }
     }
 
-    /// Whether a supervisor that is gone was ending the apps that are found running.
+    /// Whether an earlier supervisor was killed while it ended its apps: then apps that are found running are ended.
     var endsWhatIsFound: Bool {
         get { flags & 4 != 0 }
         set { flags = newValue ? flags | 4 : flags & ~4 }
@@ -468,7 +473,7 @@ enum RecoveryCheck {
         let all = configuration.apps + configuration.templates
         let rules = Dictionary(all.map { ($0.name, $0.rules) }, uniquingKeysWith: { $1 })
         for entry in file.entries {
-            // The running torpord still writes to it.
+            // The running torpord still writes to the file, so read a copy of each record.
             let template = AppName.sceneParts(entry.name)?.template
             guard let rules = rules[entry.name] ?? template.flatMap({ rules[$0] }),
                 let record = file.snapshot(entry.slot)

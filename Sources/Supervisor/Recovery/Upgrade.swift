@@ -17,15 +17,15 @@ import WireText
 /// program that worked.
 package final class Upgrade: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
-    /// The programs on disk are being checked.
+    /// Whether the programs on disk are being checked.
     package private(set) var isUnderWay = false
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// How long a check may take.
+    /// How long the check of a program may take.
     private static let patience = Duration.seconds(10)
 
-    /// `answer` gets the reason if there is no upgrade.
+    /// Begins an upgrade. `answer` gets the reason if there is none.
     package func begin(_ answer: @escaping (String?) -> Void) {
         guard !isUnderWay else { return answer("an upgrade is under way already: wait until it is done") }
         guard !isEnding else { return answer("torpord is shutting down: the next start runs the one on disk") }
@@ -65,7 +65,7 @@ package final class Upgrade: ShellRoom {
 
     // MARK: The check
 
-    /// What the new torpord checks, as its descriptors 3 and 4.
+    /// The files that the new torpord checks, as its descriptors 3 and 4.
     private var checkedFiles: [Int32] {
         [supervisor.recovery.descriptor.raw, supervisor.inForce.file?.raw].compactMap { $0 }
     }
@@ -140,7 +140,8 @@ enum HandOver {
 
 /// What `torpord --check-upgrade` does: checks whether this program could continue from the state of the running one.
 package enum UpgradeCheck {
-    /// Why it could not; nil if it could. Descriptors 3 and 4 are the recovery file and the configuration in force.
+    /// Why this program could not continue; nil if it could. Descriptors 3 and 4 are the recovery file and the
+    /// configuration in force.
     package static func refusal(environment: [String: String]) -> String? {
         guard let descriptor = try? Descriptor.duplicate(3) else { return "descriptor 3 is not the recovery file" }
         let file: RecoveryFile

@@ -17,7 +17,7 @@ final class Announcements: Room, LifecycleObserver {
     }
 
     func entered(_ app: AppRuntime, from: AppState, to: AppState) {
-        // States that an app only passes through would fill the log. The end of a run is reported by its ending.
+        // States that an app only passes through would fill the log. The end of an incarnation is reported elsewhere.
         let isThere = machine(app).goal.rawValue == to.rawValue && to != .notRunning
         note(
             app,

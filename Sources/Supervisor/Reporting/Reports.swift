@@ -20,7 +20,7 @@ final class Reports: ShellRoom {
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// A deadline was missed. What the app had to do by then must be noted now.
+    /// A deadline was missed: notes what the app had to do by then, which is not known later.
     func missedDeadline(_ missed: Deadline, _ app: AppRuntime, awaiting message: Message?) {
         switch missed.kind {
         case .launch, .transition, .background, .watchdog, .task:
@@ -57,8 +57,9 @@ final class Reports: ShellRoom {
         app.run.stackSampler = StackSampler(app, tree.main.pid, supervisor)
     }
 
-    /// Whether a signal that ends the app must wait until its stacks were sampled; starts that if needed. The signal
-    /// follows when it is over, after half a second at most. The grace keeps running.
+    /// Whether a signal that ends the app must wait until its stacks were sampled; starts sampling if needed. The
+    /// signal
+    /// follows when that is over, after half a second at most. The app's grace keeps running.
     func waitsForLook(_ app: AppRuntime, _ action: Action) -> Bool {
         takeCrashSnapshot(app)
         guard let look = app.run.stackSampler, !look.isOver else { return false }
@@ -156,14 +157,14 @@ final class Reports: ShellRoom {
         if app.specification.log == .journal, ending.cause != nil {
             report.journal = JournalPlace(of: app, supervisor.place.cgroups)
         }
-        // Lines of earlier runs would mislead.
+        // Leave out lines of earlier launches, which would mislead.
         let began = (exit.at ?? 0) - Int64((report.wallSeconds ?? 0) * 1_000_000) - 2_000
         let lines = (app.capture?.lastLines(10) ?? []).filter { $0.time.map { $0 >= began } ?? true }
         report.log = lines.map { LogLine(at: $0.time, text: $0.text) }
         return report
     }
 
-    /// What was due, the time that was granted for it, and how late it was, if that is why the app was ended.
+    /// If the app was ended for a missed deadline, adds what was due, the time that was granted, and how late it was.
     private func addDeadline(_ app: AppRuntime, _ ending: Ending, to report: inout Report) {
         guard let missed = app.run.missed else { return }
         let rules = app.specification.rules
@@ -209,7 +210,7 @@ final class Reports: ShellRoom {
         if let path = app.run.tree?.cgroupPath, let peak = Cgroup.number(path, "memory.peak") {
             report.maxMemoryBytes = Int64(clamping: peak)
         }
-        // Without a cgroup, what was seen of all processes together may exceed the kernel's figure for one of them.
+        // Without a cgroup, the memory seen of all processes together may exceed the kernel's figure for one of them.
         let seen = max(report.memoryBytes ?? 0, Int64(clamping: app.run.mostMemory))
         let most = max(report.maxMemoryBytes ?? 0, seen)
         report.maxMemoryBytes = most > 0 ? most : nil
@@ -217,6 +218,6 @@ final class Reports: ShellRoom {
 }
 
 extension AppRuntime {
-    /// The launch message that it got and did not answer in time.
+    /// The launch message that the app got and did not answer in time.
     fileprivate var dueAtLaunch: Message? { run.timeline.firstMessage == nil ? nil : self.run.missed?.message }
 }

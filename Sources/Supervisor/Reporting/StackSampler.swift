@@ -8,12 +8,13 @@ import Processes
 import WireText
 
 /// Has `eu-stack` (elfutils), if it is installed, sample the stacks of an app's threads just before the app is ended.
-/// The signal that ends it waits until the tool is done, some ten milliseconds. The tool runs as the app's user,
-/// since what it reads belongs to the app; its time and memory are limited; it is killed with the last reference.
+/// The signal that ends the app waits until the tool is done, some ten milliseconds. The tool runs as the app's user,
+/// since what it reads belongs to the app; its time and memory are limited; it is killed with the last reference to
+/// this object.
 final class StackSampler {
     /// How many apps are sampled at a time: if a hundred fail at once, the stacks of two are enough.
     static let most = 2
-    /// How long it may take.
+    /// How long the tool may take.
     private static let patience = Duration.milliseconds(500)
     private static let mostFrames = 48
     private static let mostBytes = 256 << 10
@@ -21,12 +22,12 @@ final class StackSampler {
     private weak var supervisor: Supervisor?
     private weak var app: AppRuntime?
     private let target: Int32
-    /// The actions that wait until it is over.
+    /// The actions that wait until sampling is over.
     var waiting: [Action] = []
     private(set) var isOver = false
     /// The pid of the tool.
     private(set) var tool: Int32?
-    /// The functions of each thread, innermost first.
+    /// The functions on the stack of each thread, innermost first, by the thread's id.
     private(set) var stacks: [Int32: [String]] = [:]
     private var pidfd: Descriptor?
     private var output: Descriptor?
@@ -113,7 +114,7 @@ final class StackSampler {
         if let pidfd { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
     }
 
-    /// Parses its output: `TID 12:`, then `#0  0x00007f… function - /path/of/file` for each frame.
+    /// Parses the tool's output: `TID 12:`, then `#0  0x00007f… function - /path/of/file` for each frame.
     static func parse(_ text: String) -> [Int32: [String]] {
         var stacks: [Int32: [String]] = [:]
         var thread: Int32?
@@ -155,7 +156,7 @@ extension Substring {
 }
 
 extension Supervisor {
-    /// The plan that runs the tool, and the pipe for its output; nil if it is not installed.
+    /// The plan that runs the tool, and the pipe for its output; nil if the tool is not installed.
     fileprivate func lookPlan(
         _ app: AppRuntime,
         _ pid: Int32
@@ -169,7 +170,7 @@ extension Supervisor {
         }
         let variables = [
             AppTag.helperVariable: "1", "TORPOR_MANAGER_SOCKET": runtime.socket, "TORPOR_APP": app.name,
-            // It must not ask the network.
+            // The tool must not ask a server for debugging symbols.
             "DEBUGINFOD_URLS": "",
         ]
         var plan = LaunchPlan(
@@ -196,7 +197,7 @@ extension Supervisor {
 }
 
 extension Incarnation {
-    /// Samples its stacks before it is told to end.
+    /// Samples the stacks of the app before the app is told to end.
     var stackSampler: StackSampler? {
         get { slots[StackLookSlot.self] }
         set { slots[StackLookSlot.self] = newValue }

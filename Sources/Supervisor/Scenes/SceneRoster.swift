@@ -5,32 +5,34 @@ package import Lifecycle
 import Linux
 package import Varlink
 
-/// A session of a scene: that it was opened, and with which options. It outlives the scene's processes, torpord and
+/// The record that a scene was opened, and with which options. It outlives the scene's processes, torpord and
 /// reboots.
 package struct SceneSession: Sendable, Hashable {
     /// The scene's full name, `TEMPLATE@NAME`. It is the name of an app, unless the scene is inside one.
     package let app: String
-    /// The app that the scene is made of, or is inside.
+    /// The template that the scene is made of, or the app that the scene is inside.
     package let template: String
     package let name: String
-    /// The options that it was opened with first; null for none.
+    /// The options that the scene was opened with first; null for none.
     package var options: JSON = .null
-    /// When it was opened first, in microseconds since 1970.
+    /// When the scene was opened first, in microseconds since 1970.
     package var openedAt: Int64
-    /// When its template was first found missing, in microseconds since 1970; nil while there is one.
+    /// When the scene's template was first found missing, in microseconds since 1970; nil while there is one.
     package var templateGoneAt: Int64?
-    /// It is being removed for good.
+    /// Whether the scene is being removed for good.
     package var isDiscarded = false
-    /// It was opened as a scene inside an app.
+    /// Whether the scene was opened as a scene inside an app.
     package var isInside = false
-    /// Its goal inside its app; nil for unattached, and for a scene that is an app.
+    /// The scene's goal inside its app; nil if the scene is unattached, or is an app itself.
     package var goal: SceneGoal?
-    /// It was in the foreground when its app last left it or ended, and comes back with the app.
+    /// Whether the scene was in the foreground when its app last left it or ended, so that it comes back with the
+    /// app.
     package var returns = false
-    /// It has been connected inside its app.
+    /// Whether the scene has ever been connected inside its app.
     package var wasConnected = false
-    /// When it last had a process, or was opened, in microseconds since 1970. Stored as the modification time of the
-    /// file.
+    /// When the scene last had a process, or was opened, in microseconds since 1970. Stored as the modification time
+    /// of
+    /// the file.
     package var usedAt: Int64
 
     /// The limit of `options`, serialised, in bytes.
@@ -76,7 +78,7 @@ struct SceneFolder: Sendable {
             return ([], troubles)
         }
         for name in names.sorted() {
-            // Left by a torpord that died while it wrote it, before any client was told of the scene.
+            // A torpord died while it wrote this file, before any client was told of the scene.
             if name.hasPrefix(Self.draft) {
                 try? File.remove(file(name))
                 continue
@@ -131,7 +133,7 @@ struct SceneFolder: Sendable {
 /// The scenes that exist. Together with the configuration they define which apps there are.
 package final class SceneRoster {
     let folder: SceneFolder
-    /// By the names of their apps.
+    /// The sessions, by the full names of their scenes.
     private(set) var sessions: [String: SceneSession] = [:]
     /// The number of scenes of each template, without those that are being discarded.
     private(set) var counts: [String: Int] = [:]
@@ -187,6 +189,6 @@ extension AppSpecification {
         self.rules.restart = .never
     }
 
-    /// Whether it is a scene without its template, which is never launched.
+    /// Whether the app is a scene whose template is missing, so that it is never launched.
     package var lacksTemplate: Bool { scene != nil && self.scenes == nil }
 }

@@ -15,10 +15,10 @@ extension Scenes {
         machine(app).isAlive || admitted.contains(app.id) || isReserved(app.id)
     }
 
-    /// Whether it is being restarted and keeps its place.
+    /// Whether a scene is being restarted and keeps its place.
     private func isReserved(_ app: AppID) -> Bool { reserved.contains(app) && machine(apps[app]).isWaitingToLaunch }
 
-    /// Notes whether it has a process.
+    /// Notes whether a scene has a process.
     func note(_ app: AppRuntime) {
         let template = app.specification.template
         if machine(app).isAlive {
@@ -43,7 +43,7 @@ extension Scenes {
         lookForPlaces()
     }
 
-    /// A scene was launched or woken, and is not in the foreground yet.
+    /// Notes that a scene was launched or woken, and is not in the foreground yet: it keeps its place for a while.
     package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
         guard to == .background, from == .notRunning || from == .suspended, app.specification.scene != nil else {
             return
@@ -63,7 +63,7 @@ extension Scenes {
     /// Why no other scene of the template can be launched; nil if one can, or may be able to after a while.
     func fullRefusal(_ template: AppSpecification, for app: AppID?) -> String? {
         guard let most = template.scenes?.maxLive else { return nil }
-        // Scenes that are requested in the same call have no place yet.
+        // Count scenes that the same call requests, too: they have no place yet.
         let coming = scenes(of: template.name).filter { machine($0).isWaitingToLaunch && machine($0).goal == .active }
         let others = live(of: template.name, and: coming).filter { $0.id != app }
         // A scene that is being launched, or ends, may free its place; one whose goal is the foreground will not.
@@ -85,7 +85,7 @@ extension Scenes {
 
     private func isLeaving(_ app: AppRuntime) -> Bool { machine(app).transition == .terminating }
 
-    /// Whether a scene can be disconnected for another one, apart from its time to stay.
+    /// Whether a scene may be disconnected for another one, as soon as its time to stay (``Stay``) is over.
     private func mayLeave(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         guard machine.isAlive, machine.state == .background || machine.state == .suspended else { return false }
@@ -97,12 +97,12 @@ extension Scenes {
     /// other before any has answered.
     struct Stay {
         let began: Duration
-        /// When a connection was last seen to wait.
+        /// When a connection to the scene was last seen to wait.
         var since: Duration
 
         static let shortest = Duration.seconds(1)
         static let longest = Duration.seconds(30)
-        /// A browser that was told to try again does so after two seconds.
+        /// How long a place is kept for a browser that was told to try again. Browsers do so after two seconds.
         static let untilItComesAgain = Duration.seconds(5)
         /// The longest that a place is kept while clients are told to try again.
         static let longestInVain = Duration.seconds(150)
@@ -110,7 +110,7 @@ extension Scenes {
         static let again = Duration.milliseconds(100)
     }
 
-    /// How long it still keeps its place.
+    /// How long a scene still keeps its place.
     private func timeToStay(_ app: AppRuntime) -> Duration {
         if let told = comesAgain[app.id] {
             let end = min(told.first + Stay.longestInVain, told.last + Stay.untilItComesAgain)
@@ -125,13 +125,13 @@ extension Scenes {
         return max(.zero, min(bound, stay.since + Stay.shortest) - now)
     }
 
-    /// torpor-holding has told a client to try again: the app keeps its place until then.
+    /// torpor-holding has told a client to try again: the scene keeps its place until then.
     func clientComesAgain(_ app: AppRuntime) {
         guard app.specification.scene != nil else { return }
         comesAgain[app.id] = (comesAgain[app.id]?.first ?? now, now)
     }
 
-    /// If more scenes run than may, disconnects the least recently used of those that may be disconnected.
+    /// If more than `max_live` scenes run, disconnects the least recently used of those that may be disconnected.
     func disconnectSurplus(of template: AppSpecification) {
         guard let most = template.scenes?.maxLive else { return }
         let all = live(of: template.name)
@@ -146,7 +146,7 @@ extension Scenes {
     func lookForPlaces() {
         guard !isLookingForPlaces, !waiting.isEmpty || !admitted.isEmpty else { return }
         isLookingForPlaces = true
-        // Later: the core is in the middle of the step in which it asks.
+        // Do this later: the core is still in the step in which it asks.
         loop.later { [weak self] in
             guard let self else { return }
             isLookingForPlaces = false
@@ -174,7 +174,7 @@ extension Scenes {
         stayTimer?.arm(after: next)
     }
 
-    /// Returns when to check again; nil if no launch waits.
+    /// Admits launches in `queue` for which there is a place. Returns when to check again; nil if that is not needed.
     private func givePlaces(of template: String, _ queue: [AppID]) -> Duration? {
         let all = live(of: template)
         var live = all.count

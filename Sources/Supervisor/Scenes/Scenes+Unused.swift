@@ -12,7 +12,7 @@ extension Scenes {
     package static let keptWithoutTemplate = Duration.seconds(30 * 86_400)
     private static let longestWait = Duration.seconds(86_400)
 
-    /// When a session is discarded by itself, in microseconds since 1970; nil for never.
+    /// When an unused session is discarded, in microseconds since 1970; nil for never.
     func end(of session: SceneSession, _ app: AppRuntime) -> Int64? {
         if let gone = session.templateGoneAt { return gone + Self.keptWithoutTemplate.microseconds }
         guard let time = app.specification.scenes?.discardAfter, !isLive(app), !machine(app).isWaitingToLaunch else {
@@ -41,7 +41,7 @@ extension Scenes {
 
     private static func discardsInner(_ app: AppRuntime) -> Bool { app.specification.innerScenes?.discardAfter != nil }
 
-    /// Sessions of scenes inside apps that are discarded by themselves, and when.
+    /// Sessions of scenes inside apps that are discarded if they stay unused, and when, in microseconds since 1970.
     var innerEnds: [(session: SceneSession, end: Int64)] {
         inner.owners.filter(Self.discardsInner).flatMap { app in
             inner.sessions(of: app).compactMap { session in inner.end(of: session, app).map { (session, $0) } }
@@ -50,14 +50,14 @@ extension Scenes {
 
     /// Arms the timer for that time, in microseconds since 1970, unless it fires earlier.
     func armTimer(for end: Int64) {
-        // A day at most: the clock may be set.
+        // Wait a day at most, since the clock may be set.
         let wait = min(Self.longestWait, max(.milliseconds(1), .microseconds(end - Clock.realtimeMicroseconds())))
         if let armed = timer?.deadline, armed <= now + wait { return }
         if timer == nil { timer = try? loop.timer { [weak self] in self?.discardUnused() } }
         timer?.arm(after: wait)
     }
 
-    /// If the clock was set, restarts the time of all unused sessions, so that none is discarded for that.
+    /// If the clock was set, restarts the time of all unused sessions, so that none is discarded because of that.
     private func followClock() {
         let (boot, wallClock) = (Clock.boot(), Clock.realtimeMicroseconds())
         defer { lastLook = (boot, wallClock) }

@@ -16,17 +16,17 @@ package import Varlink
 /// gone.
 ///
 /// A session is a small file in the state directory. The roster of sessions and the configuration define which apps
-/// there are; from then on a scene is an app like any other. This room creates and discards scenes, and limits how
+/// there are; from then on a scene is an app like any other. This class creates and discards scenes, and limits how
 /// many of a template run at a time: a launch beyond that waits until another scene is disconnected.
 package final class Scenes: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
-    /// Writes sessions, one after the other.
+    /// A thread that writes sessions, one after the other.
     private let disk: BackgroundWorker
     /// Scenes that apps show in their own process.
     package private(set) lazy var inner = InnerScenes(supervisor)
     /// Callers that wait until a session is on disk, by the name of its app.
     private var opening: [String: [(Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) -> Void]] = [:]
-    /// Launches that wait for a place, in order of arrival.
+    /// Launches that wait for a place (`max_live`), in order of arrival.
     var waiting: [AppID] = []
     /// The scenes of each template that have a process.
     var alive: [String: Set<AppID>] = [:]
@@ -38,7 +38,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     var stays: [AppID: Stay] = [:]
     /// When torpor-holding last told a client to try again (`holding`), and when first.
     var comesAgain: [AppID: (first: Duration, last: Duration)] = [:]
-    /// Checks again when a scene has stayed long enough.
+    /// Fires when a scene has kept its place for long enough.
     var stayTimer: TimerSource?
     var isLookingForPlaces = false
     /// Callers that wait until nothing is left of discarded scenes.
@@ -47,7 +47,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     var timer: TimerSource?
     /// The `discard_after` of each template when it was last applied.
     var discardTimes: [String: Duration?]?
-    /// Both clocks at the last check.
+    /// The time of both clocks at the last check for unused sessions, which shows whether the clock was set.
     var lastLook: (boot: Duration, wallClock: Int64)?
 
     var roster: SceneRoster { supervisor.inForce.roster }
@@ -80,10 +80,10 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     func begin() {
         for trouble in roster.troubles { log.warning(trouble) }
         for app in scenes(of: nil) { note(app) }
-        // Not before the orphans of an earlier torpord have ended.
+        // Wait until the orphans of an earlier torpord have ended.
         engine.whenStarted { [weak self] in
             guard let self else { return }
-            // If an app shows the scene, the app must be told first.
+            // Scenes inside apps are handled elsewhere, since their apps must be told first.
             for session in roster.sessions.values
             where session.isDiscarded && inner.owner(named: session.template) == nil {
                 finishDiscarding(session.app)
@@ -151,7 +151,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Calls back when everything that is to be written by now is on disk.
+    /// Calls back when all changes so far are on disk.
     func whenWritten(_ then: @escaping () -> Void) { disk.ask({ true }) { _ in then() } }
 
     /// A scene, as clients see it.
@@ -220,7 +220,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         let (folder, made) = (roster.folder, session)
         disk.ask {
             let trouble = folder.trouble { () throws(Errno) in try folder.write(made) }
-            // The file may exist without being durable.
+            // After a failure the file may exist without being durable: remove it.
             if trouble != nil { try? folder.remove(made.app) }
             return trouble
         } _: { trouble in
@@ -259,7 +259,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         func tell(_ result: Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) {
             for waiter in waiters { waiter(result) }
         }
-        // An apply in the meantime may have made the app already.
+        // While the session was written, an apply may have made the app already.
         let made = coordinator.id(of: session.app).map { apps[$0] }
         if let trouble {
             if let made { end(made) }
@@ -333,7 +333,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         guard let session = session(of: app) else { return }
         // A scene that was not discarded comes back with its template.
         guard session.isDiscarded else { return }
-        // Later: the other rooms must forget it first.
+        // Do this later: the other parts of the supervisor must forget the app first.
         loop.later { [weak self] in self?.erase(session.app) }
     }
 
@@ -406,7 +406,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         if isAny { lookForPlaces() }
     }
 
-    /// The scene is in use now. That is written to disk at most once a minute, unless `isWritten`.
+    /// The scene is in use now. This is written to disk at most once a minute, or at once with `isWritten`.
     package func used(_ app: AppRuntime, isWritten: Bool = false) {
         if session(of: app) != nil { used(app.name, isWritten: isWritten) }
     }

@@ -7,11 +7,11 @@ import Linux
 package import Processes
 import ServiceManager
 
-/// Where the processes of apps are placed, and, as a service of systemd, what a stop means.
+/// Finds cgroups for the apps and, as a service of systemd, finds out whether a stop of the service ends the apps.
 package final class AppsPlace: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
     package private(set) var cgroups: CgroupTree?
-    /// Why there are no cgroups.
+    /// Why there are no cgroups for the apps; nil if there are.
     package private(set) var trouble: String?
     /// systemd; nil if torpord is not one of its services.
     private(set) var manager: ServiceManager?

@@ -12,7 +12,7 @@ import ServiceManager
 /// a cgroup that delegates controllers may not have processes itself. The placeholder is a child of the torpord that
 /// made it, then of the keeper, then of systemd. When the supervisor ends, it is killed, and the scope goes with it.
 struct AppsScope {
-    /// Its cgroup, as an absolute path.
+    /// The scope's cgroup, as an absolute path.
     let path: String
     private var placeholder: String { path + "/placeholder" }
 
@@ -21,7 +21,7 @@ struct AppsScope {
         if let path = try service.scope() {
             self.path = path
             guard !((try? Cgroup.events(path + "/placeholder").populated) ?? false) else { return }
-            // It has no placeholder, so that apps alone keep it.
+            // The scope has no placeholder: it would end with its last app.
             try settle(try Self.startPlaceholder(), of: service)
         } else {
             let process = try Self.startPlaceholder()
@@ -30,7 +30,7 @@ struct AppsScope {
         }
     }
 
-    /// Moves the placeholder into its cgroup.
+    /// Moves the placeholder process into a cgroup of its own.
     private func settle(_ process: ChildProcess, of service: ServiceManager) throws(ServiceManagerError) {
         do throws(Errno) {
             try Cgroup.create(placeholder)

@@ -12,12 +12,13 @@ package import TorporAPI
 /// Moves apps out of the foreground while no user can see them: before the machine sleeps, and while the session is
 /// locked.
 ///
-/// logind is asked for the state at the start, and whenever it was away. Apps that an earlier torpord has covered
-/// without need are uncovered as soon as the state is known, or after five seconds without an answer.
+/// logind is asked for the state at the start, and whenever it was away. An earlier torpord may have covered apps
+/// (moved them out of the foreground) without need: they are uncovered as soon as the state is known, or after five
+/// seconds without an answer.
 package final class Interruptions: LifecycleObserver {
     private unowned(unsafe) let supervisor: Supervisor
     private var login: LoginManager?
-    /// The state that was reported last.
+    /// The state of machine and session that was reported last.
     private var told = LoginManager.State()
     /// Whether it is known if apps must be covered.
     private var isKnown = false
@@ -88,7 +89,7 @@ package final class Interruptions: LifecycleObserver {
     /// Whether the session that is followed has not been unlocked since the machine was booted.
     private(set) var isBeforeFirstUnlock = false
 
-    /// If no session is followed, or its state is unknown, its lock protects nothing.
+    /// If no session is followed, or logind is absent, no lock protects anything: then no unlock is awaited.
     private func lookForFirstUnlock(_ login: LoginManager?) {
         let wasBefore = isBeforeFirstUnlock
         if let login, login.subject.session != nil, !login.state.isKnown || login.isThere {
@@ -135,7 +136,7 @@ package final class Interruptions: LifecycleObserver {
     package func coverAll() {
         guard isKnown else { return }
         let covers = isCovered
-        // Each is an event of its own: what is decided for one app is done before the next is handled.
+        // Each app is an event of its own: what is decided for one app is done before the next is handled.
         supervisor.uninterrupted { [supervisor] in
             for app in supervisor.apps where supervisor.coordinator.machine(app.id).isCovered != covers {
                 let id = app.id

@@ -7,7 +7,7 @@ package import TorporAPI
 
 /// The units of the service manager that this supervisor and its apps are in.
 struct OwnUnits {
-    /// Those of the apps come first; empty if no service manager is involved.
+    /// The names of the units, those of the apps first; empty if no service manager is involved.
     let names: [String]
     /// The user whose service manager it is; nil for the system's.
     let user: UInt32?

@@ -32,11 +32,11 @@ package final class ServiceReport: LifecycleObserver {
         isHeard = supervisor.keeper.isUnderManager
     }
 
-    /// By how much the timeout is extended, and how often.
+    /// By how much the service manager's timeout is extended, and how often.
     private static let extensionTime = Duration.seconds(30)
     private static let extensionInterval = Duration.seconds(5)
     private static let statusInterval = Duration.seconds(1)
-    /// Launches come in bursts, which are checked together.
+    /// The delay of a check after a launch: launches come in bursts, which are checked together.
     private static let launchInterval = Duration.milliseconds(10)
 
     // MARK: What happens
@@ -67,7 +67,7 @@ package final class ServiceReport: LifecycleObserver {
         tell("RELOADING=1\nMONOTONIC_USEC=\(Clock.monotonic().microseconds)")
     }
 
-    /// It was read; `trouble` says why it is not in force, as a clause.
+    /// The configuration was read; `trouble` says why it is not in force, as a clause.
     package func reloaded(trouble: String? = nil) {
         self.trouble = trouble
         guard isReady else { return }
@@ -75,7 +75,7 @@ package final class ServiceReport: LifecycleObserver {
         tell("READY=1\nSTATUS=\(status)")
     }
 
-    /// The supervisor ends; it terminates the apps first, or leaves them to the next one.
+    /// The supervisor ends; it terminates the apps first, or leaves them to the next torpord.
     package func stop(leavingApps: Bool) {
         isStopping = true
         status = leavingApps ? "stopping; the apps keep running" : text()
@@ -89,7 +89,7 @@ package final class ServiceReport: LifecycleObserver {
 
     private func tell(_ state: String) { supervisor.keeper.tellManager(state) }
 
-    /// Checks again in that time, or sooner.
+    /// Checks again after that time at the latest.
     private func tick(within delay: Duration) {
         if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.look() } }
         let at = supervisor.loop.now + delay
@@ -166,7 +166,7 @@ package final class ServiceReport: LifecycleObserver {
         }
         if isStopping { return "stopping: " + text }
         if !isReady { return "starting: " + text }
-        // An earlier torpord may have read it.
+        // An earlier torpord may have found the configuration on disk invalid.
         let trouble = trouble ?? (supervisor.recovery.isDiskInvalid ? Supervisor.diskIsInvalid : nil)
         return trouble.map { text + "; " + $0 } ?? text
     }

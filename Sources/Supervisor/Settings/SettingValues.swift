@@ -5,7 +5,7 @@ package import Store
 
 /// The values of one app's settings, and which of them the app was not told. Does no I/O.
 package struct SettingValues {
-    /// By name; includes settings that the configuration no longer has.
+    /// The stored rows, by the name of the setting; includes settings that the configuration no longer has.
     package private(set) var rows: [String: StoredSetting] = [:]
 
     package init() {}
@@ -32,12 +32,12 @@ package struct SettingValues {
             _ = try setting.normal(value)
             return nil
         } catch {
-            // It may have been a secret when it was set, or be one now.
+            // The error may quote the value, which must not be shown if the setting is a secret.
             return setting.isSecret ? SettingProblem.unfitting : error
         }
     }
 
-    /// Sets and unsets some; returns the rows that changed. `at` is in microseconds since 1970.
+    /// Sets and unsets settings; returns the rows that changed. `at` is in microseconds since 1970.
     mutating func set(_ changes: [(name: String, value: String?)], of app: String, at: Int64) -> [StoredSetting] {
         var changed: [StoredSetting] = []
         for (name, value) in changes {
@@ -56,7 +56,8 @@ package struct SettingValues {
         return changed
     }
 
-    /// Other declarations are in force. If a setting has its default before and after, the app still knows the old
+    /// Follows new declarations of settings. If a setting has its default before and after, the app still knows the
+    /// old
     /// default. Returns the rows that changed. `at` is in microseconds since 1970.
     mutating func redeclare(
         from old: [SettingDeclaration],
@@ -115,7 +116,9 @@ package struct SettingValues {
         }
     }
 
-    /// The app was told of these settings, as they were at that time; returns the rows that changed.
+    /// The app was told of these settings, as they were at the time `until` (microseconds since 1970); returns the
+    /// rows
+    /// that changed.
     mutating func told(_ names: some Sequence<String>, until: Int64 = .max) -> [StoredSetting] {
         var changed: [StoredSetting] = []
         for name in names {
@@ -129,6 +132,6 @@ package struct SettingValues {
 }
 
 extension SettingDeclaration {
-    /// Whether a message announces a change. Other settings reach the app at its next launch.
+    /// Whether a message tells the app of a change. Other settings reach the app at its next launch.
     var isTold: Bool { !restart || identity }
 }

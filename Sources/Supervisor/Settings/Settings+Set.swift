@@ -56,7 +56,7 @@ extension Settings {
         let names = rows.map(\.key.name)
         let reverted = Set(rows.filter(\.isTold).map(\.key.name))
         if isApp {
-            // Each row once, in its final form.
+            // Store each row once, in its final form.
             let known = changing.told(names)
             rows = rows.map { row in known.first { $0.key == row.key } ?? row }
         }
@@ -210,7 +210,7 @@ extension Settings {
         return true
     }
 
-    /// What the change leads to, as a sentence; nil if to nothing.
+    /// How the change takes effect, as a sentence; nil if it has no effect now.
     private func effect(of names: [String], _ app: AppRuntime) -> String? {
         guard !names.isEmpty else { return nil }
         let machine = coordinator.machine(app.id)

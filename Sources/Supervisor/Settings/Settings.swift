@@ -13,19 +13,19 @@ import Varlink
 
 /// The settings of apps: their values, the files that contain them, and how apps are told of changes.
 ///
-/// A change is in the store's journal before anything follows from it, together with the value that the app knows.
-/// Then, in this order: it is on disk, the file is written, sockets and runs are updated, the app is told. If torpord
-/// is killed in between, the next one does the rest, since the store says which changes an app does not know yet.
+/// First a change is in the store's journal, together with the value that the app knows. Then, in this order: the
+/// change is on disk, the file is written, sockets are updated, and the app is told or launched again. If torpord is
+/// killed in between, the next one does the rest, since the store says which changes an app does not know yet.
 package final class Settings: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     var values: [AppID: SettingValues] = [:]
-    /// The stored values are loaded.
+    /// Whether the stored values are loaded.
     private(set) var isLoaded = false
     private var afterLoad: [() -> Void] = []
-    /// Writes files, one after the other.
+    /// A thread that writes files, one after the other.
     let files: BackgroundWorker
-    /// The values in addresses of sockets, for the next torpord: it must know whose each socket is before it has read
-    /// the store.
+    /// The values in addresses of sockets, for the next torpord: it must know which app each socket belongs to before
+    /// it has read the store.
     private lazy var kept = PersistedBytes(supervisor, log, named: DescriptorName.settings, most: 1 << 20)
     /// How many changes of each app were not answered yet.
     var underWay: [AppID: Int] = [:]
@@ -62,7 +62,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Loads what the store has, after its mail.
+    /// Loads the stored values, after the stored mail.
     package func load(_ contents: StoreContents) {
         guard !isLoaded else { return }
         isLoaded = true
@@ -72,7 +72,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
         }
         for app in apps {
             if app.awaitsSettings {
-                // The keeper was lost too: assume that the last run was given the values that the store has.
+                // The keeper was lost too: assume that the last launch was given the values that the store has.
                 app.awaitsSettings = false
                 let values = values(of: app)
                 app.specification.fillSockets { word($0, app.specification, values) }
@@ -94,7 +94,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
         if isLoaded { body() } else { afterLoad.append(body) }
     }
 
-    /// Saves everything again, because the file that had it was lost.
+    /// Saves all values again, because the store's file was lost.
     func keepAll() {
         for app in apps { supervisor.store.save(Array(values(of: app).rows.values), of: app.name) }
     }
@@ -129,7 +129,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// The app works for another user now, who must not see what it and the scenes inside it showed before.
+    /// Discards snapshots of the app and the scenes inside it: the app works for another user now, who must not see
+    /// them.
     private func discardSnapshots(of app: AppRuntime) {
         supervisor.snapshots.discardForIdentity(of: app)
         guard app.specification.innerScenes != nil else { return }
@@ -160,13 +161,13 @@ package final class Settings: ShellRoom, LifecycleObserver {
         supervisor.store.save(rows, of: app.name)
     }
 
-    /// A run starts with the present values: settings that only a launch can pass on count as told.
+    /// A launch passes on the present values: the app counts as told of those settings that only a launch passes on.
     func launches(_ app: AppRuntime) {
         guard values[app.id] != nil else { return }
         markTold(app.specification.declaredSettings.filter { !$0.isTold }.map(\.name), app)
     }
 
-    /// Ends the run, which has old values, and launches the app again.
+    /// Ends the app, which runs with old values, and launches it again.
     private func replace(_ app: AppRuntime) {
         let changes = apps.filter { !coordinator.isLeaving($0.id) }.map { other in
             var change = AppChange(AppDefinition(other.next ?? other.specification))
@@ -216,7 +217,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
         if next.hasSocketTemplates { supervisor.wakes.sockets.settingsChanged(app) }
     }
 
-    /// Stores what the next torpord must know at once.
+    /// Stores the values in addresses of sockets, which the next torpord must know before it has read the store.
     private func keep() {
         var members: [JSONObject.Member] = []
         for app in apps where (app.next ?? app.specification).hasSocketTemplates {
@@ -232,7 +233,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
         kept.keep(JSON.object(JSONObject(members: members)).serialised())
     }
 
-    /// The descriptors that the keeper holds for it.
+    /// The descriptors that the keeper holds for the settings.
     var held: [(name: String, descriptors: [Int32])] { kept.held }
 
     // MARK: Launches
@@ -340,8 +341,9 @@ package final class Settings: ShellRoom, LifecycleObserver {
 }
 
 extension AppSpecification {
-    /// Sets the addresses of its sockets that result from the values. A socket whose address lacks a value stays as
-    /// it is.
+    /// Sets the addresses of the app's sockets that result from the values. A socket whose address lacks a value
+    /// stays
+    /// as it is.
     fileprivate mutating func fillSockets(_ value: (String) -> String?) {
         for index in sockets.indices { if let filled = sockets[index].filled(value) { sockets[index] = filled } }
     }

@@ -18,14 +18,14 @@ struct SettingsFiles: Sendable {
 
     /// TORPOR_STATE_DIRECTORY; its parents belong to the supervisor.
     let directory: String
-    /// The account that owns it; nil for the supervisor's own user.
+    /// The account that owns the directory; nil for the supervisor's own user.
     let names: Account.Names?
     /// The content of `settings.json`; nil if the app has no settings: then both files are removed.
     let content: [UInt8]?
-    /// The content of `settings.env`; nil to remove it.
+    /// The content of `settings.env`; nil to remove the file.
     let variables: [UInt8]?
 
-    /// Writes the files; returns a clause that says why it could not.
+    /// Writes the files; returns a clause that says why that failed.
     func write() -> String? {
         do throws(LaunchError) {
             let user = try names.map { names throws(LaunchError) in try Account.find(names) }?.user

@@ -31,12 +31,14 @@ extension AppTransfers {
     }
 
     private func foundEnded(_ pid: Int32, of name: String, _ cgroup: String?) {
-        // Nothing starts for its app until it was checked: see `adopt`.
+        // No other helper starts for the app until this one was checked: see `adopt`.
         if found[name]?.process.pid == pid { found[name]?.hasEnded = true }
         gone(name, cgroup)
     }
 
-    /// The stored transfers are loaded: keeps each helper that is as it would be launched now, and ends the others.
+    /// The stored transfers are loaded: keeps each helper that has the arguments and the user that a new one would
+    /// get,
+    /// and ends the others.
     func adoptHelpers() {
         for name in found.keys.sorted() {
             guard let id = coordinator.id(of: name) else {
@@ -123,7 +125,7 @@ extension AppTransfers {
         schedule()
     }
 
-    /// torpord ends, and no other torpord follows.
+    /// Ends all helpers: torpord ends, and no other torpord follows.
     func endHelpers() {
         for name in Set(helpers.keys).union(found.keys) { endHelper(of: name) }
     }

@@ -12,7 +12,7 @@ import Transfers
 
 /// Handles the reports of torpor-transfer, and the ends of transfers.
 extension AppTransfers {
-    /// No file has more bytes.
+    /// The most bytes that a report may name: no file has more.
     private static let mostBytes: Int64 = 1 << 60
     /// How many characters of a text from a server or the helper are stored.
     private static let longestText = 512
@@ -81,7 +81,7 @@ extension AppTransfers {
 
     private func bound(_ text: String?) -> String? { text.map { String($0.prefix(Self.longestText)) } }
 
-    /// When the report is durable, tells the helper to continue.
+    /// Stores a report. When that is durable, tells the helper to continue.
     private func goOn(_ id: Int64, of name: String) {
         works(name)
         foundWay(id)
@@ -100,10 +100,10 @@ extension AppTransfers {
         }
     }
 
-    /// Has the helper forget a transfer that has ended there.
+    /// Has the helper forget a transfer that has ended.
     private func settle(_ id: Int64, _ outcome: TransferEnd.Outcome, of name: String) {
-        // The transfer is retried, perhaps before a slow or full disk answers. The helper accepts no order for a
-        // transfer whose end was not acknowledged, and nothing of this end must be durable.
+        // The transfer is retried, perhaps before a slow or full disk answers. So acknowledge its end at once: the
+        // helper accepts no order for it before that, and nothing of this end must be durable.
         if let transfer = queue[id] {
             // Each check of a subscription starts from the beginning.
             helpers[name]?.send(transfer.feed == nil ? .acknowledge(id: id) : .discard(id: id))
@@ -111,7 +111,7 @@ extension AppTransfers {
         }
         supervisor.store.sync { [weak self] problem in
             guard problem == nil else { return }
-            // Parts that did not become a file are removed.
+            // If the transfer failed, the helper removes its parts.
             self?.helpers[name]?.send(outcome == .done ? .acknowledge(id: id) : .discard(id: id))
         }
     }
@@ -144,7 +144,7 @@ extension AppTransfers {
             queue.set(id, .waiting(cause(of: end), until: wall + delay(after: end, transfer.failures)))
             save(id)
         case .space:
-            // Room must be made first, which takes a while.
+            // Space must be freed first, which takes a while.
             queue.set(id, .waiting(.space, until: wall + 60_000_000))
             save(id)
         case .login:
@@ -156,7 +156,7 @@ extension AppTransfers {
         }
     }
 
-    /// What a retry waits for: its time, or, if there was no route to the server, a route, if that comes sooner.
+    /// What a retry waits for: a time, or, if there was no route to the server, a route, if that comes sooner.
     func cause(of end: TransferEnd) -> Transfer.Cause { end.isWithoutWay ? .network : .retry }
 
     /// Microseconds until the next try after that many failures.
@@ -164,7 +164,7 @@ extension AppTransfers {
         RetryDelay.microseconds(failures: failures, asked: end.retryAfter, chance: .random(in: 0...1))
     }
 
-    /// Its server was reached.
+    /// The server of the transfer was reached.
     private func foundWay(_ id: Int64) {
         guard withoutWay.remove(id) != nil else { return }
         network.wayWasFound()
@@ -201,7 +201,7 @@ extension AppTransfers {
         return TransferMail.sessionOver(as: message.rawValue, session: transfer.session)
     }
 
-    /// Whether the app must be woken to learn of something.
+    /// Whether the app is suspended or does not run, so that it must be woken to learn of something.
     private func sleeps(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         let ends = machine.transition == .terminating && !machine.isWaitingToLaunch

@@ -15,18 +15,18 @@ import Varlink
 /// Subscriptions: URLs that are checked for apps while they sleep. Each is a transfer that never ends. It waits for
 /// its interval, is requested on condition that the content is new, and tells its app only of new content.
 extension AppTransfers {
-    /// The most bytes of one.
+    /// The most bytes of a subscription's content.
     private static let mostBytes: Int64 = 4 << 20
     /// The most seconds that a check may take: it occupies a place that other transfers need.
     private static let mostSeconds: Int64 = 600
 
-    /// The topic of its messages, which also serves as its session where transfers are listed.
+    /// The topic of a subscription's messages, which also serves as its session where transfers are listed.
     static func topic(ofFeed name: String) -> String { "torpor.feed:\(name)" }
 
     /// The folder with the content that was found for an app.
     func feedsPlace(of app: String) -> DataPlace { DataPlace(root: supervisor.runtime.state + "/feeds", app: app) }
 
-    /// Matches the subscriptions to the configuration.
+    /// Adds, changes and removes subscriptions as the configuration says.
     func matchFeeds() {
         guard isLoaded else { return }
         for app in apps { matchFeeds(of: app) }
@@ -81,7 +81,7 @@ extension AppTransfers {
         feed.due(now: supervisor.clocks).map { .waiting(.interval, until: $0) } ?? .queued
     }
 
-    /// The order for torpor-transfer: only new content, with limits.
+    /// Completes an order for torpor-transfer: the server must send only new content, and there are limits.
     func order(_ feed: TransferFeed, _ order: inout TransferOrder, of app: AppRuntime) {
         order.root = folders(of: app).count
         order.validator = nil
@@ -99,7 +99,7 @@ extension AppTransfers {
         switch end.outcome {
         case .done where end.status == 304: result = .noData
         case .done:
-            // The process may report anything: only a valid SHA-256 is compared and stored.
+            // torpor-transfer may report anything: only a valid SHA-256 is compared and stored.
             let sum = end.sha256.flatMap { Self.isSHA256($0) ? $0 : nil }
             result = sum == feed.sha256 ? .noData : .newData
             feed.version = transfer.order.validator?.version
@@ -117,7 +117,7 @@ extension AppTransfers {
             $0.failures = 0
             if result != .failed { ($0.reason, $0.error) = (nil, nil) }
         }
-        // Before this result is durable: if torpord is killed in between, the next one tells the app again.
+        // Tell the app before this result is durable: if torpord is killed in between, the next one tells it again.
         if result == .newData { tell(app, of: feed, transfer.order.url) }
         queue.set(id, end.outcome == .retry ? waiting(feed, after: end) : waiting(feed))
         save(id)

@@ -33,7 +33,7 @@ extension AppTransfers {
         }
     }
 
-    /// The facts belong to an app that was removed since; another app with that name may exist now.
+    /// Starts a helper for the app that has the name now: the app that it was prepared for was removed.
     func startAgain(_ name: String) {
         guard let id = coordinator.id(of: name), !isEnding, helpers[name] == nil else { return }
         if !queue.running(of: name).isEmpty { startHelper(of: apps[id]) }
@@ -125,8 +125,8 @@ extension AppTransfers {
         processes.gone()
     }
 
-    /// torpord ends, and no other torpord follows. Returns whether all helpers are gone or were waited for long
-    /// enough; otherwise the shutdown continues when they are gone.
+    /// Ends all helpers: torpord ends, and no other torpord follows. Returns whether they are gone or were waited for
+    /// long enough; otherwise the shutdown continues when they are gone.
     func endAll() -> Bool {
         endHelpers()
         return processes.areGone()
@@ -136,7 +136,8 @@ extension AppTransfers {
     func manner(of app: AppRuntime) -> TransferHelper.Manner {
         var arguments: [String] = []
         for folder in folders(of: app) { arguments += ["--root", folder] }
-        // Last, so that it shifts no index; always, so that a new subscription replaces no helper.
+        // This folder is last, so that it shifts no index; always there, so that a new subscription replaces no
+        // helper.
         arguments += ["--root", feedsPlace(of: app.name).path]
         for path in Set(app.specification.transfers.authorities.values).sorted() { arguments += ["--read", path] }
         return TransferHelper.Manner(arguments: arguments, account: Account.Names(app.specification))
@@ -160,7 +161,7 @@ extension AppTransfers {
         shareRate()
         guard !ids.isEmpty else { return schedule() }
         guard let why else {
-            // It is being replaced.
+            // The helper is being replaced.
             for id in ids {
                 heard[id] = nil
                 queue.set(id, .queued)
@@ -196,7 +197,7 @@ extension AppTransfers {
         shareRate()
     }
 
-    /// The helper has reported something, so it works.
+    /// The helper has reported something, so it works: forgets its failed starts.
     func works(_ name: String) { failedStarts[name] = nil }
 
     /// Ends the helper of an app when it has had nothing to do for a while.
@@ -208,7 +209,7 @@ extension AppTransfers {
 
     private func hasNothingToDo(_ name: String) -> Bool {
         guard let helper = helpers[name] else { return false }
-        // Before it has reported, it may be doing any of the app's transfers.
+        // A helper that has not reported yet may be doing any of the app's transfers.
         return helper.isUnheard ? queue.count(of: name) == 0 : queue.running(of: name).isEmpty
     }
 

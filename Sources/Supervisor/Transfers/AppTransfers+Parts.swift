@@ -14,7 +14,7 @@ extension AppTransfers {
     /// The folder of one app.
     func parts(of app: String) -> DataPlace { DataPlace(root: root, app: app) }
 
-    /// Removes the parts of its file.
+    /// Removes the files of a transfer that has not ended.
     func discardPart(of transfer: Transfer) {
         if let helper = helpers[transfer.app] { return helper.send(.discard(id: transfer.id)) }
         let place = parts(of: transfer.app)
@@ -27,15 +27,16 @@ extension AppTransfers {
 
     /// Removes files that belong to no transfer, left by a helper or a torpord that was killed.
     ///
-    /// Does nothing while the app has a helper: it may have transfers that torpord does not know of yet.
+    /// Does nothing while the app has a helper, which may have transfers that torpord does not know of yet.
     func sweepParts(of app: String) {
         guard helpers[app] == nil, !starting.contains(app) else { return }
         let (place, known) = (parts(of: app), queue.ids(of: app))
         disk.ask({ place.removeParts { !known.contains($0) } }, { _ in })
     }
 
-    /// The same for all apps, before any helper is started. Files of apps that are not in the configuration stay, as
-    /// their other files do.
+    /// Removes files that belong to no transfer for all apps, before any helper is started. Files of apps that are
+    /// not
+    /// in the configuration stay, as their other files do.
     func sweepAllParts() {
         let known = Dictionary(apps.map { ($0.name, queue.ids(of: $0.name)) }, uniquingKeysWith: { $1 })
         let root = root
@@ -50,10 +51,10 @@ extension AppTransfers {
 }
 
 extension DataPlace {
-    /// How many names to read: an app may have made others in its folder.
+    /// The most names to read: an app may have made other files in its folder.
     private static let mostNames = 1 << 16
 
-    /// Removes the files of transfers, by their numbers.
+    /// Removes the files of those transfers for whose numbers `isOver` is true.
     func removeParts(where isOver: (Int64) -> Bool) {
         guard File.exists(path) else { return }
         _ = try? acting { folder throws(Errno) in

@@ -132,7 +132,7 @@ extension AppTransfers {
         }
     }
 
-    /// The folder of the app that a file is in, and its name there. Does not touch the disk.
+    /// The index of the app's folder that a file is in, and the file's name there. Does not touch the disk.
     private func place(of file: String, _ app: AppRuntime) throws(TransferProblem) -> (root: Int, name: String) {
         func refusal(_ problem: String) -> TransferProblem { .invalid(FieldError(field: "file", problem: problem)) }
         guard (1...4096).contains(file.utf8.count), !file.utf8.contains(0) else {

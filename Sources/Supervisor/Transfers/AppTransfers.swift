@@ -22,7 +22,7 @@ import WireText
 package final class AppTransfers: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     var queue = TransferQueue()
-    /// The stored transfers are loaded.
+    /// Whether the stored transfers are loaded.
     private(set) var isLoaded = false
     private var afterLoad: [() -> Void] = []
     var helpers: [String: TransferHelper] = [:]
@@ -52,7 +52,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     private var clockSource: IOSource?
     /// Consecutive failed starts of the helper, by app.
     var failedStarts: [String: Int64] = [:]
-    /// Makes folders, and removes parts of files.
+    /// A thread that makes folders, and removes files of transfers.
     let disk: BackgroundWorker
     private(set) lazy var network = TransferNetwork(loop) { [weak self] in
         self?.timeHasCome()
@@ -70,7 +70,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
 
     // MARK: The beginning and the end
 
-    /// Loads what the store has, after its mail.
+    /// Loads the stored transfers, after the stored mail.
     package func load(_ contents: StoreContents) {
         guard !isLoaded else { return }
         isLoaded = true
@@ -79,7 +79,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             for mail in supervisor.mailboxes.transferMail(of: app) {
                 guard let id = TransferMail.transfer(in: mail) else { continue }
                 lastID = max(lastID, id)
-                // A repeated request for a transfer that has ended gets that one.
+                // A repeated request for a transfer that has ended gets the number of that transfer.
                 tokens.note(TransferMail.token(in: mail), of: app.name, is: id)
                 if mail.draft.message == Message.transferDidFinish.rawValue { over.insert(id) }
             }
@@ -99,9 +99,9 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
         matchFeeds()
         judgeWaits()
-        // Nothing has reported since whether there is a route.
+        // Try transfers that had no route: there may be one now.
         for transfer in queue.waiting(for: .network) { queue.set(transfer.id, .queued) }
-        // For apps that were force-quit just before an earlier torpord ended.
+        // Drop the transfers of apps that were force-quit just before an earlier torpord ended.
         touched(Array(apps))
         adoptHelpers()
         sweepAllParts()
@@ -115,7 +115,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         if isLoaded { body() } else { afterLoad.append(body) }
     }
 
-    /// Saves everything again, because the file that had it was lost.
+    /// Saves all transfers again, because the store's file was lost.
     func keepAll() {
         for app in queue.apps { for transfer in queue.transfers(of: app) { save(transfer.id) } }
     }
@@ -190,11 +190,11 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         return isMetered && !rules.usesMeteredLinks ? .metered : nil
     }
 
-    /// When to check again whether the cause is over.
+    /// After what time to check again whether the cause of a wait is over.
     private func look(for cause: Transfer.Cause, _ kind: Transfer.Kind, _ app: AppRuntime) -> Duration {
         if cause == .window, let window = app.specification.transfers.window {
             let time = LocalTime(Clock.realtimeMicroseconds(), in: supervisor.wakes.timers.zone)
-            // To the minute; when the clock is put forward for summer time, an hour late at most.
+            // Exact to the minute. When the clock is put forward for summer time, this is an hour late at most.
             let minutes = (window.start - time.hour * 60 - time.minute + 1440) % 1440
             return .seconds(max(1, minutes) * 60)
         }
@@ -221,7 +221,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                 coordinator.id(of: name).map { machine(apps[$0]).state }.map { $0 == .active || $0 == .inactive }
                     ?? false
             } mayRun: { name, kind in
-                // It is not known yet what its helper is doing.
+                // It is not known yet what the app's helper is doing.
                 if found[name] != nil || helpers[name]?.isUnheard ?? false { return false }
                 guard kind != .prompt else { return true }
                 if kind == .feed, coordinator.id(of: name).map({ machine(apps[$0]).blocksWaking != nil }) ?? true {
@@ -234,11 +234,11 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                     asksForLink = true
                     network.followLink(true)
                 }
-                // While that is unknown, no transfer starts that might cost money.
+                // While it is unknown whether the link is metered, no transfer starts that might cost money.
                 let isMetered = network.isMetered ?? true
                 let cause = obstacles[name] ?? obstacle(app, weakness: weakness ?? nil, isMetered: isMetered)
                 obstacles[name] = .some(cause)
-                // A change of the link is reported, so it needs no check.
+                // A change of the link is reported, so a metered link needs no check.
                 if let cause, cause != .metered || network.isMetered == nil {
                     looks.append(look(for: cause, kind, app))
                 }
@@ -248,7 +248,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             begin(next)
         }
         var wait = queue.nextAlarm.map { Duration.microseconds(max(0, $0 - Clock.realtimeMicroseconds())) }
-        // Whether it can be paused is known once its server has answered.
+        // Check running downloads: whether one can be paused is known once its server has answered.
         if queue.running.contains(where: { $0.kind == .discretionary && $0.order.direction == .download }) {
             looks.append(Self.look)
             asksForLink = true
@@ -299,15 +299,17 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// There may be a route now: restarts the retries of transfers that had none. That includes those that are being
-    /// tried now, whose try began before.
+    /// There may be a route now: restarts the retries of transfers that had none. That includes transfers that are
+    /// being
+    /// tried now, since their try may have begun before there was a route.
     private func tryAgain() {
         for id in withoutWay { queue.update(id) { $0.failures = min($0.failures, Self.failuresOfNewWay) } }
         for transfer in queue.waiting(for: .network) { queue.set(transfer.id, .queued) }
         schedule()
     }
 
-    /// At first, names may not resolve yet, or the server may not be up: retry within seconds.
+    /// The most failures that count after a new route: retries then come within seconds. At first, names may not
+    /// resolve yet, or the server may not be up.
     private static let failuresOfNewWay: Int64 = 2
 
     private func timeHasCome() {
@@ -327,8 +329,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         schedule()
     }
 
-    /// Pauses discretionary downloads that should wait again, unless that would lose their bytes. Load pauses none,
-    /// since they cause part of it.
+    /// Pauses discretionary downloads that should wait again, unless that would lose their bytes. High load pauses
+    /// none, since downloads cause part of it.
     private func pause() {
         guard queue.running.contains(where: \.order.isDiscretionary) else { return }
         let weakness = supervisor.wakes.timers.weakness()

@@ -21,15 +21,15 @@ final class TransferHelper: Companion<TransferCommand, TransferReport> {
         let minimumFree: Int64
     }
 
-    /// What the configuration decides about it: if that changes, it is replaced.
+    /// What the configuration decides about a helper: if that changes, the helper is replaced.
     struct Manner: Hashable {
-        /// The folders and files that it may use.
+        /// The folders and files that the helper may use, as its arguments.
         let arguments: [String]
         let account: Account.Names?
     }
 
     let manner: Manner
-    /// How much its downloads must leave free, in bytes.
+    /// How much the helper's downloads must leave free, in bytes.
     let minimumFree: Int64
 
     init(
