@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Actions that were decided but perhaps not carried out: if a supervisor dies in between, the next one repeats them.
+/// A set of actions that were decided but perhaps not carried out. If the supervisor dies before it carries them out,
+/// the next supervisor repeats them.
 ///
-/// Launches, stops and kills under way are left out: the machine's phase records them.
+/// Launches, stops and kills in progress are not in the mask, because the machine's phase records them.
 public struct ActionMask: OptionSet, Hashable, Sendable {
-    /// Bits 0 to 7: actions; bits 16 to 31: messages, by their place in records.
+    /// Bits 0 to 7: actions; bits 16 to 31: messages, each at bit 16 + its number in records.
     public let rawValue: UInt32
 
-    /// A mask of these bits.
+    /// A mask with these raw bits.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    /// `stop_signal` has to be sent.
+    /// torpord still has to send `stop_signal`.
     public static let signalStop = ActionMask(rawValue: 1 << 0)
-    /// `watchdog_signal` has to be sent.
+    /// torpord still has to send `watchdog_signal`.
     public static let signalWatchdog = ActionMask(rawValue: 1 << 1)
-    /// Every process has to be continued.
+    /// torpord still has to continue every process.
     public static let continueProcesses = ActionMask(rawValue: 1 << 2)
-    /// SIGTERM has to be sent to the processes that the main process left behind.
+    /// torpord still has to send SIGTERM to the processes that the main process left behind.
     public static let endRemains = ActionMask(rawValue: 1 << 3)
-    /// The ending has to be recorded.
+    /// torpord still has to record how the incarnation ended.
     public static let ended = ActionMask(rawValue: 1 << 4)
 
-    /// The bits of `action`; empty if a new supervisor need not repeat it.
+    /// The bit of `action`; empty if a new supervisor need not repeat the action.
     public init(_ action: Action) {
         switch action {
         case .signalStop: self = .signalStop
@@ -31,14 +32,14 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
         case .ended: self = .ended
         case .tell(let message): self.init(message)
         case .warn: self.init(.taskExpiring)
-        // Messages to scenes need no bit: they wait in the app's message queue.
+        // Messages to scenes need no bit: the app's message queue stores them.
         case .launch, .stopProcesses, .killProcesses, .entered, .report, .requestLaunch, .askForAdmission,
             .askForMemory, .takeSnapshot, .tellScene:
             self = []
         }
     }
 
-    /// A message whose record code is 16 or more has no bit: it waits in the app's mailbox or message queue.
+    /// A message whose record code is 16 or more has no bit, because the app's mailbox or message queue stores it.
     private init(_ message: Message) {
         self.init(rawValue: message.recordCode < 16 ? 1 << (16 + UInt32(message.recordCode)) : 0)
     }
@@ -50,10 +51,11 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
 }
 
 extension AppMachine {
-    /// What a new supervisor has to do after it takes over an app in this state from one that died: `undone` as far
-    /// as it still makes sense, and what the phase says is under way. Every action may have been carried out already.
+    /// The actions that a new supervisor has to carry out when it takes over this app from one that died: those of
+    /// `undone` that still make sense, and those that the phase says are in progress. The old supervisor may have
+    /// carried out any of them.
     ///
-    /// A launch without a known process is repeated, so the caller must first check that the process does not exist.
+    /// A launch whose process is not known is repeated, so the caller must first check that no process exists.
     public func actionsToRepeat(_ undone: ActionMask) -> [Action] {
         var actions: [Action] = []
         switch phase {
@@ -88,7 +90,7 @@ extension AppMachine {
         return actions
     }
 
-    /// The order for the incarnation that is being launched.
+    /// How to launch the incarnation whose launch is in progress.
     public var launchOrder: LaunchOrder {
         LaunchOrder(
             incarnation: incarnation,
@@ -98,8 +100,8 @@ extension AppMachine {
         )
     }
 
-    /// Repeats a launch that may or may not have created a process (which may have come and gone unseen). It gets a
-    /// new incarnation number, so that no two runs share one.
+    /// Repeats a launch that may or may not have created a process. That process may have exited unnoticed, so the
+    /// launch gets a new incarnation number: no two processes share a number.
     public mutating func repeatLaunch() -> [Action] {
         guard case .launching(let launching) = phase, !launching.hasProcess else { return [] }
         incarnation += 1

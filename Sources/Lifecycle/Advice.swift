@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a policy advises for an app. It changes something only where the rules allow.
+/// What a policy advises for an app. torpord follows the advice only where the app's rules allow it.
 public enum Advice: Sendable, Hashable {
     /// Move the app to this state. From `not-running` it is launched; to `not-running` it is terminated.
     case goal(Goal)
@@ -17,13 +17,13 @@ public enum Advice: Sendable, Hashable {
 }
 
 extension Coordinator {
-    /// The longest time that advice may name: 366 days.
+    /// The longest time that a policy's advice may contain: 366 days.
     public static let longestAdvice = Duration.seconds(366 * 86_400)
 
     /// Whether launches wait for ``Advice/admit`` or ``Advice/refuse``, after ``Action/askForAdmission(_:)``.
     public var asksForAdmission: Bool { admission.isNeeded }
 
-    /// Turns waiting for a policy's answer on or off. Off: launches that wait go ahead.
+    /// Sets whether a policy must allow each launch. If turned off, launches that wait for an answer go ahead.
     public func setAsksForAdmission(_ isNeeded: Bool, now: Duration) -> [AppAction] {
         admission.isNeeded = isNeeded
         guard !isNeeded else { return [] }
@@ -34,10 +34,10 @@ extension Coordinator {
         return finish(now: now)
     }
 
-    /// Whether the launch of the app waits for advice.
+    /// Whether the launch of the app waits for a policy to admit or refuse it.
     public func waitsForAdmission(_ app: AppID) -> Bool { admission.isAsked(app) }
 
-    /// Whether an app that runs, or is about to, requires this one.
+    /// Whether another app that runs or waits for its launch requires this app.
     public func isRequired(_ app: AppID) -> Bool { graph.requiredBy[app].contains { needsRequirements($0) } }
 
     private func needsRequirements(_ app: AppID) -> Bool {
@@ -45,9 +45,10 @@ extension Coordinator {
         return machine.isWaitingToLaunch || machine.isAlive && machine.state != .suspended
     }
 
-    /// Checks that a user may suspend the app without force: no app that requires it may keep running.
+    /// Checks that a user may suspend the app without force, which is wrong while an app that requires it keeps
+    /// running.
     ///
-    /// - Throws: ``RequestError``, which names the app that requires it.
+    /// - Throws: ``RequestError``, which names an app that requires this one and keeps running.
     public func requireSuspendable(_ app: AppID) throws(RequestError) {
         let machine = nodes[app].machine
         guard machine.isAlive || machine.isWaitingToLaunch, machine.goal != .suspended,
@@ -60,7 +61,7 @@ extension Coordinator {
         )
     }
 
-    /// Whether the app will keep running: it was told neither to suspend nor to end.
+    /// Whether the app keeps running, because no request to suspend or terminate it is pending.
     private func goesOn(_ app: AppID) -> Bool {
         if let stop = nodes[app].pendingStop { return Self.comesBack(after: stop) }
         switch nodes[app].machine.goal {
@@ -69,13 +70,13 @@ extension Coordinator {
         }
     }
 
-    /// The given apps, each after the ones that require it; otherwise in the given order.
+    /// Sorts apps so that each comes after the apps that require it; otherwise keeps the given order.
     public func dependentsFirst(_ apps: [AppID]) -> [AppID] {
         let wanted = Set(apps)
         return graph.dependentsFirst(apps).filter(wanted.contains)
     }
 
-    /// Whether the app is already doing what the advice asks for.
+    /// Whether the app already has the goal that the advice names.
     public func isFollowed(_ advice: Advice, of app: AppID) -> Bool {
         guard case .goal(let goal) = advice else { return false }
         let machine = nodes[app].machine
@@ -83,12 +84,12 @@ extension Coordinator {
         return machine.goal == goal && (machine.isAlive || machine.isWaitingToLaunch)
     }
 
-    /// Whether the rules allow terminating the app to free memory.
+    /// Whether the rules allow a policy to terminate the app.
     public func mayEnd(_ app: AppID) -> Bool { (try? request(for: .notRunning, of: app)) != nil }
 
     /// Applies a policy's advice.
     ///
-    /// - Throws: ``RequestError`` when the rules forbid it or it comes too late; then nothing changes.
+    /// - Throws: ``RequestError`` when the rules forbid the advice or it comes too late; then nothing changes.
     public func advise(_ advice: Advice, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
         guard nodes[app].standing == .declared else { throw RequestError("is no longer in the configuration") }
         guard !isShuttingDown else { throw RequestError("is being ended: the supervisor is shutting down") }
@@ -138,7 +139,7 @@ extension Coordinator {
         }
     }
 
-    /// The request that takes the app to the goal; `nil` if it has to be launched.
+    /// The request that moves the app to the goal; `nil` if the app must be launched for that.
     private func request(for goal: Goal, of app: AppID) throws(RequestError) -> Request? {
         let machine = nodes[app].machine
         let lives = machine.isAlive || machine.isWaitingToLaunch
@@ -171,7 +172,7 @@ extension Coordinator {
 
     private func requireUnneeded(_ app: AppID, _ what: String) throws(RequestError) {
         let dependents = graph.requiredBy[app].filter { other in
-            // A suspended dependent needs what it requires to exist, but not to be awake.
+            // A suspended dependent needs its dependencies to have processes, but they may be suspended too.
             needsRequirements(other) || what == "ended" && nodes[other].machine.isAlive
         }
         guard let first = dependents.first else { return }
@@ -180,7 +181,7 @@ extension Coordinator {
 }
 
 extension AppMachine {
-    /// Replaces the rest of its background time.
+    /// Replaces the app's remaining background time with `time` from now.
     mutating func grant(_ time: Duration, now: Duration) throws(RequestError) {
         guard case .running(let running) = phase, running.state == .background, running.edge?.transition != .suspending
         else { throw RequestError("is \(state.rawValue): only an app in the background is granted time") }
@@ -221,6 +222,6 @@ extension AppMachine {
 }
 
 extension AppMachine {
-    /// Restarts within the window, which count towards the limit.
+    /// The restarts within the backoff window, which count towards its limit.
     public func restartsInWindow(now: Duration) -> Int { ledger.count { now - $0 < rules.backoff.window } }
 }

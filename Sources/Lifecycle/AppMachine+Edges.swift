@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The edges of a running app: which one comes next, and how its steps are walked.
+/// The edges of a running app (transitions between two states): which edge comes next, and its steps in order.
 extension AppMachine {
     private static let activating: [Step] = [.tell(.didBecomeActive, .transition), .enter(.active)]
     private static let deactivating: [Step] = [.tell(.willResignActive, .transition), .enter(.inactive)]
@@ -18,7 +18,7 @@ extension AppMachine {
     private static let resuming: [Step] = [.enter(.background), .tell(.resumed, .transition)]
     private static let leaving: [Step] = [.tell(.willResignActive, .transition), .enter(.inactive)]
 
-    // Only for records from versions in which edges sent openURL.
+    // Edges that only records of older versions contain: those versions sent openURL as a step of an edge.
     private static let activatingWithURL: [Step] = [
         .tell(.openURL, .transition), .tell(.didBecomeActive, .transition), .enter(.active),
     ]
@@ -27,18 +27,18 @@ extension AppMachine {
         .tell(.didBecomeActive, .transition), .enter(.active),
     ]
 
-    /// The index of an edge is stored in records: append only.
+    /// All edges, as lists of steps. Records store an edge as its index in this list: append only.
     static let edges: [[Step]] = [
         [], activating, deactivating, activeToBackground, inactiveToBackground, launchedIntoBackground,
         backgroundToActive, backgroundToInactive, resuming, leaving, activatingWithURL, backgroundToActiveWithURL,
     ]
 
-    /// Starts edges towards the goal until one has to wait or the goal is reached.
+    /// Starts one edge after the other until the app has reached its goal or an edge waits for an answer.
     mutating func walk(into actions: inout [Action], now: Duration) {
         guard rules.hasScenes else { return walkEdges(into: &actions, now: now) }
         // An app with scenes is in the foreground only if one of its scenes is.
         if goal == .active, !hasSceneInForeground { setGoal(.background) }
-        // An app that is coming to the foreground is told that first; then its scenes connect.
+        // First tell the app that it enters the foreground, then connect its scenes.
         walkEdges(into: &actions, now: now)
         moveScenes(into: &actions, now: now)
         walkEdges(into: &actions, now: now)
@@ -47,7 +47,7 @@ extension AppMachine {
     private mutating func walkEdges(into actions: inout [Action], now: Duration) {
         while case .running(let running) = phase {
             if let edge = running.edge {
-                // The app was not told that it is being suspended, so any other goal abandons that.
+                // The app is not told when it is about to be suspended, so any other goal may still abandon that.
                 guard edge.transition == .suspending, goal != .suspended || isKeptAwake else { return }
                 abandonSuspending(into: &actions, now: now)
                 continue
@@ -112,10 +112,10 @@ extension AppMachine {
 
     func isAwaited(_ message: Message) -> Bool { hasDelegate || rules.answeredMessages.contains(message) }
 
-    /// Whether tasks, holds or modes keep it in the background although the goal is suspended.
+    /// Whether tasks, holds or modes keep the app in the background although its goal is suspended.
     private var isKeptAwake: Bool { isHeld && !isForced }
 
-    /// Walks the steps of the edge in flight until one has to wait.
+    /// Carries out the steps of the current edge until one has to wait for an answer.
     mutating func advance(into actions: inout [Action], now: Duration) {
         guard case .running(var running) = phase, var edge = running.edge else { return }
         edgeDeadline = nil
@@ -152,7 +152,7 @@ extension AppMachine {
         running.edge = nil
         phase = .running(running)
         if running.state == .background, edge.transition == .enteringBackground || edge.transition == .resuming {
-            // An app that was launched for an event gets the event's time.
+            // An app that was launched for an event gets the background time of that event.
             let forEvent = launchReason == .event && edge.steps == Self.launchedIntoBackground && !settlesIn
             var time = forEvent ? wokenFor ?? rules.eventTime : rules.backgroundTime
             if settlesIn { time = time ?? AppRuleValues.usualBackgroundTime }
@@ -164,7 +164,7 @@ extension AppMachine {
         }
     }
 
-    /// Starts the first edge of a launched app that is ready.
+    /// Moves an app that has become ready from launching to its first state, and on towards its goal.
     mutating func becomeReady(into actions: inout [Action], now: Duration) {
         edgeDeadline = nil
         armWatchdog(now: now)
@@ -188,7 +188,7 @@ extension AppMachine {
         grant = nil
         grantIsOver = false
         settlesIn = false
-        // From here some of its processes may be stopped, so it cannot send heartbeats.
+        // From here on some processes of the app may be stopped, so it cannot send heartbeats.
         watchdogDeadline = nil
         edgeDeadline = Deadline(.suspend, rules.suspendDeadline, now: now)
         actions.append(.stopProcesses)
@@ -212,7 +212,7 @@ extension AppMachine {
         if running.state != .suspended {
             running.stoppedAgain = 0
             suspendedSince = now
-            // A later lock conflict gets the full time again.
+            // The next lock conflict gets the full time again.
             forgetLocks()
             pauseRunningTime(now: now)
             actions.append(.entered(.suspended))
@@ -230,7 +230,7 @@ extension AppMachine {
         begin(.resuming, Self.resuming, into: &actions, now: now)
     }
 
-    /// Notes that the app runs again.
+    /// Notes that the suspension is over and the app runs again.
     mutating func endSuspension(now: Duration) {
         if let since = suspendedSince {
             lastGap = now - since

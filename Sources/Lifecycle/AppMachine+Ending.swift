@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How an incarnation ends, and what follows.
+/// How an incarnation (one run of an app, from launch to exit) ends, and what follows.
 extension AppMachine {
-    /// The longest grace, from willTerminate to SIGKILL, of an app that is terminated to free memory.
+    /// The longest grace (time from willTerminate to SIGKILL) of an app that is terminated to free memory.
     public static let shortGrace = Duration.seconds(2)
 
-    /// Starts to terminate: willTerminate if due, SIGTERM, grace, SIGKILL. `isHurried` caps the grace (``shortGrace``).
+    /// Starts to terminate: willTerminate if due, SIGTERM, grace, SIGKILL. `isHurried` limits the grace
+    /// (``shortGrace``).
     mutating func terminate(
         _ reason: TerminationReason,
         politely: Bool,
@@ -31,7 +32,7 @@ extension AppMachine {
         let grace = grace(of: terminating)
         edgeDeadline = Deadline(.grace, grace, now: now)
         if wasStopped {
-            // SIGTERM is queued before the app is continued, so that its handler is the first thing that runs.
+            // SIGTERM is queued before SIGCONT, so that the app runs its SIGTERM handler before anything else.
             endSuspension(now: now)
             actions.append(.signalStop)
             actions.append(.continueProcesses)
@@ -83,7 +84,7 @@ extension AppMachine {
         if interrupted == .suspending { actions.append(.continueProcesses) }
     }
 
-    /// STOPPING=1: the app exits on its own.
+    /// The app sent STOPPING=1, so it exits on its own.
     mutating func announceStopping(into actions: inout [Action], now: Duration) {
         switch phase {
         case .running(let running) where running.state != .suspended:
@@ -98,7 +99,7 @@ extension AppMachine {
         }
     }
 
-    /// Prepares to leave the phase for terminating: disarms all deadlines.
+    /// Disarms all deadlines before the app is terminated. Returns its state, its transition and if it has a process.
     private mutating func leave() -> (AppState, Transition?, Bool) {
         let was = (state, transition)
         var hasProcess = true
@@ -122,13 +123,13 @@ extension AppMachine {
         terminating.isHurried ? min(rules.grace ?? Self.shortGrace, Self.shortGrace) : rules.grace
     }
 
-    /// Sends SIGTERM, after willTerminate was answered or half the grace has passed.
+    /// Sends SIGTERM, once the app has answered willTerminate or half the grace has passed.
     mutating func sendStop(_ terminating: Terminating, into actions: inout [Action], now: Duration) {
         var terminating = terminating
         terminating.stage = .signaled
         phase = .terminating(terminating)
         if let grace = grace(of: terminating) {
-            // The grace began with willTerminate. SIGTERM gets at least half of it, however long the answer took.
+            // The grace began with willTerminate. However late the answer came, SIGTERM gets at least half.
             let began = edgeDeadline?.started ?? now
             edgeDeadline = Deadline(.grace, max(grace / 2, began + grace - now), now: now)
         } else {
@@ -137,7 +138,7 @@ extension AppMachine {
         actions.append(.signalStop)
     }
 
-    /// The grace is over, or SIGKILL has to be repeated.
+    /// Sends SIGKILL to the app, because the grace is over or an earlier SIGKILL left processes.
     mutating func escalate(_ terminating: Terminating, into actions: inout [Action], now: Duration) {
         var terminating = terminating
         if terminating.stage != .killed { actions.append(.report(.killed)) }

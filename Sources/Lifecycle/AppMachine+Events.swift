@@ -63,7 +63,7 @@ extension AppMachine {
             let ready = launching.isReady || (rules.readiness == .exec && !rules.isOneshot)
             if ready { becomeReady(into: &actions, now: now) }
         case .terminating(var terminating):
-            // The app was terminated while its launch was under way: the process has to end.
+            // The app was terminated during its launch, so the process that the launch has created must end too.
             guard !terminating.hasProcess else { return }
             terminating.hasProcess = true
             phase = .terminating(terminating)
@@ -112,7 +112,7 @@ extension AppMachine {
         switch phase {
         case .running(let running):
             guard running.edge?.awaiting == message else { return }
-            // With scenes, this message went to the scenes, not to the app.
+            // In an app with scenes, the scenes got this message and answer it, not the app.
             if rules.hasScenes, Self.isForScenes(message) { return }
             if message == .didEnterBackground { isPrepared = true }
             advance(into: &actions, now: now)
@@ -143,7 +143,7 @@ extension AppMachine {
         }
     }
 
-    /// The launch messages that a delegate gets, in order.
+    /// The launch message that follows `message`; nil after the last one.
     private static func launchMessage(after message: Message) -> Message? {
         switch message {
         case .willFinishLaunching: .restoreState
@@ -160,8 +160,8 @@ extension AppMachine {
         }
     }
 
-    /// A delegate connected or disconnected. When it disconnects, its unanswered messages count as answered, except
-    /// that a launch waits for another delegate.
+    /// A delegate (the library in the app that answers messages) connected or disconnected. When it disconnects, its
+    /// unanswered messages count as answered, except that a launch waits for another delegate.
     private mutating func setDelegate(_ attached: Bool, into actions: inout [Action], now: Duration) {
         guard isAlive, hasDelegate != attached else { return }
         hasDelegate = attached
@@ -170,7 +170,7 @@ extension AppMachine {
         switch phase {
         case .running(let running):
             guard let message = running.edge?.awaiting, !isAwaited(message) else { return }
-            // It may have been about to decline the snapshot.
+            // The delegate may have been about to decline the snapshot.
             if message == .didEnterBackground { declinesSnapshot = true }
             advance(into: &actions, now: now)
             walk(into: &actions, now: now)
@@ -185,7 +185,7 @@ extension AppMachine {
     private mutating func allGone(into actions: inout [Action], now: Duration) {
         switch phase {
         case .terminating(let terminating):
-            // The incarnation is not over until the keeper has reported how the main process ended.
+            // The incarnation is over only when the keeper has also reported how the main process ended.
             guard terminating.cause != nil else { return }
             finish(into: &actions, now: now)
         case .notRunning, .launching, .running:
@@ -224,7 +224,7 @@ extension AppMachine {
         edgeDeadline = deadline
     }
 
-    /// The configured time for deadlines that the app itself has to meet; nil for no limit and for other kinds.
+    /// The configured time of a deadline that the app itself has to meet; nil for no limit or another deadline.
     func baseAllowance(of kind: DeadlineKind) -> Duration? {
         switch kind {
         case .launch: rules.launchDeadline
@@ -237,7 +237,7 @@ extension AppMachine {
 
     private mutating func setTraced(_ attached: Bool, now: Duration) {
         if attached {
-            // The event came too late if there is no incarnation left to trace.
+            // A debugger that attached after the incarnation ended is ignored.
             if tracedSince == nil, isAlive { tracedSince = now }
         } else if let since = tracedSince {
             tracedSince = nil
@@ -254,7 +254,7 @@ extension AppMachine {
         }
     }
 
-    /// Cancels a launch that waits.
+    /// Cancels a launch that has not begun and still waits.
     mutating func endBeforeLaunch(_ reason: TerminationReason) -> [Action] {
         phase = .notRunning(.resting)
         lastEnding = reason
@@ -328,7 +328,7 @@ extension AppMachine {
             escalate(terminating, into: &actions, now: now)
         case (.launch, _), (.transition, _), (.background, _), (.suspend, _), (.willTerminate, _), (.grace, _),
             (.kill, _), (.restart, _), (.watchdog, _), (.backgroundTime, _), (.task, _):
-            break  // A deadline never outlives the phase that armed it.
+            break  // No deadline outlives the phase that armed it.
         }
     }
 }

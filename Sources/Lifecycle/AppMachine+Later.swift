@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Fields added after the first version of records. They come last, since fields keep their places.
+/// Record fields added after the first version. They come last, because fields never change their places.
 extension AppMachine {
-    /// The most bytes that these fields take.
+    /// The most bytes that the fields of ``encodeLater(into:)`` take.
     public static let laterBytes = 56
 
-    /// Writes these fields.
+    /// Writes the record fields added after the first version.
     public func encodeLater(into record: inout RecordWriter) {
         var flags: UInt8 = hasDelegate ? 1 : 0
         if isCovered { flags |= 2 }
@@ -29,7 +29,7 @@ extension AppMachine {
         record.put(time.lockRetry)
     }
 
-    /// Restores these fields, after the machine itself was read.
+    /// Reads the record fields added after the first version; call this after the machine itself was read.
     public mutating func restoreLater(from record: inout RecordReader) {
         let flags = record.take(UInt8.self)
         hasDelegate = flags & 1 != 0
@@ -58,20 +58,20 @@ extension AppMachine {
 
 /// Record fields for wake events and snapshots.
 extension AppMachine {
-    /// The bytes that these fields take.
+    /// The bytes that the fields of ``encodeWake(into:)`` take.
     public static let wakeBytes = 20
 
-    /// Writes these fields.
+    /// Writes the record fields for wake events and snapshots.
     public func encodeWake(into record: inout RecordWriter) {
         record.put(sleepsAgain)
         record.put(wokenFor)
         record.put(modes.rawValue)
-        // Older versions read the whole byte as `declinesSnapshot`: any flag then means yes, which does the least harm.
+        // Older versions read the byte as `declinesSnapshot`, so any flag makes them skip a snapshot: the least harm.
         record.put(UInt8((declinesSnapshot ? 1 : 0) | (settlesIn ? 2 : 0) | (rules.hasScenes ? 4 : 0)))
         record.put(backgroundTime?.value.snapshotDue)
     }
 
-    /// Restores these fields.
+    /// Reads the record fields for wake events and snapshots.
     public mutating func restoreWake(from record: inout RecordReader) {
         sleepsAgain = record.takeFlag()
         wokenFor = record.takeOptionalTime()
@@ -80,7 +80,7 @@ extension AppMachine {
         let flags = record.take(UInt8.self)
         declinesSnapshot = flags & 1 != 0
         settlesIn = flags & 2 != 0
-        // The definition may be newer than the incarnation.
+        // The running incarnation may have been launched with an older definition than the current one.
         if isAlive { rules.hasScenes = flags & 4 != 0 }
         if let due = record.takeOptionalTime() { changeBackgroundTime { $0.snapshotDue = due } }
     }
@@ -92,7 +92,7 @@ extension Coordinator {
         nodes[app].machine.encodeWake(into: &record)
     }
 
-    /// Restores them.
+    /// Reads the app's record fields for wake events and snapshots.
     public func restoreWake(_ app: AppID, from record: inout RecordReader) {
         nodes[app].machine.restoreWake(from: &record)
         let rules = nodes[app].definition.rules
@@ -104,20 +104,20 @@ extension Coordinator {
         nodes[app].machine.encodeLater(into: &record)
     }
 
-    /// Restores them.
+    /// Reads the record fields that came after the first version.
     public func restoreLater(_ app: AppID, from record: inout RecordReader) {
         nodes[app].machine.restoreLater(from: &record)
         touch(app)
     }
 
-    /// Gives the tasks of an app that was out of reach at least `time` from now, with a new warning before it is
-    /// over.
+    /// Extends the time of the tasks of an app that could not reach torpord to at least `time` from now. The app is
+    /// warned again before that time is over.
     public func grantTasks(_ app: AppID, _ time: Duration, now: Duration) {
         nodes[app].machine.grantTasks(time, now: now)
         touch(app)
     }
 
-    /// Restores tasks and holds, which are stored outside the record.
+    /// Restores tasks and holds, which are stored outside the record because records have no room for names.
     public func restore(_ app: AppID, tasks: [BackgroundTask], holds: [Hold]) {
         nodes[app].machine.restore(tasks: tasks, holds: holds)
         touch(app)

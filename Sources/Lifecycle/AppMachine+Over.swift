@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether an app has ended for good: with `[supervisor] main`, everything else then ends too.
+/// Whether an app has ended for good. If the app of `[supervisor] main` has, torpord terminates all others.
 extension AppMachine {
-    /// Whether the app has ended for good: no process, no planned launch, and no return on demand.
+    /// Whether the app has ended for good: no process, no planned launch, and no event brings it back.
     ///
     /// Evicted apps and apps that exit on suspend (`exits_on_suspend`) can come back, so they do not count. Every
     /// other ending counts: stopped, force quit, given up, done, or never launched because a dependency failed.

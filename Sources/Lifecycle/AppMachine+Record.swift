@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An app's machine as a record, without the rules: those come from the configuration.
+/// Writes an app's machine to a record and reads it back. The rules are not recorded: the configuration has them.
 extension AppMachine {
-    /// The most restart times that a record keeps: the newest.
+    /// The most restart times that a record stores; it stores the newest ones.
     public static let recordedLedger = 32
 
-    /// Bytes that must stay free for the fields after the ledger.
+    /// Bytes that the restart times must leave free for the fields after them.
     private static let reservedBytes = 184 + laterBytes + wakeBytes + 30
 
-    /// Writes the machine.
+    /// Writes the machine to a record.
     public func encode(into record: inout RecordWriter) {
         record.put(goal)
         record.put(UInt32(truncatingIfNeeded: goalGeneration))
@@ -32,7 +32,7 @@ extension AppMachine {
         record.put(suspendedSince)
         record.put(lastGap)
         record.put(jitter.record)
-        // Each time as milliseconds before the newest: four bytes per entry.
+        // Each restart time is stored as milliseconds before the newest one, in four bytes.
         let kept = ledger.suffix(min(Self.recordedLedger, max(1, (record.room - Self.reservedBytes) / 4)))
         record.put(UInt8(kept.count))
         guard let newest = kept.last else { return }
@@ -40,7 +40,7 @@ extension AppMachine {
         for time in kept.dropLast() { record.put(UInt32(clamping: (newest - time).nanoseconds / 1_000_000)) }
     }
 
-    /// The machine from a record, with `rules`; nil if the record is invalid.
+    /// Reads a machine from a record and gives it `rules`; nil if the record is invalid.
     public init?(rules: AppRules, from record: inout RecordReader) {
         self.init(rules: rules)
         goal = record.take(Goal.self, or: .notRunning)
@@ -74,7 +74,7 @@ extension AppMachine {
         if record.isInvalid { return nil }
     }
 
-    /// A machine for processes that were found running without a record.
+    /// A machine for an app whose processes were found running, but without a record.
     public init(rules: AppRules, found state: AppState, incarnation: UInt32, now: Duration) {
         self.init(rules: rules)
         self.incarnation = incarnation
@@ -196,7 +196,7 @@ extension AppMachine.Phase {
         case 0: return nil
         case 1: return .exited(code: number)
         case 2, 3: return .signaled(number, coreDumped: kind == 3)
-        // Older versions do not know the memory limit and read 4 as out of memory.
+        // Versions that do not know the memory limit read the kind 4 as out of memory.
         case 4: return number == 1 ? .memoryLimit : .outOfMemory
         case 5: return .unknown
         default:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is known of an app without a process: from before this boot, or from a supervisor that shut down in order.
+/// What torpord remembers of an app without a process after a reboot, or after a supervisor that shut down in order.
 public struct RememberedApp: Sendable, Hashable {
-    /// The number of its last incarnation.
+    /// The number of the app's last incarnation.
     public var incarnation: UInt32 = 0
     /// Restarts by policy since the last reset.
     public var restarts = 0
@@ -12,15 +12,15 @@ public struct RememberedApp: Sendable, Hashable {
     public var failed = false
     /// How the last incarnation ended, if that still decides whether events may launch the app.
     public var lastEnding: TerminationReason?
-    /// When it was restarted, on the machine's clock; times before the boot are negative.
+    /// When the app was restarted, on CLOCK_MONOTONIC of this boot; times before the boot are negative.
     public var ledger: [Duration] = []
 
-    /// An app of which nothing is known.
+    /// An app of which torpord remembers nothing.
     public init() {}
 }
 
 extension AppMachine {
-    /// What to remember of the app when it has no process.
+    /// What to store of the app while it has no process.
     public var remembered: RememberedApp {
         var app = RememberedApp()
         app.incarnation = incarnation
@@ -32,11 +32,11 @@ extension AppMachine {
         return app
     }
 
-    /// Whether a user stopped it, directly or by stopping a dependency. Then neither the supervisor's start nor an
-    /// event launches it.
+    /// Whether a user stopped the app, directly or by stopping one of its dependencies. Then neither an event nor the
+    /// start of the supervisor launches it.
     public var isStopped: Bool { goal == .notRunning && endedOrEnds(for: .stopped) }
 
-    /// Whether a user force-quit it.
+    /// Whether a user force-quit the app.
     public var isForceQuit: Bool { goal == .notRunning && endedOrEnds(for: .forceQuit) }
 
     private func endedOrEnds(for reason: TerminationReason) -> Bool {
@@ -47,7 +47,7 @@ extension AppMachine {
         }
     }
 
-    /// Restores what was remembered. If something was already asked of the app, only the counters are restored.
+    /// Restores what was stored of the app. If the app already got a request, only the counters are restored.
     mutating func remember(_ app: RememberedApp) {
         guard !isAlive else { return }
         incarnation = max(incarnation, app.incarnation)
@@ -61,7 +61,7 @@ extension AppMachine {
 }
 
 extension Coordinator {
-    /// Restores what was remembered of an app that has no process.
+    /// Restores what was stored of an app that has no process.
     public func remember(_ app: AppID, _ remembered: RememberedApp) {
         nodes[app].machine.remember(remembered)
         touch(app)

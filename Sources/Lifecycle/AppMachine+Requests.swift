@@ -61,14 +61,14 @@ extension AppMachine {
         return actions
     }
 
-    /// Launches the app for another reason than a user's request: the supervisor starts, or an app requires it.
+    /// Launches the app for another reason than a user's request, such as the start of the supervisor or a dependent.
     public mutating func launch(foreground: Bool, reason: LaunchReason, now: Duration) -> [Action] {
         var actions: [Action] = []
         start(foreground: foreground, reason: reason, into: &actions, now: now)
         return actions
     }
 
-    /// The coordinator's answer to ``Action/requestLaunch``: everything that the app requires is up.
+    /// Launches the app: the coordinator's answer to ``Action/requestLaunch`` once the apps that it requires are up.
     public mutating func permitLaunch(now: Duration) -> [Action] {
         guard case .notRunning(.waiting) = phase else { return [] }
         incarnation += 1
@@ -94,7 +94,7 @@ extension AppMachine {
     }
 
     mutating func start(foreground: Bool, reason: LaunchReason, into actions: inout [Action], now: Duration) {
-        // An app that exits on suspend would be terminated as soon as it reached the background.
+        // An app that exits on suspend runs only in the foreground: in the background it would be terminated at once.
         let isWanted = foreground || rules.exitsOnSuspend
         let foreground = isWanted && (!rules.hasScenes || bringScenesBack())
         switch phase {
@@ -105,9 +105,9 @@ extension AppMachine {
             requestLaunch(Relaunch(foreground: foreground, reason: reason), into: &actions)
             setGoal(foreground ? .active : .background)
         case .launching, .running:
-            // The app runs already: only a foreground start moves it.
+            // The app runs already: only a start into the foreground moves it.
             if foreground { setGoal(.active) }
-            // A start for the foreground with no scene to show still keeps the app running.
+            // If no scene can be shown, a start into the foreground at least keeps the app running.
             if isWanted, !foreground, goal == .suspended { setGoal(.background) }
             walk(into: &actions, now: now)
         case .terminating(var terminating):
@@ -150,8 +150,8 @@ extension AppMachine {
         }
     }
 
-    /// Terminates the app for something that it did, or for its new configuration. The goal stays, and the restart
-    /// policy decides what follows.
+    /// Terminates the app for something that it did, or because it has a new configuration. Its goal stays, and the
+    /// restart policy decides what follows.
     private mutating func endForCause(_ reason: TerminationReason, into actions: inout [Action], now: Duration) {
         switch phase {
         case .launching, .running:
@@ -236,7 +236,7 @@ extension AppMachine {
         }
     }
 
-    /// Terminates the app to free memory: at once if it may be killed without notice, otherwise with a short grace.
+    /// Terminates the app to free memory: with SIGKILL at once if its rules allow that, otherwise with a short grace.
     private mutating func evict(into actions: inout [Action], now: Duration) throws(RequestError) {
         guard case .running(let running) = phase else {
             throw RequestError(isAlive ? "is being launched, or is ending" : "is not running")

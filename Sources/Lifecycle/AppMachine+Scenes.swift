@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What happened to a message to a scene inside an app.
+/// What happened to a message that torpord sent to an app about one of its scenes.
 public enum SceneEvent: Sendable, Hashable {
-    /// The app answered it; `failed` if it could not do what the message asks.
+    /// The app answered the message; `failed` if it could not do what the message asks.
     case answered(Message, failed: Bool)
-    /// It waited for the answer to an earlier message and is sent only now: its deadline starts again.
+    /// The message waited in the app's queue and is sent only now, so its deadline starts again.
     case delivered(Message)
-    /// The app asks for this much time from now.
+    /// The app asks for more time to answer: this long from now.
     case extends(Duration)
 }
 
-/// Scenes inside an app. The app leads them: its foreground and background messages go to its scenes, and its edge
-/// waits until all have answered. The app follows them: its goal is that of its most active scene.
+/// Scenes inside an app. Foreground and background messages for the app go to its scenes, and the app's edge (its
+/// state transition) waits until all have answered. In turn, the goal of the app is that of its most active scene.
 extension AppMachine {
-    /// The scenes that are connected or wanted, oldest first.
+    /// The scenes that are connected or that a request wants connected, oldest first.
     public var sceneMachines: [SceneMachine] { scenes?.value ?? [] }
 
-    /// Whether one of the scenes is wanted in the foreground.
+    /// Whether one of the scenes has the goal `active`.
     public var hasSceneInForeground: Bool { sceneMachines.contains { $0.goal == .active } }
 
-    /// Whether ``Request/foreground`` can be carried out: an app with scenes needs one that it can show.
+    /// Whether ``Request/foreground`` is possible: an app with scenes needs a scene that it can show.
     public var canComeToForeground: Bool {
         !rules.hasScenes || sceneMachines.contains { $0.goal == .active || $0.returns }
     }
 
-    /// Whether the message goes to the scenes instead of the app.
+    /// Whether, in an app with scenes, torpord sends the message to the scenes instead of the app.
     static func isForScenes(_ message: Message) -> Bool {
         switch message {
         case .didBecomeActive, .willResignActive, .didEnterBackground, .willEnterForeground: true
@@ -32,7 +32,7 @@ extension AppMachine {
         }
     }
 
-    /// The most active state that scenes may have now; nil while no message may be sent to them.
+    /// The most active state that scenes may have now; nil while torpord may send them no message.
     var sceneCeiling: SceneState? {
         guard case .running(let running) = phase else { return nil }
         if let edge = running.edge {
@@ -51,7 +51,7 @@ extension AppMachine {
         }
     }
 
-    /// Whether the edge in flight need no longer wait for scenes.
+    /// Whether the app's current edge need no longer wait for its scenes.
     private func isEdgeDone(_ message: Message) -> Bool {
         guard let ceiling = sceneCeiling else { return true }
         switch message {
@@ -65,11 +65,11 @@ extension AppMachine {
         sceneMachines.allSatisfy { $0.awaiting == nil && $0.next(under: ceiling) == nil }
     }
 
-    /// Whether a message to a scene is still to be sent or unanswered.
+    /// Whether a scene still has to get a message or to answer one.
     var hasBusyScenes: Bool { rules.hasScenes && !(sceneCeiling.map { areScenesSettled(under: $0) } ?? true) }
 
-    /// Sends scenes their next messages; scenes that become less active come first. Only one message is in flight at
-    /// a time, so that no deadline runs while the app handles another message.
+    /// Sends scenes their next messages; scenes that become less active come first. Only one message at a time is
+    /// unanswered, so that no deadline runs while the app handles another message.
     mutating func moveScenes(into actions: inout [Action], now: Duration) {
         guard let ceiling = sceneCeiling else { return }
         while let (index, message) = nextOfScenes(under: ceiling) {
@@ -88,10 +88,10 @@ extension AppMachine {
     private func nextOfScenes(under ceiling: SceneState) -> (index: Int, message: Message)? {
         let all = sceneMachines
         guard !all.contains(where: { $0.awaiting != nil }) else { return nil }
-        // If the app is on its way to the foreground, a scene that is wanted there waits, to connect in the
+        // While the app is entering the foreground, a scene that belongs there waits, so that it connects in the
         // foreground.
         let waitsForApp = ceiling == .background && (effectiveGoal == .active || effectiveGoal == .inactive)
-        // The most active scenes first, so that none is still active while others are already in the background.
+        // The most active scene goes first, so that no scene stays active while others are already in the background.
         let goAway = all.indices.filter { all[$0].state > min(all[$0].goal.state, ceiling) }
         let goesAway = goAway.max { (all[$0].state, $1) < (all[$1].state, $0) }
         func mayCome(_ scene: SceneMachine) -> Bool {
@@ -111,24 +111,24 @@ extension AppMachine {
         }
     }
 
-    /// Removes scenes that are disconnected and wanted nowhere.
+    /// Removes scenes that are disconnected and that no request wants connected.
     private mutating func dropScenes() {
         guard sceneMachines.contains(where: \.isOver) else { return }
         scenes?.value.removeAll(where: \.isOver)
         if sceneMachines.isEmpty { scenes = nil }
     }
 
-    /// Moves scenes at a step of the app's edge; returns whether the edge waits for them. Call after storing the
-    /// edge.
+    /// Moves scenes at a step of the app's edge; returns whether the edge waits for them. Store the edge before the
+    /// call.
     mutating func waitsForScenes(_ message: Message, into actions: inout [Action], now: Duration) -> Bool {
         moveScenes(into: &actions, now: now)
         return !isEdgeDone(message)
     }
 
-    /// Whether the scenes allow that the app is terminated without notice.
+    /// Whether all scenes have saved their state, so that the app may be terminated without notice.
     var areScenesPrepared: Bool { sceneMachines.allSatisfy { $0.isPrepared || $0.state == .unattached } }
 
-    /// Takes the next steps, for scenes and the app, after a scene has changed.
+    /// Continues the edges of the scenes and of the app after a scene has changed.
     mutating func scenesChanged(into actions: inout [Action], now: Duration) {
         guard case .running(let running) = phase else { return }
         if let message = running.edge?.awaiting, Self.isForScenes(message) {
@@ -144,7 +144,7 @@ extension AppMachine {
 
     // MARK: What is asked of them
 
-    /// Moves a scene towards `wanted`, and the app to a state that allows it.
+    /// Moves a scene towards `wanted`, and the app to a state in which the scene can have that goal.
     mutating func move(
         _ id: SceneID,
         to wanted: SceneGoal,
@@ -158,14 +158,14 @@ extension AppMachine {
         switch phase {
         case .notRunning, .terminating:
             if wanted != .unattached {
-                // Another scene may wait for the same launch and be wanted in the foreground.
+                // Another scene may wait for the same launch and need the foreground.
                 start(foreground: hasSceneInForeground, reason: .user, into: &actions, now: now)
             }
         case .launching, .running:
             if wanted == .active {
                 start(foreground: true, reason: .user, into: &actions, now: now)
             } else if goal == .suspended, isAttached == (wanted == .unattached) {
-                // A suspended app cannot receive the message.
+                // A suspended app cannot receive the message, so wake it.
                 try wake(Wake(), into: &actions, now: now)
             }
         }
@@ -173,7 +173,7 @@ extension AppMachine {
         dropScenes()
     }
 
-    /// Sets where a scene is wanted; returns false if there is nothing to change.
+    /// Sets the goal of a scene; returns false if the scene is unknown and need not be connected.
     mutating func want(_ id: SceneID, _ wanted: SceneGoal) -> Bool {
         var index = sceneMachines.firstIndex { $0.id == id }
         if index == nil {
@@ -187,13 +187,13 @@ extension AppMachine {
         return true
     }
 
-    /// The app is to end on request: none of its scenes comes back with it.
+    /// Disconnects all scenes, because a request ends the app: they do not come back at its next launch.
     mutating func letScenesGo() {
         for index in sceneMachines.indices { _ = want(sceneMachines[index].id, .unattached) }
     }
 
-    /// The app is to come to the foreground, with the scenes that were there last unless others are wanted there.
-    /// Returns whether there is such a scene.
+    /// Prepares the scenes of an app that comes to the foreground: if no scene has the goal `active`, those that were
+    /// last in the foreground get it. Returns whether any scene has it.
     mutating func bringScenesBack() -> Bool {
         let returns = !hasSceneInForeground
         for index in sceneMachines.indices {
@@ -203,7 +203,7 @@ extension AppMachine {
         return hasSceneInForeground
     }
 
-    /// The app is to leave the foreground: its active scenes go to the background and are marked to come back.
+    /// Prepares the scenes of an app that leaves the foreground: active ones go to the background, to return later.
     mutating func parkScenes() {
         for index in sceneMachines.indices where sceneMachines[index].goal == .active {
             scenes?.value[index].goal = .background
@@ -211,7 +211,7 @@ extension AppMachine {
         }
     }
 
-    /// The app starts to terminate: answers from its scenes are no longer awaited.
+    /// Stops waiting for answers from scenes, because the app starts to terminate.
     mutating func leaveScenes() {
         for index in sceneMachines.indices {
             scenes?.value[index].awaiting = nil
@@ -219,7 +219,7 @@ extension AppMachine {
         }
     }
 
-    /// The app has ended. If it is launched again, its scenes come back.
+    /// Disconnects all scenes, because the app has ended. They come back if it is launched again.
     mutating func endScenes(_ next: Ending.Next) {
         guard scenes != nil else { return }
         switch next {
@@ -230,7 +230,7 @@ extension AppMachine {
         }
     }
 
-    /// No delegate is connected any more: messages to scenes count as answered.
+    /// Counts unanswered messages to scenes as answered, because no delegate is connected any longer.
     mutating func releaseScenes(into actions: inout [Action], now: Duration) {
         guard scenes != nil else { return }
         for index in sceneMachines.indices { scenes?.value[index].answered(isPrepared: false) }
@@ -265,15 +265,15 @@ extension AppMachine {
         }
     }
 
-    /// The earliest deadline of a scene.
+    /// The earliest deadline of all scenes.
     var nextSceneDeadline: Duration? { sceneMachines.compactMap(\.deadline?.at).min() }
 
-    /// A scene that missed its deadline.
+    /// The first scene that missed its deadline; nil if none did.
     public func lateScene(now: Duration) -> SceneMachine? {
         sceneMachines.first { $0.deadline.map { $0.at <= now } ?? false }
     }
 
-    /// Handles scenes that missed their deadlines.
+    /// Handles every scene that missed its deadline.
     mutating func sceneDeadlines(into actions: inout [Action], now: Duration) {
         for scene in sceneMachines {
             guard let deadline = scene.deadline, deadline.at <= now, let message = scene.awaiting,
@@ -282,7 +282,7 @@ extension AppMachine {
             scenes?.value[index].deadline = nil
             switch message {
             case .sceneDidEnterBackground:
-                // A scene cannot be terminated alone, so the process is.
+                // A scene cannot be terminated alone, so the app is.
                 return terminate(.backgroundDeadline, politely: false, into: &actions, now: now)
             case .sceneWillConnect:
                 actions.append(.report(.sceneRefused(scene.id, missed: true)))
@@ -309,7 +309,7 @@ extension AppMachine {
 
     // MARK: What an earlier supervisor knew
 
-    /// Restores scenes from an earlier supervisor. The deadlines of unanswered messages start again.
+    /// Restores scenes that an earlier supervisor stored. The deadlines of unanswered messages start again.
     public mutating func restore(_ restored: [SceneMachine], now: Duration) {
         guard rules.hasScenes else { return }
         let isRunning = if case .running = phase { true } else { false }
@@ -328,7 +328,7 @@ extension AppMachine {
 
 /// Scenes inside an app, by app.
 extension Coordinator {
-    /// Restores scenes from an earlier supervisor, before ``carryOn(shuttingDown:now:)``.
+    /// Restores scenes that an earlier supervisor stored; call this before ``carryOn(shuttingDown:now:)``.
     public func restore(_ app: AppID, scenes: [SceneMachine], now: Duration) {
         nodes[app].machine.restore(scenes, now: now)
         touch(app)

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Snapshots: taken when the app has answered didEnterBackground, and again when it reports new content. The app is
-/// not suspended until the snapshot is taken or its deadline has passed.
+/// Snapshots (images of what an app shows): taken when the app has answered didEnterBackground, and again when it
+/// reports new content. The app is not suspended until the snapshot is taken or its deadline has passed.
 extension AppMachine {
     /// Whether a snapshot is being taken.
     public var awaitsSnapshot: Bool { backgroundTime?.value.snapshotDue != nil }
 
-    /// Whether a snapshot that arrives now shows the app in the background: it is there to stay, or entering it.
+    /// Whether a snapshot that arrives now shows the app in the background: the app is there or is entering it.
     public var isShownInBackground: Bool {
         if awaitedMessage == .didEnterBackground { return true }
         return state == .background && transition != .enteringForeground && transition != .terminating
     }
 
-    /// Requests a snapshot, unless the app declined. One that is under way starts over, without more time.
+    /// Requests a snapshot, unless the app declined. One in progress starts again, without more time.
     mutating func takeSnapshot(into actions: inout [Action], now: Duration) {
         guard let allowance = rules.snapshotDeadline, !declinesSnapshot, case .running(let running) = phase,
             running.state == .background, running.edge == nil || running.edge?.transition == .resuming
@@ -21,28 +21,28 @@ extension AppMachine {
         actions.append(.takeSnapshot)
     }
 
-    /// The snapshot is taken, or has failed.
+    /// Ends the wait for a snapshot, which is taken or has failed.
     mutating func endSnapshot(into actions: inout [Action], now: Duration) {
         guard awaitsSnapshot else { return }
         changeBackgroundTime { $0.snapshotDue = nil }
         walk(into: &actions, now: now)
     }
 
-    /// The app shows something private: takes no snapshot until it enters the background again.
+    /// The app shows something private: no snapshot is taken until it enters the background again.
     mutating func declineSnapshot(into actions: inout [Action], now: Duration) {
         guard case .running = phase else { return }
         declinesSnapshot = true
         endSnapshot(into: &actions, now: now)
     }
 
-    /// The snapshot missed its deadline.
+    /// Ends the wait for a snapshot that missed its deadline.
     mutating func missSnapshot(into actions: inout [Action], now: Duration) {
         guard let due = backgroundTime?.value.snapshotDue, due <= now else { return }
         actions.append(.report(.snapshotMissed))
         endSnapshot(into: &actions, now: now)
     }
 
-    /// The app leaves the background: a snapshot under way no longer counts.
+    /// Drops a snapshot in progress, because the app leaves the background or ends.
     mutating func dropSnapshot() {
         if awaitsSnapshot { changeBackgroundTime { $0.snapshotDue = nil } }
     }

@@ -2,72 +2,72 @@
 
 /// The lifecycle of one app, as a value: an event and the time go in, actions come out.
 ///
-/// The model: an app has a *goal*, the state that was last asked for. Each function first applies what happened
-/// (which may end the edge in flight). If no edge is in flight then, it starts the next edge towards the goal. An
-/// edge is a list of steps: send a message and wait for the answer, or enter a state. A newer goal waits for the edge
-/// in flight. Terminating overrides every edge, and a force quit overrides terminating. Any other goal abandons
-/// suspending, since the app was not told of it.
+/// The model: an app has a *goal*, the state that was last requested. Each function first applies what happened,
+/// which may end the current edge. If there is then no current edge, the function starts the next edge towards the
+/// goal. An edge is a list of steps: send a message and wait for the answer, or enter a state. A newer goal waits for
+/// the current edge. Terminating overrides every edge, and a force quit overrides terminating. A new goal abandons
+/// suspending at once, since the app was not told of it.
 ///
 ///     notRunning ──requestLaunch──▶ notRunning(waiting) ──permitLaunch──▶ launching ──ready──▶ running
 ///         ▲                                                                  │                    │ edges
 ///         └───────────────allGone────────────── terminating ◀───────────────┴────────────────────┘
 ///
 /// At most one edge deadline is armed, and it belongs to the phase. The watchdog (running, not suspended) and the
-/// grant of background time (background, not suspended) have their own. See docs/lifecycle.md.
+/// grant of background time (background, not suspended) have their own deadlines. See docs/lifecycle.md.
 public struct AppMachine: Sendable {
-    /// What the configuration says.
+    /// The app's configuration, as far as it concerns the machine.
     public var rules: AppRules
-    /// The state that was last asked for.
+    /// The state that was last requested.
     public internal(set) var goal: Goal = .notRunning
-    /// Counts the requests that set the goal, so that a caller that waits for one can see that a newer one came.
+    /// Counts the requests that set the goal. A caller that waits for its own goal can see that a newer request came.
     public internal(set) var goalGeneration = 0
     /// The number of the current or last incarnation; 0 before the first.
     public internal(set) var incarnation: UInt32 = 0
-    /// Interruptions that have begun and not ended.
+    /// The number of interruptions that have begun and not ended.
     public internal(set) var interruptions = 0
-    /// Restarts by policy since the last reset.
+    /// Restarts by the restart policy since the last reset.
     public internal(set) var restarts = 0
-    /// Whether the restart policy gave up.
+    /// Whether the app restarted too often, so that the restart policy gave up.
     public internal(set) var failed = false
     /// How the last incarnation ended.
     public internal(set) var lastEnding: TerminationReason?
-    /// Whether a oneshot has done its work since it was last started.
+    /// Whether a oneshot app has exited successfully since it was last started.
     public internal(set) var isDone = false
-    /// Whether a debugger is attached: deadlines are paused meanwhile.
+    /// Whether a debugger is attached, which pauses the app's deadlines.
     public var isTraced: Bool { tracedSince != nil }
 
-    /// Whether a delegate is connected and answers messages.
+    /// Whether a delegate (the library in the app that answers messages) is connected.
     public internal(set) var hasDelegate = false
     /// Whether the session is locked or the machine is about to sleep, so that no user sees the app.
     public internal(set) var isCovered = false
-    /// Whether a policy moved it out of the foreground while it was covered: it returns when it is uncovered.
+    /// Whether a policy moved the app out of the foreground while it was covered: once uncovered, it returns there.
     var comesBack = false
-    /// Whether it has answered didEnterBackground since it was last in the foreground, so that it may be killed
+    /// Whether the app has answered didEnterBackground since it was last in the foreground, so that it may be killed
     /// without notice.
     public internal(set) var isPrepared = false
-    /// Its background time is over, but a task, hold or mode keeps it in the background.
+    /// Whether the app's background time is over, but a task, hold or mode keeps it in the background.
     var grantIsOver = false
-    /// Only an event woke it: it is suspended again when its time is over.
+    /// Whether only an event woke the app, so that it is suspended again when the time for the event is over.
     public internal(set) var sleepsAgain = false
-    /// It was launched to be suspended and may not have begun its work, or may still serve the probe's connection. So
-    /// it gets its background time first.
+    /// Whether the app was launched only to be suspended, and first gets its background time: it may not have begun
+    /// its work, or may still serve the connection of the readiness probe.
     public internal(set) var settlesIn = false
-    /// Background time after a launch for an event; nil means `event_time`.
+    /// Background time after a launch for an event; nil for the app's `event_time`.
     var wokenFor: Duration?
-    /// It is suspended even if tasks, holds or modes keep it in the background.
+    /// Whether the app is suspended even if tasks, holds or modes would keep it in the background.
     public internal(set) var isForced = false
-    /// Whether it declined snapshots until it enters the background again.
+    /// Whether the app declined snapshots until it enters the background again.
     public internal(set) var declinesSnapshot = false
 
     var phase: Phase = .notRunning(.resting)
     var edgeDeadline: Deadline?
     var watchdogDeadline: Deadline?
     var grant: Deadline?
-    /// Tasks, holds, modes and locks that keep it in the background; nil for none.
+    /// Tasks, holds, modes and locks that keep the app in the background; nil for none.
     var backgroundTime: Shared<BackgroundTime>?
-    /// Its scenes that are connected or wanted; nil for none.
+    /// The scenes of the app that are connected or that a request wants connected; nil for none.
     var scenes: Shared<[SceneMachine]>?
-    /// The interval in force; WATCHDOG_USEC can change it.
+    /// The watchdog interval in force: that of the rules, or the one that the app sent as WATCHDOG_USEC.
     @OptionallyPacked var watchdogInterval: Duration? = nil
     @OptionallyPacked var tracedSince: Duration? = nil
     var launchReason: LaunchReason = .user
@@ -76,15 +76,15 @@ public struct AppMachine: Sendable {
     @OptionallyPacked var runningSince: Duration? = nil
     @Packed var ranFor: Duration = .zero
     @OptionallyPacked var suspendedSince: Duration? = nil
-    /// How long the last suspension was, for resumed(gap).
+    /// How long the last suspension lasted; the message `resumed` contains it.
     public internal(set) var lastGap: Duration = .zero
-    /// Consecutive restarts without a stable run in between.
+    /// Consecutive restarts in which the app never ran for `stable_after`.
     var attempt = 0
-    /// Times of the restarts within the window.
+    /// Times of the restarts within the backoff window.
     var ledger: [Duration] = []
     var jitter: JitterSource
 
-    /// An app that was never launched. The seed only decides jitter.
+    /// An app that was never launched. The seed only determines the random jitter of its restart delays.
     public init(rules: AppRules, seed: UInt64 = 0) {
         self.rules = rules
         self.watchdogInterval = rules.watchdog
@@ -99,27 +99,27 @@ public struct AppMachine: Sendable {
     }
 
     enum Rest: Sendable, Hashable {
-        /// Nothing is planned.
+        /// No launch is planned.
         case resting
-        /// The restart deadline is armed.
+        /// The app restarts when its restart delay is over.
         case delayed
-        /// The coordinator has to permit the launch.
+        /// The launch waits for the permission of the coordinator.
         case waiting
     }
 
     struct Launching: Sendable, Hashable {
         /// Whether the exec succeeded.
         var hasProcess = false
-        /// READY=1 came before the exec was reported.
+        /// Whether READY=1 came before the exec was reported.
         var isReady = false
-        /// The launch message whose answer a delegate owes.
+        /// The launch message that a delegate has not answered yet.
         var awaiting: Message?
     }
 
     struct Running: Sendable, Hashable {
         var state: AppState
         var edge: Edge?
-        /// How often it was stopped again after another process continued it.
+        /// How often torpord stopped the suspended app again, after another process had continued it.
         var stoppedAgain = 0
     }
 
@@ -127,7 +127,7 @@ public struct AppMachine: Sendable {
         let transition: Transition
         let steps: [Step]
         var index = 0
-        /// The message whose answer the edge waits for.
+        /// The message whose answer this edge waits for.
         var awaiting: Message?
     }
 
@@ -137,20 +137,20 @@ public struct AppMachine: Sendable {
     }
 
     struct Terminating: Sendable, Hashable {
-        /// nil if the app announced its end itself: then its exit status decides.
+        /// Why the app is terminated; nil if the app announced that it exits: then its exit status decides.
         var reason: TerminationReason?
         var state: AppState
         var interrupted: Transition?
         var cause: ExitCause?
         var stage: Stage
-        /// False while a launch is in flight and may still bring a process.
+        /// False while a launch is in progress and may still create a process.
         var hasProcess: Bool
-        /// A launch that was requested while it was terminating.
+        /// A launch that was requested while the app was terminating.
         var relaunch: Relaunch?
-        /// A stop that was requested while it was terminating: it decides whether events may launch the app
-        /// afterwards.
+        /// The reason of a stop that was requested while the app was terminating; it decides whether events may
+        /// launch the app afterwards.
         var stoppedBy: TerminationReason?
-        /// Its memory is needed. Not recorded: after a takeover it gets the ordinary grace.
+        /// Whether the app has only a short grace, to free memory. Not recorded: after a takeover it has the usual one.
         var isHurried = false
 
         enum Stage: Sendable, Hashable { case asked, signaled, announced, killed, cleaning }
@@ -163,7 +163,7 @@ public struct AppMachine: Sendable {
 
     // MARK: What can be read
 
-    /// Where the app is.
+    /// The state that the app is in.
     public var state: AppState {
         switch phase {
         case .notRunning: .notRunning
@@ -174,7 +174,7 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// The edge in flight.
+    /// The transition in progress; nil if there is none.
     public var transition: Transition? {
         switch phase {
         case .notRunning: nil
@@ -184,7 +184,7 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// Whether a process of the incarnation exists or is about to.
+    /// Whether the app has a process, or its launch has begun.
     public var isAlive: Bool {
         switch phase {
         case .notRunning: false
@@ -192,7 +192,7 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// The message whose answer the edge in flight waits for.
+    /// The message whose answer the current transition waits for; nil if there is none.
     public var awaitedMessage: Message? {
         switch phase {
         case .running(let running): running.edge?.awaiting
@@ -210,7 +210,8 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// Whether what requires it may start: it runs and is not to be suspended, or it is a oneshot that is done.
+    /// Whether apps that require this one may start: it runs and is not to be suspended, or it is a oneshot that is
+    /// done.
     public var isUp: Bool {
         if rules.isOneshot { return isDone }
         switch phase {
@@ -219,7 +220,7 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// Whether a launch is planned or waits for permission.
+    /// Whether a launch of the app is planned or waits for permission.
     public var isWaitingToLaunch: Bool {
         switch phase {
         case .notRunning(.delayed), .notRunning(.waiting): true
@@ -228,14 +229,14 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// Whether its process has exited and the rules decide what follows: a oneshot is done, or a restart follows
-    /// after its delay. Launching it now would bypass the delay.
+    /// Whether the app's main process has exited and its rules decide what follows: a oneshot is done, or a restart
+    /// follows after a delay. To launch the app now would bypass that delay.
     public var isEndingByItself: Bool {
         guard case .terminating(let terminating) = phase, terminating.cause != nil, terminating.stoppedBy == nil,
             goal != .notRunning, let reason = terminating.reason, !reason.wasAskedFor
         else { return false }
         if rules.isOneshot, reason == .exitSuccess { return true }
-        // It never came up. Launched at once for what requires it, it would be launched again and again.
+        // The app failed during its launch. If its dependents launched it at once, that would repeat forever.
         if terminating.interrupted == .launching { return true }
         switch rules.restart {
         case .never: return false
@@ -244,24 +245,24 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// Whether it is being launched and its exec is not reported yet.
+    /// Whether the app is being launched, and its exec is not reported yet.
     var isComingToExec: Bool {
         guard case .launching(let launching) = phase else { return false }
         return !launching.hasProcess
     }
 
-    /// Whether it asked to be launched and waits for ``permitLaunch(now:)``.
+    /// Whether the app's launch waits for ``permitLaunch(now:)``.
     public var isWaitingForPermission: Bool {
         if case .notRunning(.waiting) = phase { return true }
         return false
     }
 
-    /// Whether an event may launch it.
+    /// Whether an event may launch the app.
     public var allowsLaunchByEvent: Bool {
         !failed && (lastEnding?.allowsLaunchByEvent ?? true)
     }
 
-    /// Whether an eviction sends SIGKILL at once: the rules say so, or the app has prepared for it.
+    /// Whether an eviction sends SIGKILL at once: the rules say so, or the app has answered didEnterBackground.
     public var isEvictedWithoutNotice: Bool {
         switch rules.eviction {
         case .kill: true
@@ -270,13 +271,13 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// The armed deadlines of the edge, the watchdog, the background time and the tasks. Those of snapshots, holds,
-    /// locks and scenes are missing; ``nextDeadline`` takes them into account.
+    /// The armed deadlines of the edge, the watchdog, the background time and the tasks. Deadlines of snapshots,
+    /// holds, locks and scenes are not included; ``nextDeadline`` takes them into account.
     public var deadlines: [Deadline] {
         [edgeDeadline, watchdogDeadline, grant, taskDeadline].compactMap { $0 }
     }
 
-    /// When ``AppEvent/deadline`` must be sent; `nil` for never. Deadlines of a traced app are paused.
+    /// When the caller must send ``AppEvent/deadline``; `nil` for never. Deadlines of a traced app are paused.
     public var nextDeadline: Duration? {
         if tracedSince != nil, !isResting { return nil }
         var next = edgeDeadline?.at
@@ -292,10 +293,10 @@ public struct AppMachine: Sendable {
         return false
     }
 
-    /// The goal after interruptions and covering are applied.
+    /// The goal, lowered while the app is interrupted or covered.
     public var effectiveGoal: Goal {
         guard goal == .active else { return goal }
-        // An app that exits on suspend is not terminated just because the session is locked.
+        // An app that exits on suspend must not be terminated just because the session is locked.
         if isCovered { return rules.exitsOnSuspend ? .inactive : .background }
         return interruptions > 0 ? .inactive : goal
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A reason for an app to run, or to be woken, while it is not in use. The raw values are those of
-/// `background_modes`.
+/// Why an app runs or is woken while no user uses it. The raw values are those of `background_modes`.
 public enum BackgroundMode: String, Sendable, Hashable, CaseIterable {
     /// Plays or records sound.
     case audio
@@ -15,12 +14,12 @@ public enum BackgroundMode: String, Sendable, Hashable, CaseIterable {
     case externalAccessory = "external-accessory"
     /// Uses Bluetooth devices.
     case bluetoothCentral = "bluetooth-central"
-    /// Acts as a Bluetooth device for others.
+    /// Acts as a Bluetooth device that other devices use.
     case bluetoothPeripheral = "bluetooth-peripheral"
     /// Receives messages pushed from outside the machine.
     case remoteNotification = "remote-notification"
 
-    /// Whether the mode has an effect yet; `torpor check` warns of the others.
+    /// Whether the mode has an effect yet; `torpor check` warns of modes that have none.
     public var isBuilt: Bool {
         switch self {
         case .audio, .location, .voip, .fetch, .bluetoothCentral, .bluetoothPeripheral, .remoteNotification: true
@@ -28,7 +27,7 @@ public enum BackgroundMode: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Its bit in ``BackgroundModes``.
+    /// The bit of this mode in ``BackgroundModes``.
     var bit: UInt16 {
         switch self {
         case .audio: 1
@@ -43,27 +42,27 @@ public enum BackgroundMode: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// A set of background modes. The bits are stored in records: a bit never changes its meaning.
+/// A set of background modes. Records store the bits, so a bit never changes its meaning.
 public struct BackgroundModes: OptionSet, Sendable, Hashable {
-    /// The bits of the modes in it.
+    /// The bits of the modes in the set.
     public let rawValue: UInt16
 
-    /// The set of those bits.
+    /// A set from the bits of its modes.
     public init(rawValue: UInt16) { self.rawValue = rawValue }
 
-    /// The set of one.
+    /// A set of one mode.
     public init(_ mode: BackgroundMode) { rawValue = mode.bit }
 
-    /// The set of these.
+    /// A set of these modes.
     public init(_ modes: [BackgroundMode]) { self.init(modes.map(BackgroundModes.init)) }
 
-    /// Whether the mode is in it.
+    /// Whether the set contains the mode.
     public func contains(_ mode: BackgroundMode) -> Bool { contains(BackgroundModes(mode)) }
 
-    /// The modes, in the order of the specification.
+    /// The modes in the set, in the order of docs/lifecycle.md.
     public var modes: [BackgroundMode] { BackgroundMode.allCases.filter(contains) }
 
-    /// How many there are.
+    /// The number of modes in the set.
     public var count: Int { rawValue.nonzeroBitCount }
 }
 
@@ -71,7 +70,7 @@ extension AppMachine {
     /// The background modes whose condition is true: they keep the app in the background.
     public var modes: BackgroundModes { backgroundTime?.value.modes ?? [] }
 
-    /// The condition of a mode became true or false. It belongs to an incarnation, so it is ignored if there is none.
+    /// Notes that the condition of a mode became true or false. Ignored if the app is not running.
     mutating func setMode(_ mode: BackgroundMode, isTrue: Bool, into actions: inout [Action], now: Duration) {
         guard modes.contains(mode) != isTrue else { return }
         guard isTrue else {
@@ -85,7 +84,7 @@ extension AppMachine {
         }
         changeBackgroundTime { $0.modes.insert(BackgroundModes(mode)) }
         actions.append(.report(.modeBegan(mode)))
-        // The app may be about to be suspended.
+        // The app may be about to be suspended: the mode now prevents that.
         walk(into: &actions, now: now)
     }
 }

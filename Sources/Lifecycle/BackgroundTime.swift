@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Work that an app has to finish; it keeps the app in the background until then.
+/// A background task: work that an app wants to finish. It keeps the app in the background until the task ends.
 public struct BackgroundTask: Sendable, Hashable {
-    /// Counts the tasks of an incarnation from 1.
+    /// The number of the task within the app's incarnation, from 1.
     public let token: UInt32
-    /// What it is for.
+    /// What the task is for, in the app's words.
     public let name: String
     /// Whether the app was warned that the task's time is nearly over.
     public internal(set) var isWarned = false
 
-    /// A task as it was begun.
+    /// A task that has begun.
     public init(token: UInt32, name: String, isWarned: Bool = false) {
         self.token = token
         self.name = name
@@ -19,12 +19,12 @@ public struct BackgroundTask: Sendable, Hashable {
 
 /// An operator's order to keep an app in the background.
 public struct Hold: Sendable, Hashable {
-    /// Why, in the operator's words.
+    /// Why the operator keeps the app in the background, in the operator's words.
     public let reason: String
-    /// When it ends; nil if it lasts until the operator ends it.
+    /// When the hold ends; nil if it lasts until the operator ends it.
     public let until: Duration?
 
-    /// A hold until then.
+    /// A hold until that time; nil for no limit.
     public init(reason: String, until: Duration?) {
         self.reason = reason
         self.until = until
@@ -36,14 +36,14 @@ public enum TaskName {
     /// The longest name, in bytes of UTF-8.
     public static let longest = 128
 
-    /// Whether a task may have it.
+    /// Whether a task may have this name.
     public static func isValid(_ name: String) -> Bool { 1...longest ~= name.utf8.count }
 }
 
-/// What keeps an app in the background, and the time used for it. Most apps have none.
+/// What keeps an app in the background, and how much time its tasks have used. Most apps have no such value.
 ///
-/// The clock runs while the app has tasks and is in the background; ``AppMachine/settleTasks(now:)`` starts and stops
-/// it after every change of the machine.
+/// The clock of the tasks runs while the app has tasks and is in the background. ``AppMachine/settleTasks(now:)``
+/// starts and stops it after every change of the machine.
 struct BackgroundTime: Sendable, Hashable {
     var tasks: [BackgroundTask] = []
     var holds: [Hold] = []
@@ -52,33 +52,33 @@ struct BackgroundTime: Sendable, Hashable {
     var lastToken: UInt32 = 0
     /// Names of the tasks that were running when the app started to end.
     var leaked: [String] = []
-    /// Time used in this stay in the background, without what the running clock adds.
+    /// Time that tasks used in this stay in the background, up to the last stop of the clock.
     @Packed var used: Duration = .zero
-    /// Time used since `budgetBegan`, without what the running clock adds.
+    /// Time that tasks used since `budgetBegan`, up to the last stop of the clock.
     @Packed var budgetUsed: Duration = .zero
     @OptionallyPacked var budgetBegan: Duration?
-    /// When the clock was started; nil while it is stopped.
+    /// When the clock of the tasks was started; nil while it is stopped.
     @OptionallyPacked var clock: Duration?
-    /// When locks first kept it from being suspended, and when to try again.
+    /// When the app's locks first prevented its suspension; `lockRetry` is the time of the next attempt.
     @OptionallyPacked var lockedSince: Duration?
     @OptionallyPacked var lockRetry: Duration?
-    /// The deadline of the snapshot under way; nil if there is none.
+    /// The deadline of the snapshot in progress; nil if there is none.
     @OptionallyPacked var snapshotDue: Duration?
 
     static let day = Duration.seconds(86_400)
-    /// More than this would serve no purpose.
+    /// The most tasks of an app. No app needs more; the limit keeps one from using up memory.
     static let mostTasks = 64
     static let mostHolds = 16
 
     init() {}
 
-    /// Whether nothing in it needs to be stored.
+    /// Whether the value is equal to a new one, so that it need not be stored.
     var isEmpty: Bool {
         tasks.isEmpty && holds.isEmpty && modes.isEmpty && leaked.isEmpty && budgetBegan == nil && lockedSince == nil
             && lockRetry == nil && snapshotDue == nil && used == .zero && clock == nil && lastToken == 0
     }
 
-    /// The time that tasks still share; nil for no limit.
+    /// How long tasks may still run in total; nil for no limit.
     func remaining(_ rules: AppRules, now: Duration) -> Duration? {
         let running = clock.map { now - $0 } ?? .zero
         var left = rules.taskTime.map { $0 - used - running }
@@ -110,28 +110,28 @@ struct BackgroundTime: Sendable, Hashable {
 extension AppMachine {
     // MARK: What can be read
 
-    /// Its background tasks, in the order in which they were begun.
+    /// The app's background tasks, in the order in which they began.
     public var tasks: [BackgroundTask] { backgroundTime?.value.tasks ?? [] }
 
-    /// The holds of operators.
+    /// The holds that operators placed on the app.
     public var holds: [Hold] { backgroundTime?.value.holds ?? [] }
 
-    /// The names of the tasks that it had when it began to end.
+    /// The names of the tasks that were running when the app started to end.
     public var leakedTasks: [String] { backgroundTime?.value.leaked ?? [] }
 
-    /// Whether tasks, modes or holds keep it in the background.
+    /// Whether tasks, modes or holds keep the app in the background.
     public var isHeld: Bool {
         guard let time = backgroundTime?.value else { return false }
         return !time.tasks.isEmpty || !time.holds.isEmpty || !time.modes.isEmpty
     }
 
-    /// What keeps it in the background, as text: `the task upload`.
+    /// What keeps the app in the background, as text such as `the task upload`.
     public var holders: [String] {
         tasks.map { "the task \($0.name)" } + modes.modes.map { "the mode \($0.rawValue)" }
             + holds.map { $0.reason.isEmpty ? "an operator" : "an operator (\($0.reason))" }
     }
 
-    /// Why it must not be suspended now, with the remedy; nil if nothing keeps it in the background.
+    /// Why the app must not be suspended now, and what to do; nil if nothing keeps it in the background.
     var refusalWhileHeld: RequestError? {
         guard isHeld else { return nil }
         let isHeldByItself = !tasks.isEmpty || !modes.modes.isEmpty
@@ -154,7 +154,7 @@ extension AppMachine {
         }
     }
 
-    /// When the tasks' time is over; nil while their clock does not run.
+    /// When the time of the tasks is over; nil if there is no limit or their clock is stopped.
     var taskDeadline: Deadline? {
         guard let time = backgroundTime?.value, !time.tasks.isEmpty, let since = time.clock,
             let left = time.remaining(rules, now: since)
@@ -162,7 +162,7 @@ extension AppMachine {
         return Deadline(kind: .task, started: since, at: since + left)
     }
 
-    /// The earliest of its deadlines: locks, snapshot, holds and tasks.
+    /// The earliest deadline of the app's locks, snapshot, holds and tasks.
     var nextBackgroundDeadline: Duration? {
         guard let time = backgroundTime?.value else { return nil }
         var next = time.lockRetry
@@ -179,7 +179,7 @@ extension AppMachine {
 
     /// Begins a task.
     ///
-    /// - Throws: ``RequestError`` when the app is not running, or has no time for it.
+    /// - Throws: ``RequestError`` when the app is not running, the name is invalid, or no time is left for a task.
     public mutating func beginTask(_ name: String, now: Duration) throws(RequestError) -> (UInt32, [Action]) {
         switch phase {
         case .notRunning, .terminating: throw RequestError("is not running, so it begins no task")
@@ -200,13 +200,13 @@ extension AppMachine {
             time.tasks.append(BackgroundTask(token: token, name: name))
         }
         var actions: [Action] = []
-        // The app may be about to be suspended.
+        // The app may be about to be suspended: the task now prevents that.
         walk(into: &actions, now: now)
         settleTasks(now: now)
         return (token, actions)
     }
 
-    /// Ends a task; nil if no task has that token.
+    /// Ends a task; returns nil if no task has that token.
     public mutating func endTask(_ token: UInt32, now: Duration) -> [Action]? {
         guard tasks.contains(where: { $0.token == token }) else { return nil }
         changeBackgroundTime { $0.tasks.removeAll { $0.token == token } }
@@ -216,7 +216,7 @@ extension AppMachine {
         return actions
     }
 
-    /// A task, hold or mode has ended: moves the app on if none is left.
+    /// Moves the app towards its goal after a task, hold or mode has ended, if none is left.
     mutating func released(into actions: inout [Action], now: Duration) {
         guard !isHeld else { return }
         walk(into: &actions, now: now)
@@ -229,7 +229,7 @@ extension AppMachine {
 
     // MARK: Holds
 
-    /// Adds a hold. Of two holds with the same reason one remains, with the later end.
+    /// Adds a hold. If a hold with the same reason exists, only the later end is kept.
     mutating func hold(
         _ reason: String,
         until: Duration?,
@@ -258,7 +258,7 @@ extension AppMachine {
 
     // MARK: Locks
 
-    /// Another process waits for a lock that the app holds while it is suspended or about to be.
+    /// Handles a lock that the app holds and another process waits for, while the app is suspended or about to be.
     mutating func lockHeld(into actions: inout [Action], now: Duration) {
         guard case .running(let running) = phase,
             running.edge?.transition == .suspending || running.state == .suspended && running.edge == nil
@@ -281,7 +281,7 @@ extension AppMachine {
         }
     }
 
-    /// Whether its locks keep it from being suspended for now.
+    /// Whether the app's locks prevent its suspension for now.
     var waitsForLocks: Bool { backgroundTime?.value.lockRetry != nil }
 
     mutating func forgetLocks() {
@@ -323,7 +323,7 @@ extension AppMachine {
 
     // MARK: The account
 
-    /// Starts or stops the tasks' clock after any change.
+    /// Starts or stops the clock of the tasks; called after every change of the machine.
     mutating func settleTasks(now: Duration) {
         guard let time = backgroundTime?.value else { return }
         let runs: Bool
@@ -346,7 +346,7 @@ extension AppMachine {
         }
     }
 
-    /// A stay in the background begins: tasks get their full time again.
+    /// Gives tasks their full time again, because the app has entered the background.
     mutating func beginStay() {
         guard let time = backgroundTime?.value, time.used != .zero || time.tasks.contains(where: \.isWarned) else {
             return
@@ -357,14 +357,14 @@ extension AppMachine {
         }
     }
 
-    /// The incarnation starts to end: notes the tasks that are still running.
+    /// Notes the tasks that are still running when the app starts to end.
     mutating func leakTasks() {
         dropSnapshot()
         guard !tasks.isEmpty else { return }
         changeBackgroundTime { $0.leaked = $0.tasks.map(\.name) }
     }
 
-    /// The incarnation has ended, and its tasks and modes with it; holds and the day's budget stay.
+    /// Removes tasks and modes after the incarnation has ended; holds and the day's budget stay.
     mutating func endTasks(now: Duration) {
         guard backgroundTime != nil else { return }
         changeBackgroundTime { time in
@@ -380,7 +380,7 @@ extension AppMachine {
         }
     }
 
-    /// Restores tasks and holds, which are stored elsewhere because records have no room for names.
+    /// Restores tasks and holds, which are stored outside the record because records have no room for names.
     public mutating func restore(tasks: [BackgroundTask], holds: [Hold]) {
         guard !tasks.isEmpty || !holds.isEmpty else { return }
         changeBackgroundTime { time in

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Launching: requirements first, and a limited number at once.
+/// Launching: an app's dependencies first, and only a limited number of launches at once.
 extension Coordinator {
     /// How many launches may be between start and exec at once, at least 1; the others wait in a queue. The default
     /// is no limit.
@@ -9,17 +9,17 @@ extension Coordinator {
         set { pacing.limit = max(1, newValue) }
     }
 
-    /// Whether launches wait because too many are under way. If that lasts, call ``passOverLaunches(now:)``.
+    /// Whether launches wait because too many are in progress. If that lasts, call ``passOverLaunches(now:)``.
     public var isHoldingLaunches: Bool { pacing.isBlocked }
 
-    /// The launches under way take too long: no longer counts them, so that the next ones begin.
+    /// Stops counting the launches in progress, which take too long, so that the next ones begin.
     public func passOverLaunches(now: Duration) -> [AppAction] {
         pacing.passOver()
         return finish(now: now)
     }
 
-    /// Launches the app if what it requires is up. Only the first attempt (`isFirst`) launches the requirements: if
-    /// later ones did, a requirement that keeps exiting would be launched forever.
+    /// Launches the app if the apps that it requires are up. Only the first attempt (`isFirst`) launches those: if
+    /// later attempts did, a dependency that keeps exiting would be launched forever.
     func tryLaunch(_ app: AppID, isFirst: Bool, now: Duration) {
         guard nodes[app].machine.isWaitingForPermission, nodes[app].pendingStop == nil, !isShuttingDown else { return }
         var ready = true
@@ -51,7 +51,7 @@ extension Coordinator {
         absorb(nodes[app].machine.permitLaunch(now: now), of: app, now: now)
     }
 
-    /// Restarts that the app waits for, directly or indirectly, get a turn before other restarts.
+    /// Gives restarts that the app waits for, directly or indirectly, a turn before other restarts.
     private func preferWhatItWaitsFor(_ app: AppID) {
         var seen: Set<AppID> = []
         var left = [app]
@@ -63,18 +63,18 @@ extension Coordinator {
         }
     }
 
-    /// Brings a requirement at least to the background, unless it is on its way or has failed.
+    /// Brings an app that another requires at least to the background, unless it is on its way there or has failed.
     func wake(_ app: AppID, now: Duration) {
         let machine = nodes[app].machine
         if nodes[app].pendingStop == .stop(.stopped), nodes[app].standing == .declared {
-            // It is needed again: it restarts when its dependents have stopped.
+            // A dependent needs the app again: instead of stopping, it restarts once its dependents have stopped.
             nodes[app].pendingStop = .restart
             touch(app)
         }
         guard nodes[app].pendingStop == nil, !machine.failed, !machine.isEndingByItself, !machine.isBeingReplaced
         else { return }
         if isResting(app) || (machine.transition == .terminating && !machine.isWaitingToLaunch) {
-            // An app that was evicted while suspended comes back like a suspended app: into the background.
+            // An app that was evicted while suspended comes back as if from suspension: into the background.
             let slept = machine.lastEnding == .evicted && !isWantedInForeground(app)
             let foreground = nodes[app].definition.launchesIntoForeground && !slept
             absorb(
@@ -84,11 +84,11 @@ extension Coordinator {
             )
             if slept { nodes[app].broughtBy = nodes[app].machine.goalGeneration }
         } else if machine.goal == .suspended {
-            // The goal decides, not the state: an app that was killed while suspended would be asked again forever.
-            // Its own requirements come first.
+            // Check the goal, not the state: an app that is killed whenever it is suspended would be woken forever.
+            // The apps that it requires are woken first.
             let sleeping = machine.isAlive ? graph.requires[app].filter { !isUp($0) && !isLost($0) } : []
             if !sleeping.isEmpty {
-                // Ask only once: a requirement that fails again at once would be asked forever.
+                // Ask only once: a dependency that fails again at once would be asked forever.
                 guard nodes[app].pendingGoal == nil else { return }
                 nodes[app].pendingGoal = .background
                 touch(app)
@@ -100,7 +100,7 @@ extension Coordinator {
         }
     }
 
-    /// Whether an app that requires it is in the foreground or on its way there.
+    /// Whether another app that requires this one is in the foreground or on its way there.
     private func isWantedInForeground(_ app: AppID) -> Bool {
         graph.requiredBy[app].contains { other in
             switch nodes[other].pendingGoal {
@@ -118,7 +118,7 @@ extension Coordinator {
         nodes[app].retry = goal == .active || goal == .inactive
     }
 
-    /// Applies a request that needs the requirements awake; it waits until they are.
+    /// Applies a request for which the app's dependencies must be awake; the request waits until they are.
     func bring(_ app: AppID, _ request: Request, now: Duration) throws(RequestError) {
         let machine = nodes[app].machine
         let sleeping = machine.isAlive && graph.requires[app].contains { !isUp($0) }
@@ -128,12 +128,12 @@ extension Coordinator {
             absorb(actions, of: app, now: now)
             return
         }
-        // An illegal request fails now, not after the wait.
+        // An illegal request is refused now, not after the wait.
         var trial = machine
         _ = try trial.request(request, now: now)
         forgetPending(app)
         if case .scene(let id, let goal) = request {
-            // The scene's goal is set now; only moving the app waits.
+            // The scene gets its goal now; only the move of the app waits.
             _ = nodes[app].machine.want(id, goal)
             nodes[app].pendingGoal = goal == .active ? .foreground : .wake(Wake())
         } else {
@@ -147,11 +147,11 @@ extension Coordinator {
     func bringWhenAwake(_ app: AppID, now: Duration) {
         guard let request = nodes[app].pendingGoal else { return }
         guard nodes[app].machine.isAlive else {
-            // A restart may still come. If none does, the request is dropped.
+            // The app may still restart. If it does not, the request is dropped.
             if isResting(app) { nodes[app].pendingGoal = nil }
             return
         }
-        // A requirement that is unavailable does not hold up an app that runs already.
+        // If a dependency is not available, an app that runs already does not wait for it.
         guard graph.requires[app].allSatisfy({ isUp($0) || isResting($0) || isAsleep($0) }) else { return }
         nodes[app].pendingGoal = nil
         if let actions = try? nodes[app].machine.request(request, now: now) { absorb(actions, of: app, now: now) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Memory: warnings, admission of launches, and protection from eviction.
+/// Memory: warnings to apps, launches that wait for memory, and protection from eviction.
 extension Coordinator {
     /// Sends an app didReceiveMemoryWarning; does nothing if the app cannot receive it now.
     public func warnOfMemory(_ app: AppID, now: Duration) -> [AppAction] {
@@ -15,10 +15,10 @@ extension Coordinator {
         memoryAdmission.isAsked(app) && nodes[app].machine.isWaitingForPermission
     }
 
-    /// Whether its pending or last launch is into the foreground.
+    /// Whether the pending or last launch of the app is into the foreground.
     public func launchesIntoForeground(_ app: AppID) -> Bool { nodes[app].machine.isToBeLaunchedIntoForeground }
 
-    /// Lets a launch continue that waited for memory.
+    /// Continues a launch that waited for memory.
     public func admitMemory(_ app: AppID, now: Duration) -> [AppAction] {
         guard memoryAdmission.isAsked(app) else { return [] }
         memoryAdmission.admit(app)
@@ -40,14 +40,14 @@ extension Coordinator {
         if machine.isTraced { return .traced }
         if machine.transition != nil || nodes[app].pendingStop != nil { return .busy }
         if machine.state == .active, !lastResort { return .active }
-        // A suspended dependent does not count: when it wakes, what it requires is launched again.
+        // Suspended dependents do not count: when one wakes, the apps that it requires are launched again.
         if isRequired(app) { return .required }
         return nil
     }
 }
 
 extension AppMachine {
-    /// The memory warning, unless the app is suspended, not ready yet, or terminating.
+    /// The action that sends the memory warning; none if the app is suspended, not ready yet, or terminating.
     func memoryWarning() -> [Action] {
         guard case .running(let running) = phase, running.state != .suspended,
             running.edge?.transition != .suspending

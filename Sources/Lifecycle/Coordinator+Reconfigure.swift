@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One app of a new configuration.
+/// An app of a new configuration.
 public struct AppChange: Sendable, Hashable {
-    /// Its new definition. Its dependencies count at once, its rules from the next launch on.
+    /// The app's new definition. Its dependencies apply at once, its rules from the next launch on.
     public var definition: AppDefinition
-    /// The rules for a running incarnation: new values only where they can change while it runs.
+    /// The rules for the running incarnation: new values only where they can change while the app runs.
     public var liveRules: AppRules
-    /// Whether a running incarnation is terminated and launched again with the new definition.
+    /// Whether the running incarnation is terminated and launched again with the new definition.
     public var isReplaced = false
     /// How a new app is launched: `true` for the foreground, `false` for the background, `nil` for not at all.
     public var launchesNew: Bool?
 
-    /// A change whose rules all apply to a running incarnation at once.
+    /// A change whose rules all apply to the running incarnation at once.
     public init(_ definition: AppDefinition, launchesNew: Bool? = nil) {
         self.definition = definition
         self.liveRules = definition.rules
@@ -19,19 +19,19 @@ public struct AppChange: Sendable, Hashable {
     }
 }
 
-/// Applying a new configuration to running apps.
+/// Applies a new configuration to running apps.
 ///
-/// An id belongs to an app until nothing of it is left. An app that the configuration no longer names is *leaving*:
-/// it is stopped as by a user, and nothing launches it. When it has stopped, ``takeForgotten()`` returns it once and
-/// its place is vacant. If it is named again before that, it is the same app, and is launched again once it has
-/// stopped.
+/// An app keeps its id until it is gone. An app that the configuration no longer names is *leaving*: it is stopped as
+/// if by a user, and nothing launches it. When it has stopped, ``takeForgotten()`` returns its id once, and the id is
+/// free (vacant). If the configuration names the app again before that, it is the same app, and is launched again
+/// once it has stopped.
 extension Coordinator {
-    /// Applies a new configuration. Apps that it does not change are not touched.
+    /// Applies a new configuration. Apps with an unchanged definition are left alone.
     ///
     /// - Parameters:
     ///   - apps: every app of the new configuration; all others leave.
     ///   - now: the time.
-    /// - Throws: ``DependencyError`` when the apps cannot be ordered; then nothing changes.
+    /// - Throws: ``DependencyError`` when a dependency is unknown or forms a cycle; then nothing changes.
     public func reconfigure(_ apps: [AppChange], now: Duration) throws(DependencyError) -> [AppAction] {
         _ = try DependencyGraph(apps.map(\.definition))
         guard !isShuttingDown else { return [] }
@@ -61,7 +61,7 @@ extension Coordinator {
         graph = try DependencyGraph(places: nodes.map(Self.graphPlace))
         stop(removed, .stop(.stopped), now: now)
         stop(replaced, .stop(.replaced), now: now)
-        // Pending stops now also wait for new dependents.
+        // Stops that wait must now also wait for new dependents.
         _ = passOn(nodes.indices.filter { nodes[$0].pendingStop != nil })
         for (app, foreground) in launches {
             absorb(nodes[app].machine.launch(foreground: foreground, reason: .user, now: now), of: app, now: now)
@@ -70,9 +70,9 @@ extension Coordinator {
         return finish(now: now)
     }
 
-    /// Adds one app that no other app names, without looking at the others.
+    /// Adds an app that no other app names, without checking the other apps.
     ///
-    /// - Throws: ``DependencyError`` when it requires an unknown app; then nothing changes.
+    /// - Throws: ``DependencyError`` when the app requires an unknown app; then nothing changes.
     public func add(_ change: AppChange, now: Duration) throws(DependencyError) -> [AppAction] {
         let definition = change.definition
         var requires: [AppID] = []
@@ -95,7 +95,7 @@ extension Coordinator {
         return finish(now: now)
     }
 
-    /// Removes an app that no other requires, as if a new configuration did not name it.
+    /// Removes an app that no other app requires, as if a new configuration did not name it.
     public func remove(_ app: AppID, now: Duration) -> [AppAction] {
         guard nodes[app].standing == .declared else { return [] }
         nodes[app].standing = .leaving
@@ -104,8 +104,8 @@ extension Coordinator {
         return finish(now: now)
     }
 
-    /// The apps that left the configuration and have stopped; each is returned once. The next ``reconfigure(_:now:)``
-    /// may give their ids to other apps.
+    /// The apps that the configuration no longer names and that have stopped; each is returned once. The next
+    /// ``reconfigure(_:now:)`` may give their ids to other apps.
     public func takeForgotten() -> [AppID] {
         guard !leaving.isEmpty else { return [] }
         let forgotten = leaving.filter { isResting($0) && nodes[$0].pendingStop == nil }.sorted()
@@ -123,10 +123,10 @@ extension Coordinator {
     /// Whether the app was removed from the configuration and may still have processes.
     public func isLeaving(_ app: AppID) -> Bool { nodes[app].standing == .leaving }
 
-    /// Whether there is an app in that place.
+    /// Whether an app has this id.
     public func exists(_ app: AppID) -> Bool { nodes.indices.contains(app) && nodes[app].standing != .vacant }
 
-    /// Whether the app is to be terminated, or restarted, or is terminating already.
+    /// Whether the app is terminating, or a stop or restart of it is pending.
     public func isToEnd(_ app: AppID) -> Bool {
         nodes[app].pendingStop != nil || nodes[app].machine.transition == .terminating
     }
@@ -159,7 +159,7 @@ extension Coordinator {
         touch(app)
     }
 
-    /// An app that was leaving is in the configuration again.
+    /// Handles an app that was leaving and that the configuration names again.
     private func takeBack(
         _ app: AppID,
         _ foreground: Bool?,
@@ -179,7 +179,7 @@ extension Coordinator {
         }
     }
 
-    /// Puts a new app into the first vacant place, or appends one.
+    /// Gives a new app the first vacant id, or the next one.
     private func place(_ change: AppChange) -> AppID {
         let app = nodes.firstIndex { $0.standing == .vacant } ?? nodes.count
         let seed = UInt64(app) &* 7919 &+ 1
@@ -193,7 +193,7 @@ extension Coordinator {
         return app
     }
 
-    /// The incarnation has ended: its app's new definition applies from here on.
+    /// Applies the app's new definition, because the incarnation with the old one has ended.
     func takeNextDefinition(_ app: AppID) {
         if nodes[app].forgetsEnding {
             nodes[app].forgetsEnding = false
@@ -206,13 +206,13 @@ extension Coordinator {
 
     // MARK: All apps
 
-    /// Checks everything that waits: the new configuration may have removed or changed what it waits for.
+    /// Checks again every app that waits: the new configuration may have removed or changed what it waits for.
     private func lookAgain(since before: [AppDefinition], now: Duration) {
         for app in nodes.indices where nodes[app].standing != .vacant {
             changed.append(app)
             if nodes[app].machine.isWaitingForPermission { launching.append(app) }
             bringWhenAwake(app, now: now)
-            // Without this, a launch that failed for a requirement since removed would never be retried.
+            // If a launch failed because of a dependency that is now removed, only this retries it.
             if app < before.count, before[app].requires != nodes[app].definition.requires,
                 let foreground = nodes[app].retry, isResting(app), graph.requires[app].allSatisfy({ isUp($0) })
             {
@@ -223,7 +223,7 @@ extension Coordinator {
         }
     }
 
-    /// Refuses requests that would keep running an app that was removed from the configuration.
+    /// Refuses requests that would keep an app running that was removed from the configuration.
     func requireDeclared(_ app: AppID, for request: Request) throws(RequestError) {
         switch nodes[app].standing {
         case .declared: return

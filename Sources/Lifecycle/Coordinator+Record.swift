@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Apps as records, and restoring a coordinator from them.
+/// Writes apps to records, and restores a coordinator from them.
 extension Coordinator {
-    /// Writes everything about an app: its machine, and what it waits for.
+    /// Writes the app's machine, and the requests of the app that wait for other apps.
     public func encode(_ app: AppID, into record: inout RecordWriter) {
         nodes[app].machine.encode(into: &record)
         Self.encode(nodes[app].pendingStop, into: &record)
@@ -29,7 +29,7 @@ extension Coordinator {
         nodes[app].nextRules = nil
         let isAsDefined = machine.rules.isOneshot == isOneshot && machine.rules.readiness == readiness
         if machine.isAlive, !isAsDefined {
-            // The definition is newer than the incarnation.
+            // The running incarnation was launched with an older definition.
             nodes[app].machine.rules.isOneshot = isOneshot
             nodes[app].machine.rules.readiness = readiness
             nodes[app].nextRules = nodes[app].definition.rules
@@ -43,7 +43,7 @@ extension Coordinator {
         return true
     }
 
-    /// Adopts an app whose processes run but that has no record.
+    /// Adopts an app whose processes run but for which there is no record.
     public func adopt(_ app: AppID, in state: AppState, incarnation: UInt32, now: Duration) {
         nodes[app].machine = AppMachine(
             rules: nodes[app].definition.rules,
@@ -61,7 +61,7 @@ extension Coordinator {
         return finish(now: now)
     }
 
-    /// Continues everything that waits, once every app is restored.
+    /// Continues every app that waits; call this once all apps are restored.
     public func carryOn(shuttingDown: Bool, now: Duration) -> [AppAction] {
         isShuttingDown = shuttingDown
         for app in nodes.indices { absorb([], of: app, now: now) }
@@ -86,9 +86,9 @@ extension Coordinator {
         case .wake(let wake): record.put(UInt8(wake.foreground ? 17 : 13))
         case .reset: record.put(UInt8(14))
         case .forceSuspend: record.put(UInt8(16))
-        // What waits is the app's move, which is recorded as its own request.
+        // For a scene, only the move of the app waits, and that is recorded as a request of its own.
         case .scene: record.put(UInt8(0))
-        // These never wait for other apps.
+        // Requests of these kinds never wait for other apps.
         case .hold, .release, .mode, .cover: record.put(UInt8(0))
         }
     }
@@ -110,7 +110,7 @@ extension Coordinator {
         case 12: return .evict
         case 13: return .wake(Wake())
         case 14: return .reset
-        // Older records: a foreground request with a URL.
+        // Older versions recorded a foreground request with a URL as 15.
         case 15: return .foreground
         case 16: return .forceSuspend
         case 17: return .wake(Wake(foreground: true))

@@ -4,18 +4,18 @@
 public struct AppDefinition: Sendable, Hashable {
     /// The app's name.
     public var name: String
-    /// The rules of its machine.
+    /// The rules that the app's machine follows.
     public var rules: AppRules
     /// Apps that must be ready before this one starts, and that stop after it.
     public var requires: [String]
     /// Apps that start before this one if they are starting too.
     public var after: [String]
-    /// Whether it is launched into the foreground when another app requires it.
+    /// Whether the app is launched into the foreground when another app requires it.
     public var launchesIntoForeground: Bool
-    /// Whether its launch waits for room: memory, or a place among the scenes of its template.
+    /// Whether the app's launch waits for memory, or for a place among the scenes of its template.
     public var needsMemory: Bool
 
-    /// An app, with the apps that it waits for.
+    /// An app, with the names of the apps that it depends on.
     public init(
         name: String,
         rules: AppRules = AppRules(),
@@ -33,22 +33,22 @@ public struct AppDefinition: Sendable, Hashable {
     }
 }
 
-/// An app's place in the coordinator.
+/// The index of an app in the coordinator.
 public typealias AppID = Int
 
-/// Something to do for an app.
+/// An action that the caller has to carry out for an app.
 public struct AppAction: Sendable, Hashable {
     /// Which app.
     public let app: AppID
-    /// What.
+    /// What to do for the app.
     public let action: Action
 }
 
-/// The machines of all apps, and the order between them.
+/// The machines of all apps, and the order between their launches and stops.
 ///
-/// A launch waits until everything that the app requires is up, and until no app in its `after` is about to be
-/// launched. A stop waits until every app that requires it is gone. A crash does not affect the dependents. Whatever
-/// waits is checked again when a neighbour in the graph changes, never by polling.
+/// A launch waits until every app that the app requires is up, and no app in its `after` is about to be launched. A
+/// stop waits until every app that requires the app is gone. A crash does not affect the dependents. An app that
+/// waits is checked again when one of its neighbours in the graph changes, never by polling.
 ///
 /// A class, although it has no side effects: as a struct stored in a class, it would be copied with everything it
 /// refers to on each call.
@@ -63,54 +63,54 @@ public final class Coordinator {
     var changed: [AppID] = []
     /// Apps that the configuration no longer names and that may still have processes.
     var leaving: Set<AppID> = []
-    /// Apps that wait for their launch, and apps that must be woken. Lists, so that a long chain of requirements does
-    /// not become a deep recursion.
+    /// Apps that wait for their launch (`launching`) or must be woken (`waking`). These are lists, so that a long
+    /// chain of dependencies does not become a deep recursion.
     var launching: [AppID] = []
     var waking: [AppID] = []
     var pacing = LaunchPacing()
     var admission = LaunchAdmission()
     /// Launches that wait until there is memory for them.
     var memoryAdmission = LaunchAdmission(isNeeded: true)
-    /// Whether all apps are being terminated for good.
+    /// Whether torpord is shutting down, so that every app is terminated for good.
     public internal(set) var isShuttingDown = false
 
     struct Node: Sendable {
         var definition: AppDefinition
         var machine: AppMachine
         var standing: Standing = .declared
-        /// Rules of a newer configuration, which apply once the incarnation has ended.
+        /// Rules of a newer configuration, which apply after the incarnation has ended.
         var nextRules: AppRules?
-        /// It left the configuration and came back: when its pending stop begins, it is launched again, in the
-        /// foreground (`true`) or background.
+        /// Set if the app left the configuration and came back: when its pending stop begins, the app is launched
+        /// again, in the foreground (`true`) or background (`false`).
         var comesBack: Bool?
-        /// It came back while it was terminating: that stop must not block launches by events.
+        /// Set if the app left the configuration and came back while terminating: events may launch it all the same.
         var forgetsEnding = false
-        /// A stop or restart that waits until the dependents are gone.
+        /// A stop or restart that waits until the apps that require this one are gone.
         var pendingStop: Request?
-        /// A request that waits until the requirements are awake.
+        /// A request that waits until the apps that this one requires are awake.
         var pendingGoal: Request?
-        /// A launch that failed because of a requirement: into the foreground (`true`) or background.
+        /// Set if a launch failed because of a dependency: into the foreground (`true`) or background (`false`).
         var retry: Bool?
-        /// Whether it was up at the last check: when it comes up, launches of its dependents are retried.
+        /// Whether the app was up at the last check: when it comes up, failed launches of its dependents are retried.
         var wasUp = false
-        /// The goal (by generation) that woke it, from suspension or eviction, for an app that requires it. While
-        /// that goal stands, it is suspended again when its dependents are.
+        /// The `goalGeneration` at which a dependent woke the app from suspension or eviction. While the app has no
+        /// newer goal, it is suspended again when its dependents are.
         var broughtBy: Int?
     }
 
-    /// Whether the configuration has the app in a place.
+    /// The standing of an app id: whether the configuration names its app.
     enum Standing: Sendable, Hashable {
         /// The configuration names the app.
         case declared
         /// The configuration no longer names the app, which may still have processes.
         case leaving
-        /// The place is free.
+        /// No app has the id.
         case vacant
     }
 
-    /// All apps, none of them running.
+    /// A coordinator of these apps, none of them running.
     ///
-    /// - Throws: ``DependencyError`` when they cannot be ordered.
+    /// - Throws: ``DependencyError`` when a dependency is unknown or forms a cycle.
     public init(_ apps: [AppDefinition]) throws(DependencyError) {
         graph = try DependencyGraph(apps)
         nodes = []
@@ -121,10 +121,10 @@ public final class Coordinator {
         }
     }
 
-    /// The number of places, vacant ones included; ids are below it.
+    /// The number of ids, vacant ones included; every id is below it.
     public var count: Int { nodes.count }
 
-    /// The id of the app with that name.
+    /// The id of the app with that name; nil if there is none.
     public func id(of name: String) -> AppID? { ids[name] }
 
     /// The app's definition.
@@ -141,7 +141,7 @@ public final class Coordinator {
         nodes[app].pendingStop != nil || nodes[app].pendingGoal != nil
     }
 
-    /// The names of the apps that this one waits for, before its launch or its move.
+    /// The names of the apps that this app's launch or move waits for.
     public func blockers(_ app: AppID) -> [String] {
         guard nodes[app].machine.isWaitingForPermission || nodes[app].pendingGoal != nil else { return [] }
         let missing = missingRequirements(of: app)
@@ -149,7 +149,7 @@ public final class Coordinator {
         return (missing + earlier).map { nodes[$0].definition.name }
     }
 
-    /// What the app requires.
+    /// The apps that this one requires.
     public func requirements(of app: AppID) -> [AppID] { graph.requires[app] }
 
     /// The apps that this one requires and that are not up.
@@ -158,13 +158,13 @@ public final class Coordinator {
     /// Whether no app has a process.
     public var isEverythingGone: Bool { nodes.allSatisfy { !$0.machine.isAlive } }
 
-    /// The apps that changed since the last call.
+    /// The apps that changed since the last call of this function.
     public func takeTouched() -> Set<AppID> {
         defer { touched.removeAll(keepingCapacity: true) }
         return touched
     }
 
-    /// The apps of which only ``nextDeadline(_:)`` changed since the last call.
+    /// The apps of which only ``nextDeadline(_:)`` changed since the last call of this function.
     public func takePutOff() -> Set<AppID> {
         defer { putOff.removeAll(keepingCapacity: true) }
         return putOff
@@ -176,7 +176,7 @@ public final class Coordinator {
         return unrecorded
     }
 
-    /// Frees the memory that a burst of changes took.
+    /// Frees memory that was needed for a burst of changes.
     public func trim() {
         if touched.isEmpty { touched = [] }
         if unrecorded.isEmpty { unrecorded = [] }
@@ -196,7 +196,7 @@ public final class Coordinator {
     /// Applies an event.
     public func handle(_ event: AppEvent, of app: AppID, now: Duration) -> [AppAction] {
         if event == .heartbeat {
-            // By far the most frequent event. It only moves a deadline, which no other app depends on.
+            // A heartbeat is by far the most frequent event. It only moves a deadline, on which no other app depends.
             _ = nodes[app].machine.handle(event, now: now)
             unrecorded.insert(app)
             putOff.insert(app)
@@ -208,7 +208,7 @@ public final class Coordinator {
 
     /// Applies a request.
     ///
-    /// - Throws: ``RequestError`` when it is not legal now; then nothing changes.
+    /// - Throws: ``RequestError`` when the request is not legal now; then nothing changes.
     public func request(_ request: Request, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
         try requireDeclared(app, for: request)
         switch request {
@@ -233,7 +233,7 @@ public final class Coordinator {
         }
         switch request {
         case .stop(let reason) where !reason.wasAskedFor && reason != .replaced:
-            // It is terminated for something it did: like a crash, this does not affect the dependents.
+            // The app is terminated for something that it did. Like a crash, this does not affect its dependents.
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         case .stop, .restart:
             stop([app], request, now: now)
@@ -255,12 +255,12 @@ public final class Coordinator {
         return finish(now: now)
     }
 
-    /// Launches an app because the supervisor starts.
+    /// Launches an app at the start of the supervisor.
     public func launch(_ app: AppID, foreground: Bool, now: Duration) -> [AppAction] {
         launch([(app, foreground)], now: now)
     }
 
-    /// Launches apps because the supervisor starts. Launched in one call, they keep the order of `after`.
+    /// Launches apps at the start of the supervisor. Apps launched in one call keep the order of their `after`.
     public func launch(_ apps: [(app: AppID, foreground: Bool)], now: Duration) -> [AppAction] {
         guard !isShuttingDown else { return [] }
         // `finish` takes apps from the end of the list.
@@ -301,7 +301,7 @@ public final class Coordinator {
         }
     }
 
-    /// Checks everything that may have waited for the apps that changed.
+    /// Continues everything that may have waited for the apps that changed, and returns the resulting actions.
     func finish(now: Duration) -> [AppAction] {
         while true {
             if let app = launching.popLast() {
@@ -317,7 +317,7 @@ public final class Coordinator {
                 tryLaunch(next, isFirst: false, now: now)
                 continue
             }
-            // A pending stop may have held this launch back.
+            // The launch may have waited for a pending stop of the app.
             if nodes[app].machine.isWaitingForPermission { tryLaunch(app, isFirst: true, now: now) }
             bringWhenAwake(app, now: now)
             let up = isUp(app)
@@ -361,8 +361,8 @@ public final class Coordinator {
         outputs.append(AppAction(app: app, action: .askForMemory))
     }
 
-    /// Suspends an app again that was woken only for its dependents, once they need it no longer and its time is
-    /// over.
+    /// Suspends an app again that was woken only for its dependents, once they no longer need it and its background
+    /// time is over.
     private func letSleep(_ app: AppID, now: Duration) {
         guard let goal = nodes[app].broughtBy else { return }
         guard goal == nodes[app].machine.goalGeneration else {
@@ -373,7 +373,7 @@ public final class Coordinator {
         if nodes[app].machine.sleepAgain(!isNeeded, now: now) { touch(app) }
     }
 
-    /// Whether it needs its requirements: it is awake or will be.
+    /// Whether the app is awake or about to be, so that it needs the apps that it requires.
     private func isAwake(_ app: AppID) -> Bool {
         let machine = nodes[app].machine
         return nodes[app].pendingGoal != nil || machine.isWaitingToLaunch
@@ -386,12 +386,12 @@ public final class Coordinator {
         !nodes[app].machine.isAlive && !nodes[app].machine.isWaitingToLaunch
     }
 
-    /// Whether it was told to suspend, and nothing has asked for it since.
+    /// Whether the app was told to suspend, and no later request needs it awake.
     func isAsleep(_ app: AppID) -> Bool {
         nodes[app].machine.goal == .suspended && nodes[app].pendingGoal == nil
     }
 
-    /// Whether only a user can start it again.
+    /// Whether the app failed and rests, so that only a user can start it again.
     func isLost(_ app: AppID) -> Bool { isResting(app) && nodes[app].machine.failed }
 
     func isAboutToLaunch(_ app: AppID) -> Bool {
@@ -408,14 +408,14 @@ public final class Coordinator {
 
     // MARK: Stopping
 
-    /// Stops or restarts apps, after the apps that require them.
+    /// Stops or restarts apps. The apps that require them stop first.
     func stop(_ apps: [AppID], _ request: Request, now: Duration) {
         for app in apps { plan(request, for: app) }
         for app in passOn(apps).reversed() { stopWhenFree(app, now: now) }
     }
 
-    /// Plans stops for the apps that require the given ones, directly or not, unless they are stopped already. Returns
-    /// the given apps, followed by those.
+    /// Plans stops for the apps that require the given ones, directly or not, unless they are stopped already.
+    /// Returns the given apps, followed by the apps with a new stop.
     func passOn(_ apps: [AppID]) -> [AppID] {
         var stopping = apps
         var next = 0
@@ -434,9 +434,9 @@ public final class Coordinator {
 
     static func comesBack(after stop: Request) -> Bool { stop == .restart || stop == .stop(.replaced) }
 
-    /// A request for an app whose stop waits for its dependents. The stop is not cancelled: other stops depend on it.
-    /// An app that will be launched again moves towards the request until it stops. If it was not to be launched
-    /// again, a start turns the stop into a restart. Returns false if the request needs no special treatment.
+    /// Handles a request for an app whose stop waits for its dependents. The stop is not cancelled, since other stops
+    /// depend on it. If the app is to be launched again afterwards, it moves as requested until it stops. If not, a
+    /// start turns the stop into a restart. Returns false if the request needs no special treatment.
     private func requestWhileHeld(
         _ app: AppID,
         _ request: Request,
@@ -462,15 +462,15 @@ public final class Coordinator {
         touch(app)
     }
 
-    /// Whether stopping or restarting a requirement does the same to this dependent.
+    /// Whether stopping or restarting an app does the same to this dependent.
     private func goesToo(_ app: AppID, _ passedOn: Request) -> Bool {
         let machine = nodes[app].machine
         if isResting(app) { return false }
         guard passedOn == .restart else {
-            // Even if it is terminating: its restart would launch the requirement again.
+            // Stop even a terminating dependent: its restart would launch the app again that is to stop.
             return nodes[app].pendingStop.map(Self.comesBack) ?? true
         }
-        // If it only waits for its launch there is nothing to restart; if it is terminating anyway, nothing to do.
+        // A dependent that only waits for its launch need not restart, and one that is terminating needs nothing.
         return nodes[app].pendingStop == nil && machine.isAlive && machine.transition != .terminating
     }
 

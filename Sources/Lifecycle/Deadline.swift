@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A time by which something must happen. All times are on CLOCK_MONOTONIC.
+/// A time by which something must happen, on CLOCK_MONOTONIC.
 public struct Deadline: Sendable, Hashable {
-    /// What it limits.
+    /// What the deadline is for.
     public let kind: DeadlineKind
-    /// When it was armed.
+    /// When the deadline was armed.
     public internal(set) var started: Duration {
         get { begin }
         set { begin = newValue }
     }
-    /// When it counts as missed.
+    /// When the deadline counts as missed.
     public internal(set) var at: Duration {
         get { end }
         set { end = newValue }
@@ -29,12 +29,12 @@ public struct Deadline: Sendable, Hashable {
         self.init(kind: kind, started: now, at: now + allowance)
     }
 
-    /// Extends the deadline to `time` from now, at most to `limit` after its start. It never gets shorter.
+    /// Extends the deadline to `time` from now, at most to `limit` after it was armed. It never becomes earlier.
     mutating func extend(to time: Duration, limit: Duration, now: Duration) {
         at = max(at, min(now + time, started + limit))
     }
 
-    /// Moves the deadline by a pause, as far as the deadline was armed during it.
+    /// Moves the deadline by the length of a pause, or of the part of the pause in which it was armed.
     mutating func pause(from: Duration, to: Duration) {
         let pause = to - max(from, started)
         started += pause
@@ -48,7 +48,7 @@ struct JitterSource: Sendable, Hashable {
 
     init(seed: UInt64) { state = seed }
 
-    /// The state to store in a record.
+    /// The state to store in a record, to continue with the same numbers.
     var record: UInt64 { state }
 
     /// A number from -1 to 1.

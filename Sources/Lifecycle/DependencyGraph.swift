@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why apps cannot be ordered.
+/// Why the dependencies of apps are invalid.
 public enum DependencyError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The apps of a cycle: each requires or follows the next, and the last the first.
+    /// The apps of a cycle: each requires or starts after the next, and the last one the first.
     case cycle([String])
-    /// An app names one that does not exist.
+    /// An app requires an app that does not exist.
     case unknown(app: String, names: String)
 
     /// The error as a sentence.
@@ -17,19 +17,19 @@ public enum DependencyError: Error, Sendable, Hashable, CustomStringConvertible 
     }
 }
 
-/// The dependencies between apps, in both directions, by place. It has no cycles.
+/// The dependencies between apps, in both directions. Apps are indices (``AppID``). The graph has no cycles.
 struct DependencyGraph: Sendable {
-    /// Apps that must be ready first and stop last.
+    /// For each app, the apps that must be ready before it starts and that stop after it.
     private(set) var requires: [[Int]]
     private(set) var requiredBy: [[Int]]
-    /// Order only; includes `requires`.
+    /// For each app, the apps that start before it: those of `requires`, and those that are only an order.
     private(set) var after: [[Int]]
     private(set) var before: [[Int]]
 
     /// An app in the graph.
     struct Place {
         var app: AppDefinition
-        /// No app can depend on it any more. What it depends on itself counts if it still exists.
+        /// Whether the app left the configuration: no app can depend on it, but its own dependencies count.
         var isLeaving = false
     }
 
@@ -37,7 +37,7 @@ struct DependencyGraph: Sendable {
         try self.init(places: apps.map { Place(app: $0) })
     }
 
-    /// A graph; `nil` is a vacant place.
+    /// A graph of the apps at these indices; `nil` is an unused index.
     init(places: [Place?]) throws(DependencyError) {
         var index: [String: Int] = [:]
         for (i, place) in places.enumerated() { if let place { index[place.app.name] = i } }
@@ -62,7 +62,7 @@ struct DependencyGraph: Sendable {
                 after[i].append(j)
                 before[j].append(i)
             }
-            // An app that is only named in `after` need not exist.
+            // An app that is named only in `after` need not exist.
             for name in app.after {
                 guard let j = find(name), !after[i].contains(j) else { continue }
                 after[i].append(j)
@@ -72,7 +72,7 @@ struct DependencyGraph: Sendable {
         if let cycle = findCycle() { throw .cycle(cycle.map { places[$0]?.app.name ?? "" }) }
     }
 
-    /// Adds an app that no other depends on, in a vacant place or the next one. `requires` and `after` are places.
+    /// Adds an app that no other app depends on, at an unused index or the next one.
     mutating func put(_ app: Int, requires: [Int], after: [Int]) {
         if app == self.requires.count {
             self.requires.append([])
@@ -89,7 +89,7 @@ struct DependencyGraph: Sendable {
         for other in self.after[app] { before[other].append(app) }
     }
 
-    /// The apps and everything that requires them; each comes after the apps that require it.
+    /// The apps and all that require them, directly or not; each app comes after those that require it.
     func dependentsFirst(_ apps: [Int]) -> [Int] {
         var isSeen = Array(repeating: false, count: requiredBy.count)
         var order: [Int] = []
@@ -112,7 +112,7 @@ struct DependencyGraph: Sendable {
         return order
     }
 
-    /// Depth-first search with its own stack, so that a long chain cannot overflow the thread's.
+    /// Finds a cycle by depth-first search with an explicit stack: a long chain could overflow the thread's stack.
     private func findCycle() -> [Int]? {
         enum Mark { case new, open, done }
         var marks = Array(repeating: Mark.new, count: after.count)

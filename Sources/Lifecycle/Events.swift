@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Something that happened to an app. Events are never refused: one that comes too late changes nothing.
+/// Something that happened to an app. Events are never refused: an event that comes too late changes nothing.
 public enum AppEvent: Sendable, Hashable {
     /// The exec of the incarnation succeeded.
     case launched
-    /// A stage of the launch failed: the incarnation has no process.
+    /// A step of the launch failed: the incarnation has no process.
     case launchFailed
-    /// READY=1, a successful probe, or a successful exec, as the app's `ready` says.
+    /// The app is ready: READY=1, a successful probe, or a successful exec, as its `ready` says.
     case ready
     /// The app answered a message.
     case answered(Message)
@@ -18,31 +18,31 @@ public enum AppEvent: Sendable, Hashable {
     case stopConfirmed
     /// A suspended app was found running: another process continued it.
     case foundRunning
-    /// EXTEND_TIMEOUT_USEC: the edge in flight may last this long from now.
+    /// EXTEND_TIMEOUT_USEC: the transition in progress may last this long from now.
     case extendTimeout(Duration)
-    /// WATCHDOG=1.
+    /// The app sent WATCHDOG=1.
     case heartbeat
-    /// WATCHDOG=trigger.
+    /// The app sent WATCHDOG=trigger.
     case watchdogTriggered
-    /// WATCHDOG_USEC: a new interval, `nil` for none.
+    /// The app sent WATCHDOG_USEC: a new watchdog interval; `nil` for none.
     case watchdogInterval(Duration?)
-    /// STOPPING=1.
+    /// The app sent STOPPING=1: it exits on its own.
     case stopping
     /// A debugger attached (`true`) or detached (`false`); deadlines are paused while it is attached.
     case traced(Bool)
-    /// The time of `nextDeadline` has come.
+    /// The time of ``AppMachine/nextDeadline`` has come.
     case deadline
-    /// A requirement of the waiting launch is not available.
+    /// An app that the waiting launch requires is not available.
     case dependencyFailed
     /// A delegate of the app connected (`true`) or disconnected.
     case delegate(attached: Bool)
-    /// The app failed didEnterBackground: it must not be killed without notice.
+    /// The app failed to handle didEnterBackground: it must not be killed without notice.
     case failedToPrepare
-    /// A message that waited for an earlier answer is sent only now: its deadline starts again.
+    /// A message that waited for the answer to an earlier one is sent only now, so its deadline starts again.
     case delivered(Message)
     /// The app holds a lock that another process waits for, and is suspended or about to be.
     case lockHeld
-    /// The app changed what it shows while in the background.
+    /// The app changed what it shows while it is in the background.
     case showsNew
     /// The app wants no snapshot of what it shows.
     case declinedSnapshot
@@ -50,7 +50,7 @@ public enum AppEvent: Sendable, Hashable {
     case snapshotOver
     /// Something happened to a message to a scene inside the app.
     case scene(SceneID, SceneEvent)
-    /// Its scenes were restored from an earlier supervisor.
+    /// The app's scenes were restored from an earlier supervisor.
     case scenesRestored
 }
 
@@ -62,7 +62,7 @@ public enum ExitCause: Sendable, Hashable {
     case outOfMemory
     /// A SIGKILL from the kernel because the app had reached its own memory limit.
     case memoryLimit
-    /// No process was there to collect the exit status.
+    /// Unknown, since no process was there to collect the exit status.
     case unknown
 }
 
@@ -70,8 +70,8 @@ public enum ExitCause: Sendable, Hashable {
 public enum Request: Sendable, Hashable {
     /// Launch into the foreground, or into the background.
     case start(background: Bool)
-    /// Terminate with willTerminate and SIGTERM. After a reason that was not asked for, such as `memory-limit` or
-    /// `replaced` (``TerminationReason/wasAskedFor``), the goal stays, so that the app may be started again.
+    /// Terminate with willTerminate and SIGTERM. If the reason was not asked for, such as `memory-limit` or
+    /// `replaced` (see ``TerminationReason/wasAskedFor``), the goal stays, and the app may be launched again.
     case stop(TerminationReason)
     /// Terminate and launch again; launch if it was not running.
     case restart
@@ -81,7 +81,7 @@ public enum Request: Sendable, Hashable {
     /// Suspend, even if tasks, holds, modes or locks keep the app awake.
     case forceSuspend
     case resume
-    /// Keep the app in the background until then, or until it is released; the reason is the operator's.
+    /// Keep the app in the background until this time, or until it is released; the reason is the operator's.
     case hold(reason: String, until: Duration?)
     /// End all holds.
     case release
@@ -90,11 +90,11 @@ public enum Request: Sendable, Hashable {
     /// The app cannot be seen, since the session is locked or the machine about to sleep (`true`), or can be seen
     /// again. While it cannot be seen, the goal `active` means the background.
     case cover(begin: Bool)
-    /// One more interruption, or one fewer.
+    /// Begin one more interruption, or end one.
     case interrupt(begin: Bool)
-    /// SIGKILL, at once.
+    /// Send SIGKILL at once.
     case forceQuit
-    /// Terminate the app because its memory is needed.
+    /// Terminate the app to free its memory.
     case evict
     /// Wake the app for an event.
     case wake(Wake)
@@ -109,44 +109,45 @@ public struct RequestError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The sentence, such as "is not running: start it first".
     public let description: String
 
-    /// Also for refusals outside the core.
+    /// A refusal; code outside this module may refuse requests too.
     public init(_ description: String) { self.description = description }
 }
 
-/// What the shell around the core has to do, in order.
+/// What the caller (the shell around the lifecycle core) has to do, in order.
 public enum Action: Sendable, Hashable {
-    /// Launch this incarnation.
+    /// Launch a new incarnation.
     case launch(LaunchOrder)
-    /// Send the app a message; if its answer counts, the machine waits for ``AppEvent/answered(_:)``.
+    /// Send the app a message. If its answer counts, the machine waits for ``AppEvent/answered(_:)``.
     case tell(Message)
     /// Send the app a message about one of its scenes, and wait for ``SceneEvent/answered(_:failed:)``.
     case tellScene(SceneID, Message)
-    /// Warn the app that the time of this task is nearly over.
+    /// Warn the app that the time of the task with this token is nearly over.
     case warn(UInt32)
     /// Send `stop_signal` as `kill_mode` says.
     case signalStop
     /// Send `watchdog_signal` to the main process.
     case signalWatchdog
-    /// Begin to stop every process and report ``AppEvent/stopConfirmed``.
+    /// Start to stop every process (SIGSTOP or freezer), then report ``AppEvent/stopConfirmed``.
     case stopProcesses
     /// Continue every process.
     case continueProcesses
     /// Send SIGKILL to every process, until ``AppEvent/allGone`` can be reported.
     case killProcesses
-    /// The main process has exited: send SIGTERM to the others, or report ``AppEvent/allGone`` if there are none.
+    /// Send SIGTERM to the processes that the exited main process left behind. If there are none, report
+    /// ``AppEvent/allGone``.
     case endRemains
-    /// The app is in this state now.
+    /// The app has entered this state.
     case entered(AppState)
     /// The incarnation is over.
     case ended(Ending)
     /// Report something that a user should know.
     case report(Notice)
-    /// For the coordinator: the machine wants to launch and waits for ``AppMachine/permitLaunch(now:)``.
+    /// For the coordinator: the app wants to be launched and waits for ``AppMachine/permitLaunch(now:)``.
     case requestLaunch
     /// Ask a policy whether the app may be launched; the launch waits for ``Advice/admit`` or ``Advice/refuse``.
     case askForAdmission(LaunchReason)
-    /// Take a snapshot of the app and report ``AppEvent/snapshotOver``. If one is under way, start over. If the
-    /// machine stops waiting (``AppMachine/awaitsSnapshot``), give it up.
+    /// Take a snapshot of the app and report ``AppEvent/snapshotOver``. If a snapshot is in progress, start again. If
+    /// the machine stops waiting (``AppMachine/awaitsSnapshot``), cancel the snapshot.
     case takeSnapshot
     /// Check whether there is memory for the app; the launch waits for ``Coordinator/admitMemory(_:now:)``.
     case askForMemory
@@ -156,9 +157,9 @@ public enum Action: Sendable, Hashable {
 public struct LaunchOrder: Sendable, Hashable {
     /// The number of the incarnation, from 1.
     public let incarnation: UInt32
-    /// Whether it is launched into the foreground.
+    /// Whether the app is launched into the foreground.
     public let foreground: Bool
-    /// Why it is launched.
+    /// Why the app is launched.
     public let reason: LaunchReason
     /// How the previous incarnation ended.
     public let previousEnding: TerminationReason?
@@ -166,17 +167,17 @@ public struct LaunchOrder: Sendable, Hashable {
 
 /// Why an app is launched. The app gets it in the environment variable `TORPOR_LAUNCH_REASON`.
 public enum LaunchReason: String, Sendable, Hashable, CaseIterable {
-    /// A user asked for it.
+    /// A user requested the launch.
     case user
     /// The supervisor started.
     case boot
-    /// The restart policy asked for it.
+    /// The app restarts, as its restart policy says.
     case restart
-    /// Another app requires it.
+    /// Another app requires the app.
     case dependency
-    /// An event woke it.
+    /// An event woke the app.
     case event
-    /// A policy advised it.
+    /// A policy advised the launch.
     case policy
 }
 
@@ -184,22 +185,22 @@ public enum LaunchReason: String, Sendable, Hashable, CaseIterable {
 public struct Ending: Sendable, Hashable {
     /// The number of the incarnation that ended.
     public let incarnation: UInt32
-    /// Why it ended.
+    /// Why the incarnation ended.
     public let reason: TerminationReason
-    /// How its main process ended; `nil` if it never had one.
+    /// How the app's main process ended; `nil` if there never was one.
     public let cause: ExitCause?
-    /// The state that it was in.
+    /// The state that the app was in when it started to end.
     public let state: AppState
-    /// The edge that was in flight.
+    /// The transition that was in progress when the app started to end.
     public let transition: Transition?
-    /// The names of the background tasks that were running when it started to end.
+    /// The names of the background tasks that were running when the app started to end.
     public var tasks: [String] = []
-    /// What comes next.
+    /// What follows the ending.
     public let next: Next
 
     /// What follows an ending.
     public enum Next: Sendable, Hashable {
-        /// Nothing, until the app is started.
+        /// The app stays ended until it is started.
         case rest
         /// The app restarts after this delay.
         case restart(after: Duration)
@@ -210,15 +211,15 @@ public struct Ending: Sendable, Hashable {
     }
 }
 
-/// Reports other than states and endings.
+/// A report to users about something other than a new state or an ending.
 public enum Notice: Sendable, Hashable {
-    /// A deadline was missed, and the edge continued.
+    /// A deadline was missed, and the transition continued without the answer.
     case missed(DeadlineKind, Transition?)
     /// Not every process stopped in time, so the app was continued.
     case suspendFailed
-    /// The app was found running while suspended and was stopped again; this is how often so far.
+    /// A suspended app was found running and was stopped again; the number says how often so far.
     case stoppedAgain(Int)
-    /// The app was found running too often and is left running.
+    /// A suspended app was found running too often, and is left running.
     case keepsRunning
     /// An operator's hold has expired.
     case holdEnded
@@ -228,7 +229,7 @@ public enum Notice: Sendable, Hashable {
     case modeEnded(BackgroundMode)
     /// The background time is used up: a policy may suspend the app.
     case backgroundTimeUsed
-    /// The time for the event that woke the app is over: it is suspended again.
+    /// The time for the event that woke the app is over, so the app is suspended again.
     case sleepsAgain
     /// The grace is over, and SIGKILL was sent.
     case killed
@@ -240,7 +241,7 @@ public enum Notice: Sendable, Hashable {
     case sceneRefused(SceneID, missed: Bool)
 }
 
-/// The deadlines that an app can be under.
+/// What a deadline of an app is for.
 public enum DeadlineKind: String, Sendable, Hashable, CaseIterable {
     case launch
     case transition
@@ -248,11 +249,11 @@ public enum DeadlineKind: String, Sendable, Hashable, CaseIterable {
     case suspend
     case willTerminate = "will-terminate"
     case grace
-    /// SIGKILL was sent; it is sent again until no process is left.
+    /// SIGKILL was sent; it is repeated until no process is left.
     case kill
     case restart
     case watchdog
     case backgroundTime = "background-time"
-    /// The time that background tasks share.
+    /// The time that the app's background tasks share.
     case task
 }

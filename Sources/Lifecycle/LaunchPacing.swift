@@ -2,25 +2,25 @@
 
 /// Limits how many launches are between start and exec at once.
 ///
-/// A thousand apps launched at once would not be up sooner: they would compete for the machine while their launch
-/// deadlines run. So the others wait in a queue, first come, first served. Restarts come last, so that apps that
-/// crash repeatedly delay no app that a user wants. A launch that takes unusually long (an exec from a dead
-/// filesystem, a command that runs before it) is passed over, so that it blocks no other.
+/// If a thousand apps were launched at once, they would not be up sooner: they would compete for the machine while
+/// their launch deadlines run. So launches above the limit wait in a queue, first come, first served. Restarts come
+/// last, so that apps that crash repeatedly delay no app that a user wants. A launch that takes unusually long (an
+/// exec from a hung filesystem, a command that runs before it) no longer counts, so that it blocks no other.
 struct LaunchPacing: Sendable {
-    /// The limit; at least 1.
+    /// The most launches that may be in progress at once; at least 1.
     var limit = Int.max
     private var underWay: Set<AppID> = []
     private var waiting: Set<AppID> = []
     /// The apps of `waiting` that are not restarts.
     private var wanted: Set<AppID> = []
     private var queue = Queue()
-    /// May contain apps that had their turn already or moved to `queue`.
+    /// Waiting restarts. The queue may contain apps that were launched already or moved to `queue`.
     private var restarts = Queue()
 
     /// Whether one more launch may begin.
     var hasRoom: Bool { underWay.count < limit }
 
-    /// Whether launches wait for others to end.
+    /// Whether launches wait because the limit is reached.
     var isBlocked: Bool { !waiting.isEmpty && !hasRoom }
 
     func isUnderWay(_ app: AppID) -> Bool { underWay.contains(app) }
@@ -29,7 +29,7 @@ struct LaunchPacing: Sendable {
 
     mutating func end(_ app: AppID) { underWay.remove(app) }
 
-    /// No longer counts the launches under way.
+    /// Stops counting the launches in progress.
     mutating func passOver() { underWay.removeAll() }
 
     mutating func wait(_ app: AppID, isRestart: Bool) {
@@ -44,7 +44,7 @@ struct LaunchPacing: Sendable {
     /// Whether restarts wait.
     var hasRestarts: Bool { !restarts.isEmpty }
 
-    /// Moves a waiting restart to the queue of launches, because a launch waits for it.
+    /// Moves a waiting restart to the queue of ordinary launches, because another launch waits for it.
     mutating func prefer(_ app: AppID) {
         if waiting.contains(app), wanted.insert(app).inserted { queue.append(app) }
     }
@@ -59,7 +59,7 @@ struct LaunchPacing: Sendable {
         return nil
     }
 
-    /// First in, first out.
+    /// A queue: first in, first out.
     private struct Queue: Sendable {
         private var apps: [AppID] = []
         private var first = 0

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What to do when memory is short: one step at a time, the gentlest first.
+/// Decides what to do when memory is short: one step at a time, the gentlest first.
 ///
 /// A value without clock or I/O: readings and apps go in, the next step comes out. The caller carries out a step,
 /// waits until it has taken effect, reads memory again, and asks for the next step. See docs/lifecycle.md, "Memory".
 public struct MemoryLadder: Sendable {
-    /// What a step does, gentlest first.
+    /// The kinds of steps, gentlest first.
     public enum Rung: String, Sendable, Hashable, CaseIterable {
-        /// Apps are sent didReceiveMemoryWarning.
+        /// Send didReceiveMemoryWarning to apps.
         case tell
-        /// Memory that an app declared purgeable is dropped.
+        /// Drop memory that an app declared purgeable.
         case purge
-        /// The memory of a suspended app is moved to swap.
+        /// Move the memory of a suspended app to swap.
         case pageOut = "page-out"
-        /// A suspended app is evicted.
+        /// Evict a suspended app.
         case evict
-        /// An app in the background is terminated, with willTerminate and a short grace.
+        /// Terminate an app in the background, with willTerminate and a short grace.
         case endBackground = "end-background"
-        /// The same for an inactive app.
+        /// Terminate an inactive app, with willTerminate and a short grace.
         case endInactive = "end-inactive"
-        /// The same for an active app, where `last_resort` allows it.
+        /// Terminate an active app that has `last_resort`, with willTerminate and a short grace.
         case endActive = "end-active"
 
-        /// Whether it terminates an app.
+        /// Whether the step terminates an app.
         public var endsApp: Bool {
             switch self {
             case .tell, .purge, .pageOut: false
@@ -33,79 +33,79 @@ public struct MemoryLadder: Sendable {
 
     /// Why memory is needed.
     public enum Demand: Sendable, Hashable {
-        /// The machine is short of memory; `urgent`: skip the steps that only help a little.
+        /// The machine is short of memory; `urgent` skips steps that help only a little.
         case pressure(MemoryLevel, urgent: Bool)
-        /// An app of this priority is to be launched, into the foreground or not.
+        /// An app of this priority waits to be launched, into the foreground or not.
         case launch(foreground: Bool, priority: Int)
     }
 
-    /// One step of the ladder.
+    /// One step: what to do, and to which apps.
     public struct Step: Sendable, Hashable {
-        /// What to do.
+        /// The kind of the step.
         public var rung: Rung
-        /// The apps to do it to: exactly one, except for `tell`.
+        /// The apps that the step concerns: exactly one, except for `tell`.
         public var apps: [AppID]
-        /// The apps that were passed over, with the reasons.
+        /// Apps that would have come first but may not be terminated, with the reasons.
         public var passedOver: [PassedOver] = []
     }
 
-    /// An app that came first in the order but was passed over.
+    /// An app that would have come first but may not be terminated.
     public struct PassedOver: Sendable, Hashable {
-        /// The app.
+        /// The id of that app.
         public var app: AppID
-        /// Why it was passed over.
+        /// Why the app may not be terminated.
         public var reason: Protection
     }
 
     /// Why an app may not be terminated.
     public enum Protection: Sendable, Hashable {
-        /// `evict = "never"`.
+        /// The app has `evict = "never"`.
         case never
-        /// An app that runs requires it.
+        /// Another app that runs requires the app.
         case required
         /// A debugger is attached.
         case traced
-        /// It is in transition to another state.
+        /// The app is in transition to another state.
         case busy
-        /// Policies name the apps that may be terminated, and this is none of them.
+        /// Policies name the apps that may be terminated, and the app is not one of them.
         case unnamed
-        /// It is active and has no `last_resort = true`.
+        /// The app is active and has no `last_resort = true`.
         case active
-        /// It has so little memory that terminating it would not help.
+        /// The app has so little memory that terminating it would not help.
         case small
     }
 
-    /// An app with processes, as far as the ladder needs to know it.
+    /// An app with processes: what the ladder needs to know of it.
     public struct Candidate: Sendable, Hashable {
-        /// Its id.
+        /// The id of the app.
         public var app: AppID
-        /// Its state.
+        /// The state of the app.
         public var state: AppState
-        /// Why it may not be terminated; nil if it may.
+        /// Why the app may not be terminated; nil if it may.
         public var protection: Protection?
-        /// Whether it can receive a memory warning.
+        /// Whether the app can receive a memory warning.
         public var hears = false
-        /// Whether it has declared purgeable memory that is still there.
+        /// Whether the app has declared purgeable memory that was not dropped yet.
         public var isPurgeable = false
-        /// Whether its memory can be moved to swap and has not been yet.
+        /// Whether the app's memory can be moved to swap and is not there yet.
         public var canPageOut = false
-        /// The bytes that terminating it would free.
+        /// How many bytes would be freed if the app were terminated; 0 if unknown.
         public var bytes: UInt64 = 0
-        /// Apps with a lower priority are terminated first.
+        /// The app's priority: apps with a lower one are terminated first.
         public var priority = 0
-        /// When it was last in use; nil if never.
+        /// When the app was last in use; nil if never.
         public var lastUse: Duration?
-        /// Its place in the order that policies gave, lowest first; nil if they do not name it.
+        /// The app's place in the order that policies gave, lowest first; nil if policies do not name it.
         public var rank: Int?
 
-        /// An app with defaults for everything else.
+        /// An app in this state, with defaults for all other properties.
         public init(app: AppID, state: AppState) {
             self.app = app
             self.state = state
         }
     }
 
-    /// When apps were last warned, since memory became short.
+    /// When each app was last warned, since memory became short.
     private var told: [AppID: Duration] = [:]
     private var purged: Set<AppID> = []
     /// Since when memory has been short without interruption.
@@ -113,33 +113,33 @@ public struct MemoryLadder: Sendable {
 
     /// At `warning`, how long memory must be short before an app is terminated: short peaks should cost no app.
     public var patience = MemoryLadder.shortPatience
-    /// The value without free swap: 1 s.
+    /// The patience without free swap: 1 s.
     public static let shortPatience = Duration.seconds(1)
-    /// The value with free swap, where work may only wait for pages on their way to swap: 5 s.
+    /// The patience with free swap: 5 s, since work may only be waiting for pages on their way to swap.
     public static let longPatience = Duration.seconds(5)
     /// Apps are warned again if memory is still short after this time.
     public static let tellingInterval = Duration.seconds(30)
 
-    /// Apps known to have fewer bytes are not terminated: that would hurt users and free almost nothing.
+    /// Apps known to have fewer bytes than this are not terminated: that would hurt users and free almost nothing.
     public var worth: UInt64 = 0
 
-    /// A ladder in its initial state.
+    /// A ladder that has taken no step yet.
     public init() {}
 
-    /// Memory is no longer short.
+    /// Forgets warnings and purges, because memory is no longer short.
     public mutating func reset() {
         told.removeAll(keepingCapacity: true)
         purged.removeAll(keepingCapacity: true)
         shortSince = nil
     }
 
-    /// The app is gone: its id may be reused.
+    /// Forgets an app that is gone, because its id may be reused.
     public mutating func forget(_ app: AppID) {
         told[app] = nil
         purged.remove(app)
     }
 
-    /// Memory was not short for a moment: `patience` starts again.
+    /// Restarts `patience`, because memory was not short for a moment.
     public mutating func pause() { shortSince = nil }
 
     /// Allocates room for this many apps, so that nothing need be allocated when memory is short.
@@ -148,7 +148,7 @@ public struct MemoryLadder: Sendable {
         purged.reserveCapacity(count)
     }
 
-    /// The next step; nil if there is none, or not yet. It counts as carried out.
+    /// The next step; nil if there is none, or none yet. The ladder assumes that the caller carries it out.
     public mutating func next(_ demand: Demand, _ candidates: [Candidate], now: Duration) -> Step? {
         let since = shortSince ?? now
         if case .pressure = demand { shortSince = since }
@@ -168,7 +168,7 @@ public struct MemoryLadder: Sendable {
         return end(demand, candidates, hasOrder: hasOrder)
     }
 
-    /// All steps in order, if none of them helped.
+    /// All steps that the ladder would take, in order, if none of them helped.
     public static func rehearse(_ demand: Demand, _ candidates: [Candidate], worth: UInt64 = 0) -> [Step] {
         var ladder = MemoryLadder()
         ladder.worth = worth
@@ -189,7 +189,7 @@ public struct MemoryLadder: Sendable {
         return steps
     }
 
-    /// The most bytes that all steps together could free.
+    /// The most bytes that all steps together could free for this demand.
     public static func obtainable(_ demand: Demand, _ candidates: [Candidate]) -> UInt64 {
         candidates.reduce(0) { sum, candidate in
             let counts = (candidate.protection == nil && demand.reaches(candidate)) || candidate.canPageOut
@@ -254,8 +254,8 @@ public struct MemoryLadder: Sendable {
         candidates.sorted { goesBefore($0, $1, hasOrder) }
     }
 
-    /// Active apps come last, whatever a policy says. Without a policy's order: by state, then lower priority, larger
-    /// memory, longer unused.
+    /// Whether `left` is terminated before `right`. Active apps come last, whatever a policy says. Without a policy's
+    /// order, the keys are: state, lower priority, more memory, longer unused.
     private static func goesBefore(_ left: Candidate, _ right: Candidate, _ hasOrder: Bool) -> Bool {
         let isActive = left.state == .active
         if isActive != (right.state == .active) { return !isActive }
@@ -285,14 +285,14 @@ extension MemoryLadder.Demand {
         return false
     }
 
-    /// Whether the demand justifies terminating an app in that state.
+    /// Whether the demand justifies terminating an app in the candidate's state.
     fileprivate func reaches(_ candidate: MemoryLadder.Candidate) -> Bool {
         switch self {
         case .pressure(let level, _): candidate.state == .suspended || level == .critical
         case .launch(let foreground, let priority):
             switch candidate.state {
             case .suspended: true
-            // An app that is awake in the background gives way only to one that a user wants to see.
+            // An app that runs in the background is terminated only for one that a user wants to see.
             case .background: foreground && candidate.priority <= priority
             case .inactive, .active, .notRunning: false
             }

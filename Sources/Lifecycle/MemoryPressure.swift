@@ -3,12 +3,12 @@
 /// How short of memory the machine is.
 public enum MemoryLevel: String, Sendable, Hashable, CaseIterable, Comparable {
     case none
-    /// Work waits for memory now and then: apps are asked to free memory, and suspended apps may be evicted.
+    /// Tasks wait for memory now and then: apps are asked to free memory, and suspended apps may be evicted.
     case warning
-    /// All work waits, or almost nothing is left: any app outside the foreground may be terminated.
+    /// All tasks wait for memory, or almost none is left: any app outside the foreground may be terminated.
     case critical
 
-    /// By severity.
+    /// Compares by severity.
     public static func < (left: MemoryLevel, right: MemoryLevel) -> Bool { left.severity < right.severity }
 
     private var severity: Int {
@@ -32,15 +32,15 @@ public struct MemoryReading: Sendable, Hashable {
     public var swapFree: UInt64
     /// The share of the time since the last sample in which some task waited for memory, 0 to 1; nil if unknown.
     public var some: Double?
-    /// The share in which all tasks waited at once, 0 to 1; nil if unknown.
+    /// The share of that time in which all tasks waited for memory at once, 0 to 1; nil if unknown.
     public var full: Double?
-    /// Pages that the kernel scanned for reclaim since the last sample, without those for a cgroup at its own limit;
+    /// Pages that the kernel scanned for reclaim since the last sample, without scans for a cgroup at its own limit;
     /// nil if unknown.
     public var scanned: UInt64?
     /// Pages that were read back soon after they had been reclaimed, since the last sample; nil if unknown.
     public var refaulted: UInt64?
 
-    /// A sample with defaults for everything else.
+    /// A sample of memory and swap, in bytes; all other properties are unknown (nil).
     public init(total: UInt64, available: UInt64, swapTotal: UInt64 = 0, swapFree: UInt64 = 0) {
         self.total = total
         self.available = available
@@ -57,22 +57,22 @@ public struct MemoryReading: Sendable, Hashable {
 
 /// When memory counts as short (`[supervisor.memory]`).
 public struct MemoryRules: Sendable, Hashable {
-    /// Warning if some task waits at least this long of each second.
+    /// The level is `warning` if some task waits for memory at least this long of each second.
     public var warningStall: Duration = .milliseconds(100)
-    /// Critical if all tasks wait at once at least this long of each second.
+    /// The level is `critical` if all tasks wait at once at least this long of each second.
     public var criticalStall: Duration = .milliseconds(100)
-    /// Warning if both available memory and free swap are below this share, 0 to 1.
+    /// The level is `warning` if both available memory and free swap are below this share, 0 to 1.
     public var warningAvailable = 0.10
-    /// Critical if both available memory and free swap are below this share, 0 to 1.
+    /// The level is `critical` if both available memory and free swap are below this share, 0 to 1.
     public var criticalAvailable = 0.05
-    /// How long to wait after a step before its effect is judged.
+    /// How long to wait after a step that frees memory before its effect is judged.
     public var settling: Duration = .milliseconds(200)
 
     /// The defaults.
     public init() {}
 
-    /// How short of memory the machine is. Waiting tasks alone do not decide: there may be plenty of memory, and a
-    /// single cgroup at its own limit that waits is not the machine's problem.
+    /// How short of memory the machine is. Waiting tasks alone do not decide: if a single cgroup waits at its own
+    /// limit, the machine may still have plenty of memory.
     public func level(_ reading: MemoryReading) -> MemoryLevel {
         let isMachines = isMachines(reading)
         if isShort(reading, criticalAvailable) { return .critical }
@@ -82,32 +82,32 @@ public struct MemoryRules: Sendable, Hashable {
         return .none
     }
 
-    /// Whether to skip steps that help only a little: almost nothing is left, or hardly any task runs.
+    /// Whether to skip steps that help only a little, because almost no memory is left or hardly any task runs.
     public func isUrgent(_ reading: MemoryReading) -> Bool {
         isShort(reading, criticalAvailable) || (isMachines(reading) && reading.full.map { $0 >= 0.5 } ?? false)
     }
 
-    /// How long a warning must last before an app is terminated: with free swap, work may only wait for pages on
-    /// their way to swap.
+    /// How long a warning must last before an app is terminated. With free swap it must last longer, since work may
+    /// only be waiting for pages on their way to swap.
     public func patience(_ reading: MemoryReading) -> Duration {
         reading.swapPart < 0.1 ? MemoryLadder.shortPatience : MemoryLadder.longPatience
     }
 
-    /// How many bytes an app must have to be worth terminating: a share of what is missing. At least a hundredth of
-    /// the total counts as missing, since work may wait although enough seems to be available.
+    /// How many bytes an app must have to be worth terminating: a share of the memory that is missing. At least a
+    /// hundredth of the total counts as missing, since tasks may wait although enough seems to be available.
     public func worth(_ reading: MemoryReading) -> UInt64 {
         let wanted = UInt64(Double(reading.total) * warningAvailable)
         let missing = wanted > reading.available ? wanted - reading.available : 0
         return Self.worth(missing: max(missing, reading.total / 100))
     }
 
-    /// A hundredth of what is missing, at most 1 MiB, so that many small apps together still count.
+    /// A hundredth of the missing bytes, at most 1 MiB, so that many small apps may be terminated together.
     public static func worth(missing bytes: UInt64) -> UInt64 { min(bytes / 100, 1 << 20) }
 
-    /// Whether swap has room for the memory of apps, in bytes.
+    /// Whether swap has room for the memory of apps: more than 5 % is free. Both numbers are bytes.
     public func canSwap(free: UInt64, of total: UInt64) -> Bool { free > total / 20 }
 
-    /// Whether both memory and swap are below this share.
+    /// Whether available memory and free swap are both below this share.
     private func isShort(_ reading: MemoryReading, _ part: Double) -> Bool {
         reading.availablePart < part && reading.swapPart < part
     }
@@ -115,14 +115,14 @@ public struct MemoryRules: Sendable, Hashable {
     private func isMachines(_ reading: MemoryReading) -> Bool {
         if let scanned = reading.scanned, scanned == 0 { return false }
         if reading.availablePart < max(3 * warningAvailable, 0.1) { return true }
-        // Much seems available, but those pages are in use: they are read back again and again.
+        // Much memory seems available, but its pages are in use: tasks read them back again and again.
         guard let scanned = reading.scanned, let refaulted = reading.refaulted else { return false }
         return refaulted > scanned / 10
     }
 }
 
 extension Duration {
-    /// As a fraction of a second.
+    /// The duration in seconds: the share of one second.
     fileprivate var perSecond: Double {
         Double(components.seconds) + Double(components.attoseconds) / 1e18
     }

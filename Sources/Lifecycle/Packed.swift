@@ -13,7 +13,7 @@ struct Packed: Sendable, Hashable {
     }
 }
 
-/// Like ``Packed``, but may be nil.
+/// A ``Packed`` time that may be nil.
 @propertyWrapper
 struct OptionallyPacked: Sendable, Hashable {
     private static let none = Int64.min

@@ -2,10 +2,10 @@
 
 import WireText
 
-/// Writes the fields of a record, little endian, into memory that the caller owns.
+/// Writes the fields of a record (the stored state of an app), little endian, into memory that the caller owns.
 ///
-/// Records are append-only: a field never changes its place or meaning, and new fields come at the end. So an older
-/// reader ignores fields that it does not know, and a newer one stops where an older writer did (``RecordReader``).
+/// Records are append-only: a field never changes its place or meaning, and new fields come at the end. An older reader
+/// ignores fields that it does not know. A newer one uses defaults for fields that an older writer did not write.
 public struct RecordWriter {
     @usableFromInline let memory: UnsafeMutableRawBufferPointer
     @usableFromInline var written = 0
@@ -37,7 +37,7 @@ public struct RecordWriter {
     @inlinable
     public mutating func put(_ flag: Bool) { put(UInt8(flag ? 1 : 0)) }
 
-    /// Writes text of at most 255 bytes, cut if it does not fit with `rest` bytes left over.
+    /// Writes text of at most 255 bytes. Text that does not fit is cut, so that `rest` bytes stay free.
     public mutating func put(_ text: String, leaving rest: Int = 0) {
         var text = text
         text.withUTF8 { bytes in
@@ -72,12 +72,12 @@ public struct RecordWriter {
     }
 }
 
-/// Reads what a ``RecordWriter`` wrote. Past the end, every field reads as its default. A value without a meaning
+/// Reads what a ``RecordWriter`` wrote. Past the end, every field reads as its default. A value that has no meaning
 /// makes the record invalid.
 public struct RecordReader {
     private let memory: UnsafeRawBufferPointer
     private var position = 0
-    /// Whether a value was read that no writer of this format writes.
+    /// Whether a field had a value that no writer of this format writes.
     public private(set) var isInvalid = false
 
     /// Reads from the beginning of `memory`.
@@ -143,8 +143,8 @@ public struct RecordReader {
     mutating func refuse() { isInvalid = true }
 }
 
-/// A value that records store as its index in a list. The lists are append-only: an index never changes, and that of
-/// a removed value stays empty (nil).
+/// A value that records store as its index in a list. The list is append-only: an index never changes, and the place
+/// of a removed value stays empty (nil).
 protocol RecordCoded: Equatable {
     static var recordOrder: [Self?] { get }
 }
@@ -164,7 +164,7 @@ extension RecordCoded {
 }
 
 extension Duration {
-    /// Rounded toward zero; limited to ±292 years.
+    /// The duration in nanoseconds, rounded toward zero and limited to ±292 years.
     @usableFromInline var nanoseconds: Int64 {
         let parts = components
         let (product, overflow) = parts.seconds.multipliedReportingOverflow(by: 1_000_000_000)
@@ -204,7 +204,7 @@ extension DeadlineKind: RecordCoded {
 }
 
 extension Message: RecordCoded {
-    /// Its number in records, from 0; it never changes.
+    /// The number of the message in records, from 0; it never changes.
     public var number: UInt8 { recordCode }
 
     /// The message with that number; nil if there is none.
@@ -223,7 +223,7 @@ extension Message: RecordCoded {
 }
 
 extension TerminationReason: RecordCoded {
-    /// Its number in records and for policies, from 0; it never changes.
+    /// The number of the reason in records and for policies, from 0; it never changes.
     public var number: UInt8 { recordCode }
 
     static let recordOrder: [TerminationReason?] = [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The configuration of an app as far as its machine needs it. Apps with equal rules share them in memory.
+/// The configuration of an app, as far as its machine needs it. Apps with equal rules share one copy in memory.
 @dynamicMemberLookup
 public struct AppRules: Sendable, Hashable {
     private static let usual = Shared(AppRuleValues())
@@ -9,7 +9,7 @@ public struct AppRules: Sendable, Hashable {
     /// The rules of an app with an empty configuration.
     public init() { shared = Self.usual }
 
-    /// One of the ``AppRuleValues``.
+    /// The values of ``AppRuleValues``, as properties of the rules.
     @inlinable
     public subscript<T>(dynamicMember path: any WritableKeyPath<AppRuleValues, T> & Sendable) -> T {
         get { shared.value[keyPath: path] }
@@ -17,7 +17,7 @@ public struct AppRules: Sendable, Hashable {
     }
 }
 
-/// The rules themselves. The defaults are those of docs/lifecycle.md.
+/// The values of ``AppRules``. The defaults are those of docs/lifecycle.md.
 ///
 /// Every `Duration?` is a deadline or a limit; `nil` is `"none"` in the configuration.
 public struct AppRuleValues: Sendable, Hashable {
@@ -33,40 +33,39 @@ public struct AppRuleValues: Sendable, Hashable {
     public var suspendDeadline: Duration? = .seconds(2)
     /// Time between SIGTERM and SIGKILL.
     public var grace: Duration? = .seconds(5)
-    /// The longest time to which EXTEND_TIMEOUT_USEC may extend an edge; `nil` means ten times its deadline.
+    /// The longest time to which EXTEND_TIMEOUT_USEC may extend a transition; `nil` means ten times its deadline.
     public var extensionLimit: Duration?
-    /// What a missed transition deadline does.
+    /// What happens when the app misses a transition deadline.
     public var onMissedTransition: MissedTransition = .goOn
     /// The longest time between two heartbeats of the app; `nil` for none.
     public var watchdog: Duration?
-    /// Time in the background after didEnterBackground was answered.
+    /// How long the app may stay in the background after it has answered didEnterBackground.
     public var backgroundTime: Duration? = usualBackgroundTime
-    /// Time in the background for an event.
+    /// How long the app may stay in the background for an event.
     public var eventTime: Duration? = .seconds(30)
     /// The time that all background tasks share in one stay in the background; `nil` for no limit.
     public var taskTime: Duration? = .seconds(30)
     /// The time that all background tasks share per day; `nil` for no limit.
     public var taskBudget: Duration?
-    /// How long before the end of its time a background task is warned.
+    /// How long before the end of its time the app is warned that a background task expires.
     public var expiryWarning: Duration = .seconds(5)
     /// Time to take a snapshot; `nil` if none is taken.
     public var snapshotDeadline: Duration?
-    /// What happens to an app that is to be suspended while it holds a lock that others need.
+    /// What happens if the app is to be suspended while it holds a lock that another process waits for.
     public var onLock: LockRule = .defer
     /// Whether the app is terminated instead of entering the background.
     public var exitsOnSuspend = false
     /// How the app says that it is ready.
     public var readiness: Readiness = .exec
-    /// The messages that reach the app as a signal and that it answers with `X_TORPOR_DONE`. Others count as
-    /// answered.
+    /// The messages that the app gets as a signal and answers with `X_TORPOR_DONE`. Other messages count as answered.
     public var answeredMessages: Set<Message> = []
     /// Whether the app runs once: when it exits with 0, it is done and apps that require it may start.
     public var isOneshot = false
     /// When the app is restarted.
     public var restart: RestartPolicy = .onFailure
-    /// The delays between restarts, and their limit.
+    /// The delays between restarts, and how many restarts are allowed.
     public var backoff = RestartBackoff()
-    /// Whether the app has scenes. They have lifecycles of their own and get the foreground and background messages.
+    /// Whether the app has scenes. Each scene has its own lifecycle and gets the foreground and background messages.
     public var hasScenes = false
     /// How the app is evicted.
     public var eviction: EvictionRule = .automatic
@@ -79,9 +78,9 @@ public struct AppRuleValues: Sendable, Hashable {
     public init() {}
 }
 
-/// `on_missed_transition`.
+/// The values of `on_missed_transition`: what a missed transition deadline does.
 public enum MissedTransition: String, Sendable, Hashable, CaseIterable {
-    /// The edge continues and the miss is reported.
+    /// The transition continues, and torpord reports the missed deadline.
     case goOn = "continue"
     /// The app is terminated with the reason `unresponsive`.
     case end
@@ -89,57 +88,57 @@ public enum MissedTransition: String, Sendable, Hashable, CaseIterable {
 
 /// How an app becomes ready.
 public enum Readiness: Sendable, Hashable {
-    /// A successful exec is enough.
+    /// The app is ready when its exec has succeeded.
     case exec
-    /// The app sends READY=1.
+    /// The app is ready when it sends READY=1.
     case notify
-    /// A probe of the supervisor succeeds (tcp, http, command, file).
+    /// The app is ready when torpord's probe of it succeeds (tcp, http, command, file).
     case probe
-    /// The app's delegate has answered the last launch message.
+    /// The app is ready when its delegate has answered the last launch message.
     case delegate
 }
 
-/// `restart`.
+/// The values of `restart`: when the app is restarted.
 public enum RestartPolicy: String, Sendable, Hashable, CaseIterable {
     case never
     case onFailure = "on-failure"
     case always
 }
 
-/// `evict`.
+/// The values of `evict`: how the app is evicted.
 public enum EvictionRule: String, Sendable, Hashable, CaseIterable {
-    /// As `kill` if the app has answered didEnterBackground and so is prepared, otherwise as `terminate`.
+    /// Like `kill` if the app has answered didEnterBackground and so is prepared, otherwise like `terminate`.
     case automatic = "auto"
-    /// Killed without notice.
+    /// The app gets SIGKILL without notice.
     case kill
-    /// Continued, then SIGTERM, a short grace, SIGKILL.
+    /// The app is continued and gets SIGTERM, then after a short grace SIGKILL.
     case terminate
     case never
 }
 
-/// `on_lock`.
+/// The values of `on_lock`: what happens if the app is to be suspended while it holds a lock that others need.
 public enum LockRule: String, Sendable, Hashable, CaseIterable {
-    /// The app keeps running until it releases the lock, at most for `task_time`; then it is terminated.
+    /// The app keeps running until it releases the lock, at most for `task_time`; then torpord terminates it.
     case `defer`
-    /// The app is terminated.
+    /// torpord terminates the app.
     case terminate
-    /// The app is suspended although it holds the lock.
+    /// torpord suspends the app although it holds the lock.
     case ignore
 }
 
-/// `restart_backoff`: delays that grow by a factor, and when to give up.
+/// `restart_backoff`: restart delays that grow by a factor, and the limit of restarts.
 public struct RestartBackoff: Sendable, Hashable {
-    /// The delay before the first restart; with zero every restart is immediate.
+    /// The delay before the first restart; if it is zero, every restart is immediate.
     public var initial: Duration = .milliseconds(100)
-    /// The factor from one delay to the next.
+    /// Each delay is longer than the one before by this factor.
     public var factor: Double = 2
     /// The longest delay.
     public var cap: Duration = .seconds(60)
-    /// More restarts than this within `window` mark the app failed.
+    /// If the app restarts more often than this within `window`, it is marked failed.
     public var limit = 10
-    /// The window of `limit`, in monotonic time.
+    /// The time within which restarts count towards `limit`, in monotonic time.
     public var window: Duration = .seconds(300)
-    /// After running this long, an app starts again with the `initial` delay.
+    /// After an app has run this long, its next restart has the `initial` delay again.
     public var stableAfter: Duration = .seconds(10)
     /// Each delay varies at random by up to this fraction of itself.
     public var jitter: Double = 0.1
@@ -149,7 +148,7 @@ public struct RestartBackoff: Sendable, Hashable {
 
     /// The delay before restart number `attempt` (from 0), without jitter.
     public func delay(attempt: Int) -> Duration {
-        // With a constant delay there is nothing to multiply, however many attempts there were.
+        // A constant delay needs no loop over the attempts, of which there may be many.
         guard factor > 1, initial > .zero else { return min(initial, cap) }
         var delay = initial
         for _ in 0..<max(0, attempt) {

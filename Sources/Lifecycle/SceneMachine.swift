@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The number of a scene within its app. The shell assigns it and never reuses it within an app.
+/// The number of a scene within its app. The caller assigns the number and never reuses it within an app.
 public typealias SceneID = UInt32
 
 /// The state of a scene inside an app, from the least to the most active.
 public enum SceneState: UInt8, Sendable, Hashable, CaseIterable, Comparable {
-    /// It exists only as a session: the app does not know it.
+    /// The scene exists only as a session, which the app does not know.
     case unattached
-    /// Connected, but not in use. The scenes of a suspended app are in this state too.
+    /// Connected, but not in use. Scenes of a suspended app are in this state too.
     case background
     /// In the foreground, but not in use.
     case inactive
@@ -18,13 +18,13 @@ public enum SceneState: UInt8, Sendable, Hashable, CaseIterable, Comparable {
     public static func < (left: SceneState, right: SceneState) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// Where a scene inside an app is wanted.
+/// The state that was requested for a scene.
 public enum SceneGoal: UInt8, Sendable, Hashable, CaseIterable {
     case unattached
     case background
     case active
 
-    /// The state that the scene has once it has reached the goal.
+    /// The state that a scene with this goal reaches.
     public var state: SceneState {
         switch self {
         case .unattached: .unattached
@@ -36,34 +36,34 @@ public enum SceneGoal: UInt8, Sendable, Hashable, CaseIterable {
 
 /// The lifecycle of one scene inside an app, as a value.
 ///
-/// The model: a scene moves to its goal as far as its app allows (the *ceiling*): while the app is in the background,
-/// no scene can be in the foreground. Each step is a message to the app and ends with the answer; one step is in
-/// flight at a time.
+/// The model: a scene moves to its goal as far as its app allows. The most active state that the app allows is the
+/// *ceiling*: while the app is in the background, no scene can be in the foreground. Each step is a message to the
+/// app and ends with its answer; only one message is unanswered at a time.
 ///
 ///     unattached ──sceneWillConnect──▶ background ──sceneWillEnterForeground──▶ inactive ──sceneDidBecomeActive──▶ active
 ///         ▲                             │      ▲                                 │    ▲                            │
 ///         └─────sceneDidDisconnect──────┘      └─────sceneDidEnterBackground─────┘    └───sceneWillResignActive────┘
 ///
-/// A scene that is wanted in the foreground connects as inactive.
+/// A scene with the goal `active` connects as inactive.
 public struct SceneMachine: Sendable, Hashable {
-    /// Its number.
+    /// The number of the scene.
     public let id: SceneID
-    /// Its state.
+    /// The state of the scene.
     public internal(set) var state: SceneState = .unattached
-    /// Where it is wanted.
+    /// The state that was requested for the scene.
     public internal(set) var goal: SceneGoal = .unattached
-    /// The message whose answer is awaited.
+    /// The message that the app has not answered yet; nil for none.
     public internal(set) var awaiting: Message?
-    /// Whether the app was told that it connects in the foreground.
+    /// Whether the app was told that the scene connects in the foreground.
     public internal(set) var connectsInForeground = false
-    /// Whether it was in the foreground when its app left the foreground: it comes back with the app.
+    /// Whether the scene was in the foreground when its app left the foreground: it returns together with the app.
     public internal(set) var returns = false
-    /// Whether its app may be killed without losing its state: it saved that, and was not in the foreground since.
+    /// Whether killing the app loses no state of the scene: it saved its state and was not in the foreground since.
     public internal(set) var isPrepared = false
-    /// When the awaited answer is late; nil if none is awaited or there is no limit.
+    /// When the awaited answer is too late; nil if no answer is awaited or there is no limit.
     public internal(set) var deadline: Deadline?
 
-    /// A scene that is wanted nowhere yet.
+    /// A scene without a goal yet.
     public init(id: SceneID) { self.id = id }
 
     /// A scene that is not connected yet.
@@ -71,10 +71,10 @@ public struct SceneMachine: Sendable, Hashable {
         (self.id, self.goal, self.returns) = (id, goal, returns)
     }
 
-    /// A scene with the same number and goal as one from an earlier run of its app.
+    /// A scene with the number and goal of a scene from an earlier incarnation of the app.
     public init(wanting scene: SceneMachine) { self.init(id: scene.id, goal: scene.goal, returns: scene.returns) }
 
-    /// A scene as an earlier supervisor stored it.
+    /// A scene with the values that an earlier supervisor stored.
     public init(
         id: SceneID,
         state: SceneState,
@@ -88,10 +88,10 @@ public struct SceneMachine: Sendable, Hashable {
         (self.connectsInForeground, self.returns, self.isPrepared) = (connectsInForeground, returns, isPrepared)
     }
 
-    /// Whether it can be removed: disconnected and wanted nowhere.
+    /// Whether the scene can be removed, because it is disconnected and its goal is `unattached`.
     var isOver: Bool { state == .unattached && goal == .unattached && awaiting == nil }
 
-    /// Whether the awaited message makes it more active.
+    /// Whether the awaited message makes the scene more active.
     var comesNearer: Bool {
         switch awaiting {
         case .sceneWillConnect, .sceneWillEnterForeground, .sceneDidBecomeActive: true
@@ -99,7 +99,7 @@ public struct SceneMachine: Sendable, Hashable {
         }
     }
 
-    /// The next message on its way; nil if it is as near to its goal as the ceiling allows, or an answer is awaited.
+    /// The next message towards the goal; nil if the ceiling allows no further step, or an answer is awaited.
     func next(under ceiling: SceneState) -> Message? {
         guard awaiting == nil else { return nil }
         let target = min(goal.state, ceiling)
@@ -112,14 +112,14 @@ public struct SceneMachine: Sendable, Hashable {
         }
     }
 
-    /// Notes that `message` is sent now.
+    /// Notes that `message` is being sent.
     mutating func tell(_ message: Message, under ceiling: SceneState) {
         awaiting = message
         if message == .sceneWillConnect { connectsInForeground = min(goal.state, ceiling) > .background }
         if message == .sceneWillEnterForeground { isPrepared = false }
     }
 
-    /// The message was answered, or its answer is no longer awaited.
+    /// Applies the awaited message: the app answered it, or its answer is no longer awaited.
     mutating func answered(isPrepared prepares: Bool) {
         guard let message = awaiting else { return }
         awaiting = nil
@@ -127,7 +127,7 @@ public struct SceneMachine: Sendable, Hashable {
         switch message {
         case .sceneWillConnect:
             state = connectsInForeground ? .inactive : .background
-            // It has no state to lose yet.
+            // A scene that just connected has no state to lose yet.
             isPrepared = !connectsInForeground
         case .sceneWillEnterForeground, .sceneWillResignActive: state = .inactive
         case .sceneDidBecomeActive: state = .active
@@ -138,7 +138,8 @@ public struct SceneMachine: Sendable, Hashable {
         }
     }
 
-    /// The scene is not opened. The app refused it, or missed the deadline (`wasMissed`): then it is disconnected next.
+    /// Drops a scene that was not connected: the app refused it, or missed the deadline (`wasMissed`, then it gets
+    /// sceneDidDisconnect).
     mutating func refuse(wasMissed: Bool) {
         awaiting = nil
         deadline = nil
@@ -147,7 +148,7 @@ public struct SceneMachine: Sendable, Hashable {
         state = wasMissed ? .background : .unattached
     }
 
-    /// The app has ended.
+    /// Disconnects the scene, because its app has ended.
     mutating func detach() {
         awaiting = nil
         deadline = nil

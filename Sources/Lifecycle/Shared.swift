@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A value that many holders share in memory until one of them changes it (copy on write): apps with equal
-/// configuration share one copy.
+/// A value that many holders share in memory until one of them changes its copy (copy on write). Apps with equal
+/// configuration share one value.
 public struct Shared<Value> {
     @usableFromInline
     final class Box {
@@ -17,7 +17,7 @@ public struct Shared<Value> {
     @inlinable
     public init(_ value: Value) { box = Box(value) }
 
-    /// The value; a change affects only this holder.
+    /// The value. A change affects only this holder.
     @inlinable public var value: Value {
         _read { yield box.value }
         _modify {
@@ -27,11 +27,11 @@ public struct Shared<Value> {
     }
 }
 
-// Sendable: a box is changed only while it has a single holder.
+// Sendable, because a box is changed only while it has a single holder.
 extension Shared: @unchecked Sendable where Value: Sendable {}
 
 extension Shared: Equatable where Value: Equatable {
-    /// Whether both have equal values, in the same box or not.
+    /// Whether the values are equal, whether they share a box or not.
     @inlinable
     public static func == (left: Shared, right: Shared) -> Bool {
         left.box === right.box || left.box.value == right.box.value

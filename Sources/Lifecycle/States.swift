@@ -2,18 +2,18 @@
 
 /// The state of an app, as defined in docs/lifecycle.md.
 public enum AppState: String, Sendable, Hashable, CaseIterable {
-    /// It has no process: it was never launched, exited, or was terminated.
+    /// The app has no process: it was never launched, exited, or was terminated.
     case notRunning = "not-running"
-    /// In the foreground, but user events are withheld.
+    /// In the foreground, but the app gets no user events.
     case inactive
     /// In the foreground and in use.
     case active
-    /// Its processes run on granted time, but it is not in use.
+    /// The app's processes run for a limited time, but no user uses it.
     case background
-    /// Its processes are stopped and stay in memory.
+    /// The app's processes are stopped and stay in memory.
     case suspended
 
-    /// The order from least to most running; a requirement is met by any state from `background` on.
+    /// Orders states from least to most running. An app that requires another needs it at `background` or above.
     var rank: Int {
         switch self {
         case .notRunning: 0
@@ -25,7 +25,7 @@ public enum AppState: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// The edge that an app is on.
+/// A transition (edge) of an app from one state to another.
 public enum Transition: String, Sendable, Hashable, CaseIterable {
     case launching
     case activating
@@ -38,7 +38,7 @@ public enum Transition: String, Sendable, Hashable, CaseIterable {
 }
 
 /// A message to an app. The raw values are the names that configurations and apps use. `scripts/check-sources
-/// promises` checks that each is sent, documented and in the libraries.
+/// promises` checks that torpord sends each message, and that the pages and the libraries contain it.
 public enum Message: String, Sendable, Hashable, CaseIterable {
     case willFinishLaunching
     case restoreState
@@ -73,7 +73,7 @@ public enum Message: String, Sendable, Hashable, CaseIterable {
     case sceneDidDisconnect
     case didDiscardScenes
 
-    /// Whether it is about scenes inside the app.
+    /// Whether the message is about scenes inside the app.
     public var isAboutScenes: Bool {
         switch self {
         case .sceneWillConnect, .sceneDidBecomeActive, .sceneWillResignActive, .sceneDidEnterBackground,
@@ -113,7 +113,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     case forceQuit = "force-quit"
     case launchFailed = "launch-failed"
 
-    /// The exception code of iOS for the same ending; nil if there is none.
+    /// The exception code that iOS uses for the same ending; nil if there is none.
     public var code: UInt32? {
         switch self {
         case .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired: 0x8bad_f00d
@@ -126,7 +126,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Whether `restart = "on-failure"` starts the app again after it.
+    /// Whether an app with `restart = "on-failure"` is started again after an ending with this reason.
     public var isFailure: Bool {
         switch self {
         case .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
@@ -137,7 +137,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Whether the ending was asked for: then no restart policy, not even `always`, restarts the app.
+    /// Whether a request or the configuration caused the ending: then not even `restart = "always"` restarts the app.
     public var wasAskedFor: Bool {
         switch self {
         case .stopped, .forceQuit, .evicted, .exitsOnSuspend, .shutdown: true
@@ -148,11 +148,11 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Whether a crash report is written: the ending was not asked for, and the app was not done.
+    /// Whether torpord writes a crash report: the ending was not asked for, and the app did not exit successfully.
     public var isReported: Bool { !wasAskedFor && self != .exitSuccess && self != .replaced }
 
-    /// Whether the next launch gets the state that the app saved: not after a user stopped it, or after it exited
-    /// successfully.
+    /// Whether the next launch gets the state that the app saved. It does not if a user stopped the app, or the app
+    /// exited successfully.
     public var keepsState: Bool {
         switch self {
         case .stopped, .forceQuit, .exitSuccess: false
@@ -163,7 +163,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Whether an event may launch the app after it.
+    /// Whether an event may launch the app after an ending with this reason.
     public var allowsLaunchByEvent: Bool {
         switch self {
         case .stopped, .forceQuit, .dependencyFailed: false

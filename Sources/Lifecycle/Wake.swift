@@ -2,12 +2,12 @@
 
 /// How an event wakes an app that is suspended or not running.
 public struct Wake: Sendable, Hashable {
-    /// Into the foreground; otherwise into the background, and a suspended app is suspended again when its time is
-    /// up.
+    /// Whether the app is woken into the foreground. If not, it is woken into the background, and is suspended again
+    /// when its time is over if it was suspended before.
     public var foreground: Bool
-    /// Background time for the event; `nil` for the app's `event_time`.
+    /// Background time for the event; `nil` means the app's `event_time`.
     public var time: Duration?
-    /// Also launches an app that a user force-quit (`wake_after_force_quit` names its mode).
+    /// Whether the event also launches an app that a user force-quit (`wake_after_force_quit` names its mode).
     public var overridesForceQuit: Bool
 
     /// By default, a wake into the background for the app's `event_time`.
@@ -22,7 +22,7 @@ extension AppMachine {
     /// Launches or wakes the app for an event.
     mutating func wake(_ order: Wake, into actions: inout [Action], now: Duration) throws(RequestError) {
         var wake = order
-        // Without a scene to show, the app cannot come to the foreground.
+        // An app without a scene to show cannot come to the foreground.
         if wake.foreground, !canComeToForeground { wake.foreground = false }
         switch phase {
         case .notRunning(.resting):
@@ -61,12 +61,12 @@ extension AppMachine {
             }
             if grant != nil || running.state == .suspended {
                 let time = wake.time ?? rules.eventTime
-                // The app keeps its time if it has more left.
+                // If the app has more background time left than the event grants, it keeps that.
                 if running.state != .suspended, let left = grant?.at, let time, left > now + time { return }
                 grant = Deadline(.backgroundTime, time, now: now)
             }
         case .notRunning, .launching:
-            // The app is launched anyway; make sure that the event finds it running.
+            // The app is being launched anyway; make sure that it runs when it gets the event.
             if wake.foreground {
                 start(foreground: true, reason: .event, into: &actions, now: now)
             } else if goal == .suspended {
@@ -83,8 +83,8 @@ extension AppMachine {
         }
     }
 
-    /// Whether an app that was woken for its dependents is to be suspended again (`isOver`), after its time for an
-    /// event. Returns whether anything changed.
+    /// Sets whether an app that was woken for its dependents is suspended again (`isOver`) after its `event_time`.
+    /// Returns whether anything changed.
     mutating func sleepAgain(_ isOver: Bool, now: Duration) -> Bool {
         guard sleepsAgain != isOver else { return false }
         guard isOver else {
@@ -99,7 +99,8 @@ extension AppMachine {
         return true
     }
 
-    /// Background time is over and nothing keeps the app awake: if only an event woke it, suspends it again.
+    /// Handles the end of the background time while nothing keeps the app awake. If only an event woke the app, it is
+    /// suspended again.
     mutating func backgroundTimeIsOver(into actions: inout [Action], now: Duration) {
         guard sleepsAgain, goal == .background, case .running(let running) = phase, running.state == .background
         else { return actions.append(.report(.backgroundTimeUsed)) }

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// `wake_storm`: how often events may wake an app, and what happens if it is woken more often.
+/// `wake_storm`: how often events may wake an app, and what happens if they wake it more often.
 public struct WakeStormRules: Sendable, Hashable {
-    /// More wakes than this within `window` are a storm; 0 for no limit.
+    /// More wakes than this within `window` are a storm; 0 means no limit.
     public var limit = 300
-    /// The window of `limit`, in monotonic time.
+    /// The time within which wakes count towards `limit`, in monotonic time.
     public var window: Duration = .seconds(300)
-    /// After a storm, events do not wake the app for this long; they wait.
+    /// How long events wait after a storm without waking the app.
     public var hold: Duration = .seconds(60)
-    /// Whether the app is also terminated, with the reason `wake-storm`.
+    /// Whether torpord also terminates the app after a storm, with the reason `wake-storm`.
     public var ends = false
 
     /// The rules of an app with an empty configuration.
     public init() {}
 }
 
-/// When events woke an app recently. Only events that resumed or launched the app count.
+/// When events woke an app recently. An event counts only if it resumed or launched the app.
 public struct WakeLedger: Sendable, Hashable {
     private var times: [Duration] = []
-    /// Until when events do not wake it.
+    /// The time until which events do not wake the app.
     public private(set) var heldUntil: Duration?
-    /// How often in a row a policy undid what an event did, and when last.
+    /// How often in a row a policy undid the effect of an event, and (`undoneAt`) when it last did.
     private var undoneCount = 0
     private var undoneAt = Duration.zero
-    /// Whether it is held back because a policy undid an event.
+    /// Whether events are held back because a policy undid the effect of one.
     public private(set) var isHeldForPolicy = false
 
-    /// What one more event may do.
+    /// What the next event may do.
     public enum Verdict: Sendable, Hashable {
-        /// It may wake the app.
+        /// The event may wake the app.
         case allowed
-        /// It was woken so often within the window that events are held back from now on.
+        /// Events woke the app so often within the window that they are held back from now on.
         case storm(count: Int, until: Duration)
-        /// Events are held back.
+        /// Events are held back, so the event does not wake the app.
         case heldBack(until: Duration)
     }
 
@@ -58,12 +58,12 @@ public struct WakeLedger: Sendable, Hashable {
         return .allowed
     }
 
-    /// A policy terminated the app right after an event had launched it, or refused that launch. The event still
-    /// waits and would launch the app again at once. So events are held back for a second, and twice as long each
-    /// further time, up to `hold`. Returns until when.
+    /// Call this when a policy has terminated the app right after an event had launched it, or has refused that
+    /// launch. The event still waits and would launch the app again at once. So events are held back for a second,
+    /// and twice as long each further time, up to `hold`. Returns the time until which they are.
     public mutating func undone(_ rules: WakeStormRules, now: Duration) -> Duration {
         let longest = max(rules.hold, Self.firstPause)
-        // After a quiet time the pauses start again with the shortest.
+        // If no policy undid an event for a while, the shortest pause is used again.
         if now - undoneAt > longest * 2 { undoneCount = 0 }
         let pause = min(Self.firstPause * (1 << min(undoneCount, 20)), longest)
         undoneCount += 1
@@ -78,6 +78,6 @@ public struct WakeLedger: Sendable, Hashable {
 
     private static let firstPause = Duration.seconds(1)
 
-    /// A user started the app: forgets everything.
+    /// Forgets everything, because a user started the app.
     public mutating func forget() { self = WakeLedger() }
 }
