@@ -4,46 +4,46 @@ package import EventLoop
 package import Lifecycle
 import Linux
 
-/// Carries out what the core decides, for an ``Engine``.
+/// Carries out the decisions of the core (module `Lifecycle`), for an ``Engine``.
 package protocol ActionPerformer: AnyObject {
-    /// Records decisions before any of them is carried out: if torpord dies, the next one carries them out.
+    /// Records decisions before any of them is carried out: if torpord dies, the next torpord carries them out.
     func writeAhead(_ outputs: [AppAction])
-    /// Carries out what was recorded.
+    /// Carries out decisions that were recorded.
     func carryOut(_ outputs: [AppAction])
-    /// Records all about an app, since what the shell knows of it has changed.
+    /// Records the whole state of an app, because something that the core does not know has changed.
     func record(_ app: AppRuntime)
-    /// Called before the core handles an event.
+    /// Called before the core (the coordinator) handles an event.
     func willHandle(_ event: AppEvent, of app: AppRuntime)
-    /// Called after the core has handled an event; its decisions are not carried out yet.
+    /// Called after the core has handled an event, and before its decisions are carried out.
     func handled(_ event: AppEvent, of app: AppRuntime)
-    /// A deadline of an app has passed. Returns whether to act on it now; otherwise it is checked again at the next
-    /// one.
+    /// Called when a deadline of an app has passed. Returns whether to act on it now; if not, the deadline is checked
+    /// again when the app's next deadline passes.
     func isJudged(_ app: AppRuntime) -> Bool
-    /// An app left the configuration and has stopped. Observers were told already.
+    /// Called when an app has left the configuration and has stopped, after the observers were told.
     func forget(_ app: AppRuntime)
-    /// All actions are carried out, and all observers were told.
+    /// Called when all actions are carried out and all observers were told.
     func settled()
 }
 
-/// The engine of the shell: events go in, the core decides, and its decisions are carried out.
+/// The engine of torpord: events go in, the core (module `Lifecycle`) decides, and its decisions are carried out.
 ///
 /// Everything runs on one thread. An event that occurs while actions are carried out waits until they are done. A
-/// request may reach the core in between; the decisions about it wait too, so that decisions are carried out in
+/// request may reach the core in between, but the resulting decisions wait too. So decisions are carried out in
 /// order, each completely before the next.
 package final class Engine {
     package let loop: EventLoop
-    /// The core: it decides, and has the state of every app.
+    /// The core, which decides and has the lifecycle state of every app.
     package let coordinator: Coordinator
-    /// What the shell stores for each app.
+    /// What torpord stores for each app beyond its lifecycle state.
     package let apps = AppTable()
-    /// Carries out the decisions.
+    /// Carries out the core's decisions.
     package unowned(unsafe) var performer: (any ActionPerformer)?
 
-    /// The first launches have begun.
+    /// Whether the first launches have begun.
     package private(set) var isStarted = false
-    /// Work that waits for the start.
+    /// Work that waits until the first launches have begun.
     private var afterStart: [() -> Void] = []
-    /// The supervisor is shutting down: nothing new may begin.
+    /// Whether torpord is shutting down, so that nothing new may begin.
     package var isEnding = false
 
     private enum Fact {
@@ -51,39 +51,39 @@ package final class Engine {
         case work(() -> Void)
     }
     private var facts: [Fact] = []
-    /// Decisions of the core to carry out; those before `nextDecided` are done.
+    /// Decisions of the core. Those before the index `nextDecided` are carried out already.
     private var decided: [[AppAction]] = []
     private var nextDecided = 0
     private var isDraining = false
     private var observers: [any LifecycleObserver] = []
-    /// Apps that a room marked as changed.
+    /// Apps that another part of torpord (a ``Room``) marked as changed.
     private var news: Set<AppID> = []
     private var paceTimer: TimerSource?
 
-    /// Enough to keep every processor busy.
+    /// The most launches at once: enough to keep every processor busy.
     private static let launchesAtOnce = max(4, 2 * ThisProcess.processorCount)
     /// A launch that has not reached its exec after this time no longer blocks others.
     private static let launchPatience = Duration.milliseconds(50)
 
-    /// - Parameter loop: runs the engine and provides its clock.
+    /// - Parameter loop: runs the engine, and its clock is the engine's clock.
     package init(_ loop: EventLoop, _ coordinator: Coordinator) {
         self.loop = loop
         self.coordinator = coordinator
         self.coordinator.launchesAtOnce = Self.launchesAtOnce
     }
 
-    /// A copy of the app's machine.
+    /// A copy of the app's lifecycle machine.
     package func machine(_ app: AppID) -> AppMachine { coordinator.machine(app) }
 
     // MARK: The start
 
-    /// Calls `work` once the first launches have begun; at once if they have.
+    /// Calls `work` once the first launches have begun, or at once if they have already.
     package func whenStarted(_ work: @escaping () -> Void) { if isStarted { work() } else { afterStart.append(work) } }
 
     /// Notes that the first launches have begun.
     package func started() { isStarted = true }
 
-    /// Runs the work that waited for the start.
+    /// Runs the work that waited until the first launches have begun.
     package func goOnAfterStart() {
         for work in afterStart { work() }
         afterStart = []
@@ -94,25 +94,25 @@ package final class Engine {
     /// Adds an observer for the lifecycles of all apps.
     package func add(_ observer: any LifecycleObserver) { observers.append(observer) }
 
-    /// Adds an app that the core knows already, and tells all observers.
+    /// Adds an app that the core knows already, and notifies all observers.
     package func add(_ app: AppRuntime) {
         apps.append(app)
         for observer in observers { observer.added(app) }
     }
 
-    /// Tells all observers that an app entered a state.
+    /// Notifies all observers that an app entered a state.
     package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
         for observer in observers { observer.entered(app, from: from, to: to) }
     }
 
-    /// Tells all observers that an incarnation ended.
+    /// Notifies all observers that an incarnation (one run of an app) ended.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         for observer in observers { observer.ended(app, ending) }
     }
 
     // MARK: Facts in, actions out
 
-    /// Passes an event to the core, after all earlier ones.
+    /// Passes an event to the core, after all earlier events.
     package func deliver(_ event: AppEvent, to app: AppID) {
         facts.append(.event(event, app))
         drain()
@@ -120,29 +120,29 @@ package final class Engine {
 
     /// Passes a request of a user, an event or a policy to the core.
     ///
-    /// - Throws: ``RequestError`` when the app cannot do that now.
+    /// - Throws: ``RequestError`` when the app cannot do what is requested now.
     package func request(_ request: Request, of app: AppID) throws(RequestError) {
         perform(try coordinator.request(request, of: app, now: loop.now))
-        // After a reset, or a stop while it waited for a restart, a failure is no longer the app's current state; it
-        // stays in the history.
+        // After a reset, or a stop while the app waited for a restart, its last failure is no longer its current
+        // state. The failure stays in the history.
         let isSeen = request == .reset || request == .stop(.stopped) && !coordinator.machine(app).isAlive
         if isSeen, let reason = apps[app].lastReason, !reason.wasAskedFor { apps[app].lastExit = nil }
         settle()
     }
 
-    /// Records decisions of the core at once, and carries them out after all earlier ones.
+    /// Records decisions of the core at once, and carries them out after all earlier decisions.
     package func perform(_ outputs: [AppAction]) {
         performer?.writeAhead(outputs)
         performWritten(outputs)
     }
 
-    /// Carries out decisions that were recorded when they were made.
+    /// Carries out decisions that are already recorded.
     package func performWritten(_ outputs: [AppAction]) {
         decided.append(outputs)
         if !isDraining { carryOutAll() }
     }
 
-    /// Actions that are decided for an app and not begun yet.
+    /// Actions that the core decided for an app and that have not begun.
     package func decidedActions(of app: AppID) -> ActionMask {
         var mask = ActionMask()
         for outputs in decided[nextDecided...] {
@@ -151,19 +151,19 @@ package final class Engine {
         return mask
     }
 
-    /// Runs `work` like an event: whatever it causes waits until it has returned.
+    /// Runs `work` like an event: events and decisions that it causes wait until it has returned.
     package func uninterrupted(_ work: @escaping () -> Void) {
         facts.append(.work(work))
         drain()
     }
 
-    /// Carries out decisions that did not come from an event, for example about a task.
+    /// Carries out decisions that did not come from an event, for example those about a background task.
     package func takeIn(_ outputs: [AppAction]) {
         perform(outputs)
         settle()
     }
 
-    /// A room knows something new about an app: observers check it again.
+    /// Notifies observers about an app, because another part of torpord knows something new about it.
     package func touch(_ app: AppID) {
         news.insert(app)
         settle()
@@ -175,7 +175,8 @@ package final class Engine {
         settle()
     }
 
-    /// Decisions first: the core gets the next event only when all its earlier decisions are carried out.
+    /// Carries out all decisions and events. The core gets an event only after all its earlier decisions are carried
+    /// out.
     private func carryOutAll() {
         isDraining = true
         var index = 0
@@ -203,7 +204,7 @@ package final class Engine {
         isDraining = false
     }
 
-    /// After the core has decided: arms timers and tells the observers about changed apps.
+    /// Arms timers and notifies the observers about changed apps, after the core has decided.
     package func settle() {
         guard !isDraining else { return }
         for id in coordinator.takePutOff() { armDeadline(apps[id]) }
@@ -238,7 +239,7 @@ package final class Engine {
                 self.settle()
             }
         }
-        // Launches that reach their exec do not postpone it: one extra launch now and then does no harm.
+        // A launch that reaches its exec does not postpone the timer: one launch too many now and then does no harm.
         if paceTimer?.deadline == nil { paceTimer?.arm(after: Self.launchPatience) }
     }
 
@@ -247,7 +248,7 @@ package final class Engine {
         guard next != app.armedFor else { return }
         app.armedFor = next
         guard let next else {
-            // Most apps have no deadline most of the time.
+            // Most apps have no deadline most of the time, so a timer for each would waste memory.
             app.deadlineTimer = nil
             return
         }

@@ -2,23 +2,23 @@
 
 package import Lifecycle
 
-/// A room that follows the lifecycles of apps. It is added to the ``Engine`` once and is told about every app from
-/// then on, so that no list of apps can miss it.
+/// A part of torpord (a ``Room``) that follows the lifecycles of apps. It is added to the ``Engine`` once, which then
+/// notifies it about every app.
 ///
-/// Observers are called in the order in which they were added. Requests and events that they cause wait until all
-/// earlier decisions are carried out.
+/// Observers are called in the order in which they were added. Requests and events that an observer causes wait until
+/// all earlier decisions are carried out.
 package protocol LifecycleObserver: AnyObject {
-    /// An app was added without a new configuration; nothing has happened to it yet.
+    /// An app was added while torpord runs, without a new configuration; nothing has happened to it yet.
     func added(_ app: AppRuntime)
     /// An app has entered a state. ``AppRuntime/lastState`` is still the previous one.
     func entered(_ app: AppRuntime, from: AppState, to: AppState)
-    /// An incarnation has ended. Its processes are gone; ``AppRuntime/run`` stays until all observers were called.
+    /// An incarnation has ended, and its processes are gone. ``AppRuntime/run`` stays until all observers were called.
     func ended(_ app: AppRuntime, _ ending: Ending)
-    /// These apps may have changed, and everything decided for them is carried out. Called often: it must cost almost
-    /// nothing for apps that the room does not deal with.
+    /// These apps may have changed, and everything decided for them is carried out. This is called often, so it must
+    /// cost almost nothing for apps that the observer does not deal with.
     func touched(_ apps: [AppRuntime])
-    /// An app has left the configuration and has stopped for good: nothing of it may stay in memory or on disk. Its
-    /// id may be reused soon.
+    /// An app has left the configuration and has stopped for good: remove everything about it from memory and disk.
+    /// Another app may get its id soon.
     func forget(_ app: AppRuntime)
 }
 

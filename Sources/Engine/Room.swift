@@ -5,7 +5,7 @@ package import EventLoop
 package import Lifecycle
 import Linux
 
-/// A part of the shell with its own state, in its own folder. All rooms share the engine, to reach apps and the core,
+/// A part of torpord with its own state, in its own folder. All rooms share the engine, to reach apps and the core,
 /// and the recorder, to record events.
 package protocol Room: AnyObject {
     var engine: Engine { get }
@@ -20,30 +20,31 @@ extension Room {
         _read { yield recorder.counters }
         _modify { yield &recorder.counters }
     }
-    /// The core: it decides, and has the state of every app.
+    /// The core, which decides and has the lifecycle state of every app.
     @inlinable package var coordinator: Coordinator { engine.coordinator }
     @inlinable package var apps: AppTable { engine.apps }
 
-    /// The first launches have begun.
+    /// Whether the first launches have begun.
     package var isStarted: Bool { engine.isStarted }
-    /// The supervisor is shutting down: nothing new may begin.
+    /// Whether torpord is shutting down, so that nothing new may begin.
     package var isEnding: Bool { engine.isEnding }
 
     @inlinable
     package func machine(_ app: AppRuntime) -> AppMachine { engine.coordinator.machine(app.id) }
 
-    /// Whether a delegate is connected and answers messages, or will be once the app is launched.
+    /// Whether the app has a delegate (the library in the app that answers messages), or will have one once it is
+    /// launched.
     package func mayHaveDelegate(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         return machine.hasDelegate || machine.rules.readiness == .delegate
     }
 
-    /// Whether the message can reach the app: by a delegate, now or later, or by a signal.
+    /// Whether the message can reach the app, through its delegate (now or after its launch) or as a signal.
     package func hears(_ app: AppRuntime, _ message: Message) -> Bool {
         mayHaveDelegate(app) || app.specification.signals[message] != nil
     }
 
-    /// Passes an event to the core, after all earlier ones.
+    /// Passes an event to the core, after all earlier events.
     package func deliver(_ event: AppEvent, to app: AppID) { engine.deliver(event, to: app) }
 
     /// Passes a request of a user, an event or a policy to the core.
@@ -51,13 +52,13 @@ extension Room {
         try engine.request(request, of: app)
     }
 
-    /// Carries out decisions of the core, after all earlier ones.
+    /// Records and carries out decisions of the core, after all earlier decisions.
     package func perform(_ outputs: [AppAction]) { engine.perform(outputs) }
 
-    /// Runs `work` like an event: whatever it causes waits until it has returned.
+    /// Runs `work` like an event: events and decisions that it causes wait until it has returned.
     package func uninterrupted(_ work: @escaping () -> Void) { engine.uninterrupted(work) }
 
-    /// Records all about an app, since what the shell knows of it has changed.
+    /// Records the whole state of an app, because something that the core does not know has changed.
     package func record(_ app: AppRuntime) { engine.performer?.record(app) }
 
     /// Records an event of an app; see ``Recorder/note(_:_:from:to:text:reason:level:fields:)``.
@@ -88,6 +89,6 @@ extension Room {
         recorder.note(nil, kind, text: text, reason: reason, level: level)
     }
 
-    /// Adds a moment to the timeline of the app's incarnation.
+    /// Adds a moment, such as a message or an answer, to the timeline of the app's incarnation.
     package func trace(_ app: AppRuntime, _ moment: Moment) { recorder.trace(app, moment) }
 }

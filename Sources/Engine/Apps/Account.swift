@@ -5,13 +5,13 @@ package import Linux
 
 /// The user and groups that an app runs as, from the machine's user database.
 package struct Account: Sendable {
-    /// The part of an app's configuration that decides its account.
+    /// The user and groups that an app's configuration names.
     package struct Names: Hashable, Sendable {
         package let user: String?
         package let group: String?
         let supplementary: [String]?
 
-        /// nil if the app runs as the supervisor's user.
+        /// nil if the app runs as torpord's user.
         package init?(_ specification: AppSpecification) {
             user = specification.user
             group = specification.group
@@ -20,20 +20,20 @@ package struct Account: Sendable {
         }
     }
 
-    /// The configured user; nil if it is the supervisor's own.
+    /// The configured user; nil for torpord's own.
     package let user: User?
     /// The group, which need not be the user's primary one.
     package let gid: UInt32
-    /// All groups.
+    /// All groups of the process, including `gid`.
     package let groups: [UInt32]
 
-    /// The rights with which files are accessed on its behalf; nil for the supervisor's own.
+    /// The rights with which torpord accesses files on behalf of the app; nil for torpord's own rights.
     package var fileRights: FileRights? {
         user.flatMap { FileRights(name: $0.name, uid: $0.uid, gid: gid, groups: groups) }
     }
 
-    /// Looks the account up, which may block on a network directory. A user that is not found is an error; the app
-    /// never falls back to the supervisor's user.
+    /// Looks up an account, which may block on a network directory. A user that is not found is an error: the app
+    /// must never run as torpord's user instead.
     ///
     /// - Throws: ``LaunchError`` when a user or group is not found.
     package static func find(_ names: Names) throws(LaunchError) -> Account {
@@ -69,7 +69,7 @@ package struct Account: Sendable {
 }
 
 extension AppRuntime {
-    /// The account of its last launch, with the names that it was looked up by.
+    /// The account of the app's last launch, with the names that it was looked up by.
     package var account: (names: Account.Names, account: Account)? {
         get { slots[AccountSlot.self] }
         set { slots[AccountSlot.self] = newValue }

@@ -4,7 +4,7 @@ package import Configuration
 package import Lifecycle
 
 extension AppDefinition {
-    /// What the core needs to know of an app.
+    /// The part of an app's configuration that the core needs.
     package init(_ app: AppSpecification) {
         self.init(
             name: app.name,

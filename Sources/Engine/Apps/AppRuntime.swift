@@ -10,70 +10,71 @@ package import Processes
 package import TorporAPI
 package import VarlinkServer
 
-/// What the shell stores for one app. The app's lifecycle state belongs to the coordinator.
+/// What torpord stores for one app. The app's lifecycle state is not here: the coordinator has it.
 package final class AppRuntime {
     package let id: AppID
     private unowned let owner: any OutputOwner
-    /// Its configuration: that of the running incarnation, if there is one, with the changes that applied at once.
+    /// The app's configuration: that of the running incarnation, if there is one, with the changes that applied at
+    /// once.
     package var specification: AppSpecification { didSet { specificationNumber &+= 1 } }
-    /// Increases with each change of the specification.
+    /// Counts the changes of the specification.
     package private(set) var specificationNumber: UInt32 = 0
-    /// Whether the configuration has it; set by ``AppTable``.
+    /// Whether the configuration contains the app; set by ``AppTable``.
     package internal(set) var isListed = false
-    /// An earlier torpord launched it with an older configuration, which is not known any more.
+    /// Whether an earlier torpord launched the app with an older configuration, which is no longer known.
     package var isOutdatedSinceRecovery = false
-    /// Whether a running incarnation was launched with an older configuration.
+    /// Whether the running incarnation was launched with an older configuration than the current one.
     package var isOutdated: Bool { next != nil || isOutdatedSinceRecovery }
-    /// The current run, which may be launching or terminating; empty if there is none.
+    /// The current run of the app, which may be launching or terminating; empty if there is none.
     package var run = Incarnation()
 
-    /// Fires at the machine's next deadline.
+    /// Fires at the next deadline of the app's machine.
     var deadlineTimer: TimerSource?
     var armedFor: Duration?
-    /// It is queued to get its share of CPU and memory.
+    /// Whether the app waits in the queue of apps whose CPU and memory limits have to be set for a new state.
     package var isInProfileQueue = false
 
     package var notifySocket: NotifySocket?
     package var notifySource: IOSource?
-    /// The app's own socket.
+    /// The server of the app's own socket (`TORPOR_APP_SOCKET`).
     package var server: VarlinkServer?
-    /// Its notify socket is being read: must not be read again from within.
+    /// Whether the app's notify socket is being read, so that a nested call must not read it again.
     package var isHearing = false
-    /// A check for the file that says that the app is ready is under way.
+    /// Whether a check for the file that says that the app is ready is in progress.
     package var isLookedAt = false
     package var store = FDStore()
     package var storeCount = 0
     package var capture: OutputCapture?
 
-    /// Its place in the recovery file.
+    /// The app's place in the recovery file.
     package var slot: Int?
-    /// Actions that were decided but not carried out yet.
+    /// Actions that were decided for the app but are not carried out yet.
     package var undone: ActionMask = []
-    /// Exits of this incarnation that the keeper stores until its ending is recorded.
+    /// Exits of processes of the incarnation. The keeper stores them until the incarnation's ending is recorded.
     package var keptExits: [ExitRecord] = []
 
-    /// When it last entered each state, and when it was last used.
+    /// When the app last entered each state, and when it was last used.
     package var times = StateTimes()
     package var reports: [Report] = []
-    /// The transition that was last announced, to detect changes.
+    /// The transition that was last announced to clients, to detect changes.
     package var announced: Transition?
-    /// The transition that is being timed, and when it began.
+    /// The transition whose duration is being measured, and when it began.
     var counted: (transition: Transition, began: Duration)?
-    /// Counts since this torpord started.
+    /// Counts about the app since this torpord started.
     package var counters = AppCounters()
-    /// The budget of its log entries.
+    /// How many more log entries the app may cause.
     var room = LogRoom()
     package var lastState: AppState = .notRunning
 
     package var name: String { specification.name }
 
-    /// Why its last run ended; nil if unknown.
+    /// Why the app's last run ended; nil if unknown.
     var lastReason: TerminationReason? { lastExit.flatMap { TerminationReason(rawValue: $0.reason) } }
 
-    /// Values that rooms store with the app.
+    /// Values that other parts of torpord store with the app.
     package var slots = Slots()
 
-    /// - Parameter owner: receives its output.
+    /// - Parameter owner: receives the output of the app.
     package init(id: AppID, specification: AppSpecification, owner: any OutputOwner) {
         self.id = id
         self.specification = specification
@@ -81,12 +82,12 @@ package final class AppRuntime {
     }
 }
 
-/// Receives the output of apps.
+/// Receives what apps write to standard output and standard error.
 package protocol OutputOwner: AnyObject {
     func logFile(of app: AppRuntime) -> LogFile
-    /// New output is in the log.
+    /// The app has written output, which is now in its log.
     func outputArrived(_ app: AppRuntime)
-    /// Gives a copy of a descriptor to the keeper.
+    /// Gives a copy of a descriptor to the keeper, so that it survives torpord.
     func hold(_ name: String, _ descriptor: Int32)
     func warn(_ sentence: String)
 }
@@ -104,7 +105,7 @@ extension AppRuntime: OutputCaptureDelegate {
 }
 
 extension AppRuntime {
-    /// The current configuration, if a running incarnation still uses an older one.
+    /// The app's current configuration, if its running incarnation still uses an older one; otherwise nil.
     package var next: AppSpecification? {
         get { slots[NextSlot.self] }
         set { slots[NextSlot.self] = newValue }
@@ -115,43 +116,44 @@ extension AppRuntime {
         set { slots[LastExitSlot.self] = newValue }
     }
 
-    /// How its last run ended, also as text, for requests that wait for the app.
+    /// How the app's last run ended, also as text; pending requests that wait for the app return it.
     package var lastEnding: (ending: Ending, text: String)? {
         get { slots[LastEndingSlot.self] }
         set { slots[LastEndingSlot.self] = newValue }
     }
 
-    /// Why a policy does not let it launch yet.
+    /// Why a policy does not allow the app's launch yet; nil if no policy holds it back.
     package var heldBack: String? {
         get { slots[HeldBackSlot.self] }
         set { slots[HeldBackSlot.self] = newValue }
     }
 
-    /// A user wants it launched, whatever policies say.
+    /// Whether a user wants the app launched, whatever policies say.
     package var skipsAdmission: Bool? {
         get { slots[SkipsAdmissionSlot.self] }
         set { slots[SkipsAdmissionSlot.self] = newValue }
     }
 
-    /// Why it is sent didReceiveMemoryWarning: `warning`, `critical` or `limit`.
+    /// Why the app is sent didReceiveMemoryWarning: `warning`, `critical` or `limit`.
     package var memoryWarning: String? {
         get { slots[MemoryWarningSlot.self] }
         set { slots[MemoryWarningSlot.self] = newValue }
     }
 
-    /// A policy is terminating it.
+    /// Whether a policy is terminating the app.
     package var isEndedByPolicy: Bool? {
         get { slots[IsEndedByPolicySlot.self] }
         set { slots[IsEndedByPolicySlot.self] = newValue }
     }
 
-    /// It was evicted for its memory or killed while suspended, not terminated on request.
+    /// Whether the app was evicted for its memory or killed while suspended, rather than terminated on request.
     package var wasCutShort: Bool? {
         get { slots[WasCutShortSlot.self] }
         set { slots[WasCutShortSlot.self] = newValue }
     }
 
-    /// Another process killed it while it was suspended; if it had been running, it would be restarted.
+    /// Whether another process killed the app while it was suspended. Had it been running, it would have been
+    /// restarted.
     package var wasKilledAsleep: Bool? {
         get { slots[WasKilledAsleepSlot.self] }
         set { slots[WasKilledAsleepSlot.self] = newValue }

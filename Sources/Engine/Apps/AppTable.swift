@@ -3,17 +3,17 @@
 import Configuration
 package import Lifecycle
 
-/// The apps by id, and in the order in which they are listed.
+/// All apps: by id, and in the order in which commands list them.
 ///
-/// An app that left the configuration keeps its place, unlisted, until another app gets it: an old id never finds a
-/// different app before that.
+/// An app that left the configuration keeps its id, unlisted, until another app gets that id. Until then an old id
+/// never finds a different app.
 package final class AppTable: Sequence {
     private var places: [AppRuntime] = []
     private var listed: [AppRuntime] = []
 
     init() {}
 
-    /// The app with that id.
+    /// The app with that id, listed or not.
     package subscript(id: AppID) -> AppRuntime { places[id] }
 
     /// The number of listed apps.
@@ -24,12 +24,12 @@ package final class AppTable: Sequence {
 
     package func makeIterator() -> IndexingIterator<[AppRuntime]> { listed.makeIterator() }
 
-    /// Puts an app into the place of its id: a vacant one or the next.
+    /// Adds an app at its id, which is vacant or the next one, and lists it.
     package func append(_ app: AppRuntime) {
         app.isListed = true
         if app.id == places.count { places.append(app) } else { places[app.id] = app }
         let key = Self.order(app)
-        // A configuration is sorted already.
+        // The apps of a configuration are sorted already, so the search below is rarely needed.
         if let last = listed.last, Self.order(last) > key {
             var (low, high) = (0, listed.count)
             while low < high {
@@ -42,13 +42,13 @@ package final class AppTable: Sequence {
         }
     }
 
-    /// Removes an app from the list.
+    /// Removes an app from the list; its id still finds it.
     package func remove(_ app: AppRuntime) {
         app.isListed = false
         listed.removeAll { $0 === app }
     }
 
-    /// By name; instances by number.
+    /// The key for sorting: by name, and instances of a template by number.
     private static func order(_ app: AppRuntime) -> (String, Int, String) {
         (app.specification.template, app.specification.instance ?? 0, app.specification.scene ?? "")
     }

@@ -7,51 +7,51 @@ import Linux
 package import Processes
 import TorporAPI
 
-/// What the shell stores for one run of an app. It is dropped with the run, so nothing leaks into the next one.
+/// What torpord stores for one run of an app. It is dropped when the run ends, so nothing leaks into the next one.
 package final class Incarnation {
     /// The processes of the incarnation, from exec to end.
     package var tree: ProcessTree?
-    /// When its launch began.
+    /// When the launch of the incarnation began.
     package var launchedAt: Duration?
     package var stop = StopProgress.none
-    /// The signal of the last message sent since it was continued.
+    /// The last signal that was sent as a message since the app was continued; nil for none.
     package var told: Int32?
-    /// It is suspended by freezing its cgroup.
+    /// Whether the app is suspended by freezing its cgroup, rather than by SIGSTOP.
     package var freezes = false
-    /// Repeats stop and kill passes while they are under way.
+    /// Fires when the next attempt to stop or kill all processes is due.
     package var passTimer: TimerSource?
     package var passDelay: Duration = .milliseconds(1)
-    /// The state whose share of the machine this incarnation got last; nil if it still has its initial one.
+    /// The state whose CPU and memory limits were last set; nil if the incarnation still has its initial ones.
     package var profileState: AppState?
-    /// The resource usage of all its processes, as last read.
+    /// The resource usage of all processes of the incarnation, as last read.
     package var usage = Usage.none { didSet { mostMemory = max(mostMemory, usage.memoryBytes) } }
-    /// The highest memory usage read in this run.
+    /// The highest memory usage that was read in this run, in bytes.
     package private(set) var mostMemory: UInt64 = 0
-    /// When usage was last read for a list.
+    /// When the usage was last read for a list of apps.
     package var sampledAt: Duration?
-    /// The app sent RELOADING=1 and no READY=1 since.
+    /// Whether the app sent RELOADING=1 and no READY=1 since.
     package var isReloading = false
     /// The history of this incarnation, for its termination report.
     package var timeline = Timeline()
 
-    /// Values that rooms store with the run.
+    /// Values that other parts of torpord store with the run.
     package var slots = Slots()
 
-    /// A run of which nothing is known yet.
+    /// A new run, of which nothing is known yet.
     package init() {}
 }
 
-/// The progress of stopping an app's processes.
+/// How far torpord is with stopping an app's processes (suspending it).
 package enum StopProgress {
     case none
-    /// Decided; what may prevent it is checked first.
+    /// The stop is decided; first torpord checks for locks or signal handlers that prevent it.
     case decided
     /// The processes are being stopped.
     case underWay
 }
 
 extension Incarnation {
-    /// Watches for the exit of a main process that the app named itself.
+    /// Watches for the exit of a main process that the app named itself (MAINPID).
     package var mainSource: IOSource? {
         get { slots[MainSourceSlot.self] }
         set { slots[MainSourceSlot.self] = newValue }
@@ -72,7 +72,7 @@ extension Incarnation {
         set { slots[LaunchFailureSlot.self] = newValue }
     }
 
-    /// Why the last launch failed, as a sentence.
+    /// Why the launch failed, as a sentence.
     package var refusal: String? {
         get { slots[RefusalSlot.self] }
         set { slots[RefusalSlot.self] = newValue }
@@ -83,19 +83,19 @@ extension Incarnation {
         set { slots[ExitRecordSlot.self] = newValue }
     }
 
-    /// The last missed deadline.
+    /// The deadline that the app missed last; nil if none.
     package var missed: MissedDeadline? {
         get { slots[MissedSlot.self] }
         set { slots[MissedSlot.self] = newValue }
     }
 
-    /// Its state just before it was terminated.
+    /// The state of the app just before it was terminated; nil if it was not read.
     package var crashSnapshot: CrashSnapshot? {
         get { slots[CrashSnapshotSlot.self] }
         set { slots[CrashSnapshotSlot.self] = newValue }
     }
 
-    /// A policy gave it the share of another state, for as long as it stays in its own state.
+    /// Set if a policy gave the app (in `state`) the limits of another state (`profile`), until it leaves `state`.
     package var advisedProfile: (state: AppState, profile: AppState)? {
         get { slots[AdvisedProfileSlot.self] }
         set { slots[AdvisedProfileSlot.self] = newValue }

@@ -2,10 +2,10 @@
 
 package import Processes
 
-/// Why a launch could not be tried, as a sentence.
+/// Why torpord could not try a launch, as a sentence.
 package struct LaunchError: Error, CustomStringConvertible {
     package let description: String
-    /// The stage that would have failed.
+    /// The stage of the launch that would have failed.
     package let failure: LaunchFailure?
 
     package init(_ description: String, _ failure: LaunchFailure? = nil) {

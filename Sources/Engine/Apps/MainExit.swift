@@ -3,10 +3,10 @@
 import Lifecycle
 package import Processes
 
-/// How a main process ended, whether the keeper launched it or adopted it (MAINPID).
+/// How a main process ended, whether the keeper launched it or only adopted it (MAINPID).
 package struct MainExit {
     package let pid: Int32
-    /// nil if the status is not known.
+    /// The exit status; nil if it is not known.
     package let status: ExitStatus?
     package let processorTime: Duration
     package let maxResidentBytes: UInt64

@@ -2,14 +2,13 @@
 
 package import Lifecycle
 
-/// A deadline that was missed.
 package final class MissedDeadline {
     package let deadline: Deadline
     /// When the miss was detected.
     package let at: Duration
     /// The message that was not answered in time.
     package let message: Message?
-    /// When the message was answered after all.
+    /// When the app answered that message late; nil if it did not.
     package var answeredAt: Duration?
 
     package init(_ deadline: Deadline, at: Duration, message: Message?) {
@@ -18,6 +17,6 @@ package final class MissedDeadline {
         self.message = message
     }
 
-    /// The time between start and deadline.
+    /// The time that the app had: from the start to the deadline.
     package var granted: Duration { deadline.at - deadline.started }
 }

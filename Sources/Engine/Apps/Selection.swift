@@ -4,10 +4,10 @@ import Configuration
 import Lifecycle
 package import Varlink
 
-/// Finds apps by what a user types: a name, a glob, `tag:NAME`.
+/// Finds apps by what a user types: a name, a glob or `tag:NAME`.
 package struct Selection {
     package let apps: [AppRuntime]
-    /// Finds an app by name without a search; the app may have left the configuration.
+    /// Finds an app by its exact name; the app may have left the configuration.
     package let named: (String) -> AppRuntime?
 
     /// A pattern that matches no app.
@@ -21,12 +21,12 @@ package struct Selection {
             self.isTooMuch = isTooMuch
         }
 
-        /// Whether it was not searched for: the request has more patterns than ``Selection/mostSearches``.
+        /// Whether the pattern was not searched for, because the request has more than ``Selection/mostSearches``.
         var isTooMuch = false
-        /// The instances that match where only one app is allowed.
+        /// The instances that match a name where only one app is allowed.
         var instances: [String] = []
 
-        /// The error to report if the name is not simply unknown.
+        /// A more precise error than "unknown name"; nil if the name is simply unknown.
         package var problem: FieldError? {
             if isTooMuch {
                 let most = Selection.mostSearches
@@ -40,12 +40,12 @@ package struct Selection {
         }
     }
 
-    /// The most patterns, tags and templates per request: each is compared with every app, on the event loop.
+    /// The most patterns, tags and templates per request: each is compared with every app, which blocks the event loop.
     package static let mostSearches = 64
-    /// The longest glob, in bytes. A name is shorter; a longer glob is mostly stars.
+    /// The longest glob, in bytes. App names are shorter, so a longer glob consists mostly of stars.
     private static let longestGlob = 128
 
-    /// The apps in the order typed, without duplicates.
+    /// The apps that the patterns name, in the order of the patterns, without duplicates.
     package func resolve(_ patterns: [String]) throws(Unknown) -> [AppRuntime] {
         var found: [AppRuntime] = []
         var seen: Set<AppID> = []
@@ -66,7 +66,7 @@ package struct Selection {
         return found
     }
 
-    /// The app of that name, or the only instance of that template.
+    /// The app of that name, or the only instance of the template of that name.
     package func one(_ name: String) throws(Unknown) -> AppRuntime {
         if let app = exact(name) { return app }
         let instances = instances(of: name)
@@ -98,10 +98,10 @@ package struct Selection {
         return instances(of: pattern)
     }
 
-    /// Whether a name matches a glob of `*` and `?`. Takes at most the product of both lengths, whatever the glob.
+    /// Whether a name matches a glob of `*` and `?`. The time is at most proportional to the product of both lengths.
     package static func matches(_ name: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
         var (place, at) = (name.startIndex, pattern.startIndex)
-        /// The last star, and the end of what it matches so far.
+        /// The position of the last star, and the end of the text that it matches so far.
         var star: (at: Int, place: Int)?
         while place < name.endIndex {
             if at < pattern.endIndex, pattern[at] == UInt8(ascii: "*") {
@@ -124,7 +124,7 @@ package struct Selection {
 }
 
 extension Room {
-    /// All apps, to select from.
+    /// All apps, to select some of them.
     package var selection: Selection {
         Selection(apps: apps.all) { [self] name in coordinator.id(of: name).map { apps[$0] } }
     }

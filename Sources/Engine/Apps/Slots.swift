@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A value that a room stores with an app or a run. Most apps do not have it, so it takes memory only where it is
-/// set. The room declares it beside its own code:
+/// A value that a part of torpord (a ``Room``) stores with an app or a run. Most apps do not have the value, so it
+/// takes memory only where it is set. The room declares it beside its own code:
 ///
 ///     extension Incarnation {
 ///         /// When it was last looked at.
@@ -17,10 +17,10 @@ public protocol Slot {
     associatedtype Value
 }
 
-/// The values that rooms store with an app or a run, by ``Slot``.
+/// The values that parts of torpord store with an app or a run, each under a ``Slot``.
 ///
-/// There are few at a time, so a linear search is faster than a hash table. Public, because the compiler specializes
-/// generic code for other modules of the package only if it is public.
+/// An app has few values at a time, so a linear search is faster than a hash table. The type is public because the
+/// compiler specializes generic code for other modules of the package only if it is public.
 public struct Slots: ~Copyable {
     @usableFromInline var boxes: [(slot: ObjectIdentifier, box: AnyObject)] = []
 
@@ -59,7 +59,7 @@ public struct Slots: ~Copyable {
         }
     }
 
-    /// The value in a slot, or `value` if there is none; that is stored once it is changed in place.
+    /// The value in a slot, or `value` if there is none. Changing it in place stores it.
     @inlinable
     public subscript<S: Slot>(slot: S.Type, default value: @autoclosure () -> S.Value) -> S.Value {
         get { self[slot] ?? value() }

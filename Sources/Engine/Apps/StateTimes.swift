@@ -3,17 +3,17 @@
 package import Lifecycle
 import Linux
 
-/// When an app last entered each state, and when it was last used: policies decide by it. On the monotonic clock, so
-/// the times are valid until the machine reboots.
+/// When an app last entered each state, and when it was last used; policies decide by this. Times are on the
+/// monotonic clock, so they are valid until the machine reboots.
 package struct StateTimes: Sendable {
-    /// In microseconds; `never` before the first time.
+    /// When the app last entered each state, in microseconds; `never` before the first time.
     package private(set) var since: (Int64, Int64, Int64, Int64, Int64) = (never, never, never, never, never)
-    /// When it was last in the foreground, or launched or woken by a connection. While `isInUse`, it counts as used
-    /// now.
+    /// When the app was last in the foreground, or launched or woken by a connection, in microseconds. While
+    /// `isInUse`, it counts as used now.
     package private(set) var lastUse = never
-    /// Whether it is in the foreground.
+    /// Whether the app is in the foreground.
     package private(set) var isInUse = false
-    /// For how long it was suspended in this run, without the present suspension.
+    /// How long the app was suspended in this run, without the current suspension.
     package var asleep = Duration.zero
 
     package static let never = Int64.min
@@ -37,18 +37,18 @@ package struct StateTimes: Sendable {
         }
     }
 
-    /// Whether the state that it entered last is suspended.
+    /// Whether the app is suspended, which is the state that it entered last.
     private var isAsleep: Bool { since.4 != Self.never && since.4 >= max(since.0, since.1, since.2, since.3) }
 
-    /// For how long it was suspended in this run.
+    /// How long the app was suspended in this run, including the current suspension.
     package func asleep(until now: Duration) -> Duration {
         asleep + (isAsleep ? max(.zero, now - .microseconds(since.4)) : .zero)
     }
 
-    /// A client connected to it, in any state.
+    /// Notes that a client connected to the app, in any state.
     package mutating func use(at time: Duration) { lastUse = max(lastUse, time.microseconds) }
 
-    /// Every state that it has been in, with the time when it last entered it.
+    /// Every state that the app has been in, with the time when it last entered it.
     package var all: [(state: AppState, time: Duration)] {
         [
             (AppState.notRunning, since.0), (.inactive, since.1), (.active, since.2), (.background, since.3),
@@ -56,7 +56,7 @@ package struct StateTimes: Sendable {
         ].filter { $0.1 != Self.never }.map { ($0.0, .microseconds($0.1)) }
     }
 
-    /// Bytes in a record.
+    /// The bytes that the times take in a record.
     package static let recordBytes = 49
 
     package func encode(into record: inout RecordWriter) {
@@ -66,7 +66,7 @@ package struct StateTimes: Sendable {
 
     package init() {}
 
-    /// Reads a record; older records end before these fields, and then nothing is known.
+    /// Reads the times from a record. In records of older versions they are missing; then no time is known.
     package init(from record: inout RecordReader) {
         guard !record.isAtEnd else { return }
         since.0 = record.take(Int64.self)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The source of an event, as events and launch options name it.
+/// What caused an event that wakes an app, by the name that events and launch options use.
 package enum WakeSource: String {
     case socket
     case connection

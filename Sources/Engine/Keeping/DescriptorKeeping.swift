@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Gives descriptors to the keeper, where the next torpord finds them, under a ``DescriptorName``.
+/// Gives descriptors to the keeper under a ``DescriptorName``; the next torpord gets them from there.
 package protocol DescriptorKeeping: AnyObject {
-    /// Gives a copy of one descriptor to the keeper; it replaces what has that name.
+    /// Gives a copy of one descriptor to the keeper, which closes the descriptors that had that name.
     func hold(_ name: String, _ descriptor: Int32)
-    /// Gives copies of several descriptors to the keeper; they replace what has that name or are added to it.
+    /// Gives copies of several descriptors to the keeper. If `replacing`, it closes those that had that name.
     func hold(_ name: String, _ descriptors: [Int32], replacing: Bool)
-    /// Tells the keeper to close what has that name.
+    /// Tells the keeper to close the descriptors with that name.
     func release(_ name: String)
-    /// What an earlier torpord left in the keeper.
+    /// The descriptors that an earlier torpord left in the keeper.
     var inheritance: InheritedDescriptors { get }
     /// Whether another torpord ran under this keeper before.
     var isSuccessor: Bool { get }

@@ -4,18 +4,18 @@ import EventLoop
 package import Linux
 package import Processes
 
-/// What an earlier torpord left in the keeper; each descriptor is taken only once.
+/// The descriptors that an earlier torpord left in the keeper. Each descriptor can be taken only once.
 package final class InheritedDescriptors {
     private var held: [String: [Descriptor]] = [:]
-    /// Names of stored descriptors by app; searching all names would take long, since there may be thousands.
+    /// Names of the descriptors that apps stored (FDSTORE=1), by app: searching thousands of names would take long.
     private var stores: [String: [String]] = [:]
 
     /// No descriptors: for the first torpord under a keeper.
     package init() {}
 
-    /// All descriptors that the keeper has.
+    /// All descriptors that the keeper holds.
     ///
-    /// - Throws: `Errno` when the keeper cannot be asked.
+    /// - Throws: `Errno` when the keeper cannot be reached.
     package convenience init(from keeper: Keeper) throws(Errno) { self.init(try keeper.takeAllHeld()) }
 
     /// The given descriptors, by name.
@@ -38,12 +38,12 @@ package final class InheritedDescriptors {
     /// The first descriptor of a name, without taking it.
     package func look(_ name: String) -> Descriptor? { held[name]?.first }
 
-    /// Takes the stored descriptors of an app, in the order in which they were stored.
+    /// Takes the descriptors that an app stored (FDSTORE=1), in the order in which it stored them.
     package func takeStore(of app: String) -> [(name: String, descriptors: [Descriptor])] {
         (stores.removeValue(forKey: app) ?? []).sorted().map { ($0, take($0)) }
     }
 
-    /// Names whose descriptors were not taken.
+    /// Names whose descriptors were not taken yet.
     package var remaining: [String] { held.keys.sorted() }
 }
 
@@ -64,23 +64,23 @@ package enum DescriptorName {
     package static let focus = "focus"
     /// A terminal or a FIFO that is watched for data.
     package static func node(_ path: String) -> String { "node" + path }
-    /// The path of the node with that name.
+    /// The path of the terminal or FIFO with that name; nil for other names.
     package static func node(of name: String) -> String? { name.hasPrefix("node/") ? String(name.dropFirst(4)) : nil }
     package static func notify(_ app: String) -> String { "app/\(app)/notify" }
     package static func channel(_ app: String) -> String { "app/\(app)/app" }
     package static func output(_ app: String) -> String { "app/\(app)/output" }
-    /// The socket between torpord and the app's transfer process.
+    /// The name of the socket between torpord and the app's transfer process.
     package static func transfers(_ app: String) -> String { "app/\(app)/transfers" }
-    /// A pidfd of the main process, for a keeper that did not launch it.
+    /// The name of a pidfd of the app's main process, which a keeper needs if it did not launch the process.
     package static func process(_ app: String) -> String { "app/\(app)/process" }
-    /// The prefix for all stored descriptors of an app.
+    /// The prefix of the names of all descriptors that an app stored (FDSTORE=1).
     package static func store(_ app: String) -> String { "store/\(app)/" }
-    /// The app whose stored descriptor has that name.
+    /// The app that stored the descriptor with this name; nil if no app did.
     static func appOfStore(_ name: String) -> String? {
         guard name.utf8.starts(with: "store/".utf8) else { return nil }
         return String(name.dropFirst(6).prefix { $0 != "/" })
     }
-    /// One stored descriptor; the number keeps the order in which they came.
+    /// The name of a descriptor that an app stored; the number preserves the order of arrival.
     package static func store(_ app: String, _ number: Int, poll: Bool, _ name: String) -> String {
         let digits = String(number)
         return store(app) + String(repeating: "0", count: max(0, 6 - digits.count)) + digits + (poll ? "p" : "n") + name

@@ -2,7 +2,7 @@
 
 import Linux
 
-/// Bytes for the next torpord, in memory whose descriptor the keeper has. It is created at the first write.
+/// Bytes for the next torpord, in a memory file whose descriptor the keeper holds. The first write creates the file.
 package final class PersistedBytes {
     private unowned(unsafe) let keeping: any DescriptorKeeping
     private let log: DaemonLog
@@ -11,8 +11,8 @@ package final class PersistedBytes {
     private var memory: Descriptor?
 
     /// - Parameters:
-    ///   - name: its name in the keeper (``DescriptorName``).
-    ///   - most: the most bytes; more are not stored, and the older bytes stay.
+    /// - name: the name of the descriptor in the keeper (``DescriptorName``).
+    /// - most: the most bytes. If there are more, they are not stored, and the older bytes stay.
     package init(_ keeping: any DescriptorKeeping, _ log: DaemonLog, named name: String, most: Int) {
         self.keeping = keeping
         self.log = log
@@ -21,13 +21,13 @@ package final class PersistedBytes {
         memory = keeping.inheritance.take(name).first
     }
 
-    /// What was stored last; nil if nothing was.
+    /// The bytes that were stored last; nil if none were.
     package var bytes: [UInt8]? { memory.flatMap { try? File.read($0.raw, at: 0, maximum: most) } }
 
-    /// Whether anything was ever stored, even if empty.
+    /// Whether bytes were ever stored, even if none.
     package var exists: Bool { memory != nil }
 
-    /// The descriptor, for the keeper.
+    /// The descriptor of the memory file, under its name in the keeper.
     package var held: [(name: String, descriptors: [Int32])] { memory.map { [(name, [$0.raw])] } ?? [] }
 
     package func keep(_ bytes: [UInt8]) {

@@ -6,7 +6,7 @@ package import TorporAPI
 
 /// Counts since this torpord started, for `torpor metrics`.
 ///
-/// They start at zero with every torpord, as counters of a process should.
+/// All counts start at zero with every torpord, as counters of a process should.
 package struct Counters {
     private var events: [String: Int] = [:]
     private var transitions: [Pair: Int] = [:]
@@ -21,7 +21,7 @@ package struct Counters {
         var to: String
     }
 
-    /// An event was recorded.
+    /// Counts an event that was recorded.
     mutating func noted(_ kind: EventKind, from: String?, to: String?, reason: String?) {
         events[kind.category, default: 0] += 1
         switch kind {
@@ -33,20 +33,20 @@ package struct Counters {
         }
     }
 
-    /// An app completed a transition.
+    /// Counts a transition that an app completed, and its duration.
     mutating func finished(_ transition: Transition, after time: Duration) {
         durations[transition, default: DurationHistogram()].add(time)
     }
 
-    /// An app missed a deadline.
+    /// Counts a deadline that an app missed.
     package mutating func missed(_ deadline: DeadlineKind) { missed[deadline, default: 0] += 1 }
 
-    /// An event woke or launched an app.
+    /// Counts an event that woke or launched an app.
     package mutating func woken(by source: WakeSource, after time: Duration) {
         wakes[source.rawValue, default: DurationHistogram()].add(time)
     }
 
-    /// An event could not wake an app.
+    /// Counts an event that could not wake an app, because events for it are held back.
     package mutating func heldBack() { wakesHeldBack += 1 }
 
     /// The counts as metrics.
@@ -83,11 +83,11 @@ package struct Counters {
     }
 }
 
-/// Counts for one app since this torpord started.
+/// Counts about one app since this torpord started.
 package struct AppCounters {
     package var launches: UInt32 = 0
     package var wakes: UInt32 = 0
-    /// How often it ended for each reason; few apps have more than two or three.
+    /// How often the app ended, for each reason; few apps have more than two or three reasons.
     package private(set) var endings: [(reason: TerminationReason, count: UInt32)] = []
 
     package mutating func ended(_ reason: TerminationReason) {
@@ -101,7 +101,8 @@ package struct AppCounters {
 
 /// A histogram of durations.
 struct DurationHistogram {
-    /// Upper bounds in seconds: from 0.1 ms, less than a suspension takes, to more than the usual deadlines.
+    /// Upper bounds of the buckets, in seconds: from 0.1 ms, less than a suspension takes, to more than usual
+    /// deadlines.
     static let bounds: [Double] = [
         0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
     ]

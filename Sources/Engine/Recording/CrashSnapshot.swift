@@ -4,15 +4,15 @@ import Linux
 package import Processes
 package import TorporAPI
 
-/// The state of an app just before it is terminated, since it is lost afterwards. Reading it takes at most a
+/// The state of an app just before it is terminated, when its processes still exist. Reading it takes at most a
 /// millisecond and waits for nothing that the app could block.
 package final class CrashSnapshot {
-    /// The memory of all its processes, in bytes.
+    /// The memory of all processes of the app, in bytes.
     package let memoryBytes: Int64
-    /// The stacks of its threads, those of the main process first.
+    /// The stacks of the app's threads, those of the main process first.
     package private(set) var threads: [ThreadStack] = []
 
-    /// Limits on what is read.
+    /// Limits on the processes and threads that are read.
     private static let mostProcesses = 16
     private static let mostThreads = 32
 
@@ -28,7 +28,7 @@ package final class CrashSnapshot {
         }
     }
 
-    /// Adds the user-space stacks that a tool found, by thread id.
+    /// Adds user-space stacks that an external tool found, by thread id.
     package func take(_ stacks: [Int32: [String]]) {
         for index in threads.indices {
             if let stack = stacks[threads[index].tid] { threads[index].userStack = stack }
@@ -52,7 +52,7 @@ package final class CrashSnapshot {
         return found
     }
 
-    /// The stack of a thread. Only root can read its kernel stack; its user can read its wait channel too.
+    /// The stack of a thread. Only root can read its kernel stack; the app's user can read only its wait channel.
     private static func thread(_ pid: Int32, _ task: Int32) -> ThreadStack? {
         guard let stat = try? ProcFS.taskStat(pid, task) else { return nil }
         let folder = "/proc/\(pid)/task/\(task)/"

@@ -4,21 +4,21 @@ package import Configuration
 import Linux
 import Output
 
-/// The daemon's own log.
+/// The log of torpord itself.
 ///
 /// If standard error is a stream of systemd's journal, entries go to the journal directly, with fields that can be
 /// queried. An entry that cannot be sent goes to standard error as a line with the prefix of sd-daemon(3). Without a
-/// journal there are only lines. Nothing here blocks on a reader.
+/// journal, all entries are lines. Writing never blocks, even if no process reads standard error.
 package final class DaemonLog {
-    /// Entries below it are dropped.
+    /// The lowest level that is logged.
     package var level: LogLevel
     private let journal: JournalSocket?
     /// Whether entries go to a journal.
     package var isJournal: Bool { journal != nil }
-    /// Standard error, except in tests.
+    /// Where lines are written: standard error, except in tests.
     private let descriptor: Int32
     private let kind: FileStatus.Kind
-    /// Lines lost since no process read them.
+    /// How many entries were lost because no process read them.
     private var lost = 0
 
     /// The longest write, in bytes. If poll(2) says that a pipe is writable, at least this much fits (PIPE_BUF).
@@ -42,7 +42,7 @@ package final class DaemonLog {
     package func info(_ line: String) { write(line, .info) }
     package func debug(_ line: String) { write(line, .debug) }
 
-    /// Writes a sentence; `fields` are only for a journal.
+    /// Writes a sentence to the log; only a journal gets the `fields`.
     package func write(
         _ line: String,
         _ level: LogLevel,
@@ -54,7 +54,7 @@ package final class DaemonLog {
         entry.add("SYSLOG_IDENTIFIER", "torpord")
         for field in fields() { entry.add(field.name, field.value) }
         guard !journal.send(entry.bytes) else { return }
-        // Each line gets its prefix.
+        // In case the text has several lines, each gets the prefix.
         let lines = line.split(separator: "\n", omittingEmptySubsequences: true)
         write(lines.map { "<\(level.priority)>\($0)\n" }.joined())
     }
@@ -70,7 +70,8 @@ package final class DaemonLog {
         let mark = journal == nil ? "" : prefix.map { "<\($0.priority)>" } ?? ""
         let bytes = Array((mark + text).utf8)
         do throws(Errno) {
-            // A socket takes MSG_DONTWAIT. Elsewhere O_NONBLOCK would affect the processes that share the file.
+            // Do not set O_NONBLOCK unless it is a socket: the flag would affect other processes that share the open
+            // file.
             switch kind {
             case .socket: return try Sockets.send(descriptor, bytes) != nil
             case .regular: return try Descriptor.write(descriptor, bytes) != nil

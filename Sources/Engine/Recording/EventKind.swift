@@ -3,10 +3,10 @@
 package import Configuration
 package import Lifecycle
 
-/// The kinds of events in the event log and the journal. The raw value is the MESSAGE_ID, which
+/// The kinds of events in the event log and the journal. The raw value is the MESSAGE_ID of the journal, which
 /// `systemd/torpor.catalog` explains; an id never changes its meaning and is never reused.
 package enum EventKind: String, CaseIterable {
-    // The life of an app.
+    // Launches and states of an app.
     case launched = "c67ff3161e2d46aeaab144264c90011c"
     case entered = "0573b4b920154dc1a982404b81de39c3"
     case changing = "7565877b47bc466eb816e4ea058600a4"
@@ -14,7 +14,7 @@ package enum EventKind: String, CaseIterable {
     case signalled = "6e8be470dfb24feea3498a397c67864e"
     case adopted = "20f5bee5ab38412c8463adc0bec2c633"
 
-    // Its end.
+    // How an app ended.
     case ended = "9e4842199b9f4bb3842969b5ba5db38a"
     case evicted = "572aa4a2a5134a7d96b3f9fbafc8f5ea"
     case failed = "b723ccb0565a414ab4f141bd208229a6"
@@ -24,7 +24,7 @@ package enum EventKind: String, CaseIterable {
     case requirementFailed = "aa51dc9523e045cba6ce5227f3f59346"
     case gaveUp = "a25f3a2625a04a519bcb23357bd18540"
 
-    // Problems with it.
+    // Problems with an app.
     case lateAnswer = "49ed4ba36c314b71ae6e1a734fa3e320"
     case outlivedGrace = "97700f5ce7dd4478bd7239eb1ca05919"
     case notStopped = "87dfb01a311041f29dab954723a3623c"
@@ -38,13 +38,13 @@ package enum EventKind: String, CaseIterable {
     case healthChecked = "685ff0e40b874bb9b782a9bcbc81c108"
     case coverFailed = "8a616131659b4a1c8102beb3f4333864"
 
-    // Its data folders.
+    // An app's data folders.
     case dataCopied = "9126e3fb17204a7f84f45c79b4f70d12"
     case dataNotCleared = "50c02793cd0b4a97bf81806ce74d4222"
     case cachesRemoved = "898e549d71e24cfaa10fc535ce1110dc"
     case dataPurged = "530f2e4bc003488eb622b3eae6f51ae7"
 
-    // Its memory.
+    // An app's memory.
     case madeRoom = "622b836bf672486caac6cb81de5cadab"
     case pagedOut = "d360cdb0d9f64b2cbefa04540082c0ad"
     case nearLimit = "aa4a56dd8fd04fdaa7191c1a497e8b59"
@@ -57,7 +57,7 @@ package enum EventKind: String, CaseIterable {
     case sceneDiscarded = "894f933a2c324b36a8899aa7cbc6d328"
     case waitsForPlace = "12eba04f79b04a19b78d81834ddb68d5"
 
-    // Events that wake it.
+    // Events that wake an app.
     case woken = "4b45f490a75247a2afb5a5e77ba43a30"
     case notWoken = "1ad39696ce8e443eaf00ca6e48464b67"
     case wakeStorm = "a92b2064d826445c9f471eebac9024fd"
@@ -65,13 +65,13 @@ package enum EventKind: String, CaseIterable {
     case fetched = "7f321efbe8564f3fb8c4629de7e9094b"
     case fetchPutOff = "77f72db4b742462cab2164ce08dcc9e2"
 
-    // Its sockets.
+    // An app's sockets.
     case socketNotBound = "cf39894f0de143cfb59517c6fc2c0ae6"
     case socketBound = "185c90dd0a3d4972beee9ed1313470f5"
     case socketClosed = "8df7f10cf2b74d2f88479241357c4716"
     case backlogNearlyFull = "583d6a1846ae43cbb65f99a0c26586cf"
 
-    // Messages and settings for it.
+    // Messages and settings for an app.
     case posted = "6ac98f0e17414a1cb760157393c8decb"
     case notHandled = "9bcc270ce885499797720aa66acf7863"
     case transfer = "8d7f974d26884a95b9cfe69c28fd165e"
@@ -79,7 +79,7 @@ package enum EventKind: String, CaseIterable {
     case settingsChanged = "b3f0c9a25d0f4d7d9a6c1e2f84f75b11"
     case settingsNotTaken = "d2c1f7e06f7b4a0cb2d9a2b6e4c83f52"
 
-    // What the app itself sends.
+    // What an app itself sends to torpord.
     case said = "4a2a0e8af8ae45eeba5eba9acd44631d"
     case mainChanged = "b8351d67c573494692beff9111953557"
     case unheard = "70a0de6f70a44f9180793e47ab4d7f73"
@@ -96,7 +96,7 @@ package enum EventKind: String, CaseIterable {
     case stateKept = "1515b2b079e842d187af33a54558f59d"
     case snapshotTaken = "e43ba4cea8714aafb234cc1004461b95"
 
-    // Requests and decisions about it.
+    // Requests and decisions about an app.
     case asked = "7063ec36c2114a1e9f7ffa42213188ef"
     case refused = "463ccee7b279451fae460fa3c94f79b1"
     case keptDown = "75fcc35e49d94e42baabb8af3cf9a35f"
@@ -107,7 +107,7 @@ package enum EventKind: String, CaseIterable {
     case removed = "c02111bc5b744894aea2d0f7d25566e6"
     case chatty = "717fd6d4a3d64d4fa085c62e6ed801da"
 
-    // The supervisor itself.
+    // torpord itself.
     case started = "60a3e35ce2e349bca74cb9f86f103752"
     case tookOver = "5bb3d875b95f4a91b7c3ceaa986ec359"
     case stopping = "b7840a59b26e43f2b367031d4741a422"
@@ -130,7 +130,7 @@ package enum EventKind: String, CaseIterable {
     case sessionUnlocked = "5b9c3054f67744aeb0bb94724da0f8d0"
     case gpsdNotBelieved = "576eb285556c4d11b357d2086636678d"
 
-    /// Its category in the event log.
+    /// The category of the event in the event log.
     package var category: String {
         switch self {
         case .launched: "launch"
@@ -165,7 +165,7 @@ package enum EventKind: String, CaseIterable {
         }
     }
 
-    /// The log level, unless the event sets its own.
+    /// The log level of the event, unless the caller sets another.
     package var level: LogLevel {
         switch self {
         case .changing, .told, .posted, .signalled, .sleepsAgain, .attached, .answered, .taskBegan, .taskEnded,
@@ -191,7 +191,7 @@ package enum EventKind: String, CaseIterable {
         }
     }
 
-    /// The separator between an app's name and the text: a space if the app is the subject of the text.
+    /// The separator between the app's name and the text: a space if the app is the subject of the text.
     package var link: String {
         switch self {
         case .entered, .changing, .adopted, .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched,
@@ -218,7 +218,7 @@ package enum EventKind: String, CaseIterable {
         }
     }
 
-    /// The kind for an ending.
+    /// The event for an ending.
     package init(_ ending: Ending) {
         if ending.next == .gaveUp {
             self = .gaveUp
@@ -227,7 +227,7 @@ package enum EventKind: String, CaseIterable {
         self.init(ending.reason)
     }
 
-    /// The kind for an ending of which only the reason is known.
+    /// The event for an ending of which only the reason is known.
     package init(_ reason: TerminationReason) {
         switch reason {
         case .exitSuccess, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced: self = .ended
@@ -241,7 +241,7 @@ package enum EventKind: String, CaseIterable {
         }
     }
 
-    /// The kind for a report besides states and endings; nil if a user need not see it.
+    /// The event for a notice of the core; nil if users need not see it.
     package init?(_ notice: Notice) {
         switch notice {
         case .missed, .sceneMissed, .sceneRefused(_, missed: true): self = .lateAnswer
@@ -253,7 +253,7 @@ package enum EventKind: String, CaseIterable {
         case .modeEnded: self = .modeEnded
         case .sleepsAgain: self = .sleepsAgain
         case .snapshotMissed: self = .snapshotNotTaken
-        // The app's failed answer has an event of its own.
+        // A failed answer of the app is an event of its own, so no second one is needed.
         case .backgroundTimeUsed, .sceneRefused(_, missed: false): return nil
         }
     }

@@ -3,18 +3,18 @@
 import Linux
 package import TorporAPI
 
-/// The newest events, up to ``capacity``, and their followers.
+/// The newest events (up to ``capacity``), and callbacks that get each new event.
 package final class EventLog {
-    /// How many events are in memory; older ones are in the store.
+    /// How many events are in memory; older events are in the store on disk.
     package static let capacity = 500
 
     /// The sequence number of the newest event. A new log starts from the clock, so that its numbers are higher than
-    /// those of an earlier instance. If older events with higher numbers are read back, set it to the highest.
+    /// those of earlier logs. If older events with higher numbers are read back, set this to the highest.
     package var sequence: Int64 = 0
 
-    /// Whether there are no older events than those in memory.
+    /// Whether all events that exist are in memory.
     package var isWhole = false
-    /// Whether no event was dropped yet.
+    /// Whether memory has not dropped any event yet.
     package private(set) var isUnbroken = true
 
     private var records: [EventRecord] = []
@@ -22,10 +22,10 @@ package final class EventLog {
     private var followers: [(token: Int, call: (EventRecord) -> Void)] = []
     private var nextToken = 0
 
-    /// An empty one.
+    /// A log without events.
     package init() {}
 
-    /// Adds an event and returns it with its number.
+    /// Adds an event, and returns it with its sequence number.
     @discardableResult
     package func append(_ record: EventRecord) -> EventRecord {
         var record = record
@@ -43,16 +43,16 @@ package final class EventLog {
         return record
     }
 
-    /// Whether all events since a time, or after a sequence number, are in memory.
+    /// Whether all events since a time (microseconds since 1970), or after a sequence number, are in memory.
     package func reachesBack(since: Int64?, after: Int64?) -> Bool {
         if isWhole { return true }
-        // An event's number is never less than its time.
+        // The number of an event is never less than its time in microseconds, so both can be compared with it.
         guard !records.isEmpty, let bound = [since, after.map { $0 + 1 }].compactMap({ $0 }).max() else { return false }
         return bound >= records[start].sequence
     }
 
     /// Events of some apps, or of all: since a time in microseconds since 1970, and after a sequence number. A number
-    /// higher than that of any event here is ignored: it is from an earlier log, before the clock was set back.
+    /// higher than that of every event here is ignored, because it comes from before the clock was set back.
     package func records(apps: [String]?, since: Int64?, after: Int64? = nil, until: Int64? = nil) -> [EventRecord] {
         let after = after.flatMap { $0 > sequence ? nil : $0 }
         let apps = apps.map(Set.init)

@@ -5,14 +5,14 @@ package import Lifecycle
 import Linux
 package import TorporAPI
 
-/// The milestones of a launch, as stored in the recovery file: microseconds since it began, 0 for none.
+/// The milestones of a launch, as stored in the recovery file: microseconds since the launch began; 0 for none.
 package struct LaunchMoments {
     private var planned: UInt32 = 0
     private var executed: UInt32 = 0
     private var contact: UInt32 = 0
     private var ready: UInt32 = 0
 
-    /// Bytes in a record.
+    /// The bytes that the milestones take in a record.
     package static let recordBytes = 16
 
     package init() {}
@@ -27,7 +27,7 @@ package struct LaunchMoments {
         ready = code(.ready)
     }
 
-    /// The milestones that were reached, with the time since the launch began.
+    /// The milestones that the launch reached, each with the time since the launch began.
     var moments: [(Moment, Duration)] {
         [(Moment.planned, planned), (.executed, executed), (.contact, contact), (.ready, ready)]
             .filter { $0.1 > 0 }.map { ($0.0, .microseconds(Int64($0.1))) }
@@ -37,7 +37,7 @@ package struct LaunchMoments {
         for time in [planned, executed, contact, ready] { record.put(time) }
     }
 
-    /// Reads a record; older records end before these fields, and then there are no milestones.
+    /// Reads milestones from a record. In records of older versions they are missing; then there are none.
     package init(from record: inout RecordReader) {
         planned = record.take(UInt32.self)
         executed = record.take(UInt32.self)
@@ -47,7 +47,7 @@ package struct LaunchMoments {
 }
 
 extension LaunchTimes {
-    /// The times of an incarnation's launch; nil while nothing is known.
+    /// The times of a launch, in milliseconds; nil while none is known.
     package init?(_ timeline: Timeline) {
         func milliseconds(_ time: Duration?) -> Double? { time.map { Double($0.microseconds) / 1000 } }
         self.init()
@@ -61,7 +61,7 @@ extension LaunchTimes {
 }
 
 extension TimelineEntry {
-    /// The entry as reports contain it.
+    /// The timeline entry in the form that reports use.
     package init(_ entry: Timeline.Entry) {
         switch entry {
         case .gap(let count): self.init(after: nil, kind: "gap", name: "\(count)")

@@ -10,23 +10,23 @@ package import Store
 package import TorporAPI
 import Varlink
 
-/// Records everything that happens, in one place: for the events of `torpor events`, the history in the store, and
-/// the daemon's log with the fields of the journal.
+/// Records every event in one place: for `torpor events`, for the history in the store, and for torpord's log with
+/// the fields of the journal.
 package final class Recorder {
     private unowned(unsafe) let engine: Engine
     private let keepEvent: (StoredEvent) -> Void
     package let log: DaemonLog
     package let events: EventLog
-    /// Microseconds since 1970.
+    /// When torpord started, in microseconds since 1970.
     package let startedAt = Clock.realtimeMicroseconds()
-    /// Counts since the start.
+    /// Counts of events, transitions and wakes since torpord started.
     package var counters = Counters()
-    /// Stores the number of the newest event for the next torpord.
+    /// Stores the sequence number of the newest event for the next torpord.
     private let keepNumber: (UInt64) -> Void
 
     /// - Parameters:
-    ///   - keepEvent: is called with each event, to store it in the history.
-    ///   - keepNumber: is called with the number of the newest event.
+    /// - keepEvent: called with each event, to store it in the history.
+    /// - keepNumber: called with the sequence number of the newest event.
     package init(
         _ engine: Engine,
         _ log: DaemonLog,
@@ -41,11 +41,11 @@ package final class Recorder {
         self.keepNumber = keepNumber
     }
 
-    /// Records an event. `text` is a sentence without its subject, the app or the supervisor.
+    /// Records an event. `text` is a sentence without its subject, which is the app or torpord.
     ///
     /// - Parameters:
-    ///   - level: the log level, if not the event's usual one.
-    ///   - fields: journal fields beyond those of every event.
+    /// - level: the log level, if it is not the usual one of the event.
+    /// - fields: journal fields in addition to those of every event.
     package func note(
         _ app: AppRuntime?,
         _ kind: EventKind,
@@ -107,7 +107,7 @@ package final class Recorder {
             } else {
                 fields.append(("TORPOR_STATE", record.to ?? machine.state.rawValue))
             }
-            // The journal adds fields about the process, its unit among others.
+            // From this field the journal adds others about the process, such as its unit.
             if let tree = app.run.tree, !tree.mainHasEnded { fields.append(("OBJECT_PID", "\(tree.main.pid)")) }
         }
         if let from = record.from { fields.append(("TORPOR_PREVIOUS_STATE", from)) }
@@ -115,9 +115,9 @@ package final class Recorder {
         return fields
     }
 
-    /// Whether an app may write one more log entry; if not, the entry becomes a debug entry. Otherwise an app that is
-    /// suspended and resumed every few seconds would fill the journal or exhaust its rate limit for the service. The
-    /// history has every event anyway.
+    /// Whether an app may write one more log entry; if not, the entry becomes a debug entry. Without this limit, an
+    /// app that is suspended and resumed every few seconds would fill the journal or exhaust its rate limit for
+    /// torpord. The history has every event anyway.
     private func hasRoom(_ app: AppRuntime, _ level: LogLevel) -> Bool {
         guard level < .warning, level > .debug else { return true }
         switch app.room.take(now: engine.loop.now) {
@@ -139,7 +139,7 @@ package final class Recorder {
 
     // MARK: Numbers
 
-    /// Measures how long apps take for transitions. Called whenever the core may have begun or ended one.
+    /// Measures how long apps take for transitions. Call this whenever the core may have begun or ended a transition.
     package func countTransitions(_ outputs: [AppAction]) {
         for output in outputs {
             let app = engine.apps[output.app]
@@ -159,7 +159,7 @@ package final class Recorder {
         app.run.timeline.add(moment, at: engine.loop.now - began)
     }
 
-    /// Call after an event that may have made the app ready.
+    /// Adds the moment when the app became ready. Call this after an event that may have made it ready.
     package func traceReady(_ app: AppRuntime, after event: AppEvent) {
         switch event {
         case .ready, .launched, .answered: break
@@ -170,7 +170,7 @@ package final class Recorder {
         if machine.isAlive, machine.transition != .launching, machine.transition != .terminating { trace(app, .ready) }
     }
 
-    /// Notes that the app answered a message, in time or late.
+    /// Adds the app's answer to a message to the timeline, whether in time or late.
     package func traceAnswer(_ app: AppRuntime, _ message: Message, _ answer: Moment.Answer = .done) {
         trace(app, .answered(message, answer))
         guard answer != .pending, let missed = app.run.missed, missed.message == message, missed.answeredAt == nil
@@ -180,7 +180,7 @@ package final class Recorder {
         missed.answeredAt = engine.loop.now
     }
 
-    /// Restores what an earlier torpord stored: how the launch went, and when the app last entered each state.
+    /// Restores what an earlier torpord stored: how the launch went, and when the app entered each state.
     package func restoreTimeline(_ app: AppRuntime, launch: LaunchMoments, states: StateTimes) {
         guard let began = app.run.launchedAt else { return }
         app.run.timeline = Timeline()
@@ -193,20 +193,20 @@ package final class Recorder {
     }
 }
 
-/// Limits log entries of one app below warnings. Kept small (two words), since every app has one.
+/// Limits one app's log entries below the level of warnings. Kept small (two words), since every app has one.
 struct LogRoom {
-    /// Entries per ``window``. A thousand apps that only change states write 100 per second, of the 300 that journald
-    /// accepts from a service (RateLimitBurst= of journald.conf(5)).
+    /// Entries per ``window``. A thousand apps that only change states then write 100 per second; journald accepts
+    /// 300 per second from a service (RateLimitBurst= in journald.conf(5)).
     static let entries: UInt16 = 30
     static let window = Duration.seconds(300)
 
     enum Answer { case granted, last, none }
 
-    /// When the window began, in seconds of the loop's clock.
+    /// When the window began, in seconds on the clock of the event loop.
     private var began: UInt32 = 0
     private var used: UInt16 = 0
 
-    /// Requests one more entry; `last` is returned once, for the first that is refused.
+    /// Requests one more entry. `last` is returned once per window, for the first entry that is refused.
     mutating func take(now: Duration) -> Answer {
         let now = UInt32(clamping: now.components.seconds)
         if used == 0 || now &- began >= UInt32(Self.window.components.seconds) {
@@ -224,7 +224,7 @@ struct LogRoom {
 }
 
 extension StoredEvent {
-    /// An event as the store stores it.
+    /// An event in the form in which the store stores it.
     package init(_ record: EventRecord) {
         self.init(at: record.at, app: record.app, kind: record.kind, text: record.text)
         sequence = record.sequence

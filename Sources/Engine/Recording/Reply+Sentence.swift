@@ -5,10 +5,10 @@ import Varlink
 package import VarlinkServer
 
 extension Reply {
-    /// Refuses a request, with the reason as a sentence.
+    /// Refuses a request; the sentence gives the reason.
     package func fail(_ sentence: String) { fail(ManagerInterface.ErrorName.failed, ["message": .string(sentence)]) }
 
-    /// Refuses a request since no app has that name.
+    /// Refuses a request because no app has that name.
     package func fail(_ unknown: Selection.Unknown) {
         if let problem = unknown.problem { return fail(problem) }
         fail(

@@ -3,13 +3,13 @@
 package import Lifecycle
 import Linux
 
-/// A moment in the life of an incarnation, for its termination report.
+/// A moment in the life of an incarnation, for the report about its end.
 package enum Moment: Hashable {
-    /// The keeper is asked to launch it; commands that run before it have finished.
+    /// torpord asks the keeper to launch the app; commands that run before it have finished.
     case planned
-    /// The keeper reports that its program runs.
+    /// The keeper reports that the app's program runs.
     case executed
-    /// The first sign of life: a connection to its own socket, or a datagram.
+    /// The app's first sign of life: a connection to its own socket, or a datagram.
     case contact
     case ready
     case entered(AppState)
@@ -25,10 +25,10 @@ package enum Moment: Hashable {
     case mainChanged
     case exited
 
-    /// The answer to a message.
+    /// The app's answer to a message.
     package enum Answer: UInt8, CaseIterable { case done, failed, pending }
 
-    /// Whether it is part of the time to ready; only the first of each milestone is stored.
+    /// Whether the moment is a milestone on the way to ready; only the first of each milestone is stored.
     var isMilestone: Bool {
         switch self {
         case .planned, .executed, .contact, .ready: true
@@ -39,20 +39,21 @@ package enum Moment: Hashable {
     }
 }
 
-/// What happened to an incarnation since its launch, for the report when it ends.
+/// What happened to an incarnation since its launch, for the report about its end.
 ///
-/// Eight bytes per moment, and limited: milestones of the launch stay, of the rest only the newest. It is shortened
-/// while no edge is in flight, since every app has one; `torpor history` has everything.
+/// A moment takes eight bytes, and the number is limited: milestones of the launch stay, and of the rest only the
+/// newest. The timeline is shortened while the app is in no transition, since every app has one. `torpor history` has
+/// all moments.
 package struct Timeline {
     /// The upper 48 bits are microseconds since the launch began, enough for nine years; the lower 16 are the moment.
-    /// In a gap, the upper bits count what was left out.
+    /// In a gap, the upper bits count the moments that were dropped.
     private var entries: [UInt64] = []
 
-    /// The most entries while an edge is in flight, and while none is.
+    /// The most entries during a transition; `mostAtRest` is the most outside of transitions.
     package static let most = 48
     static let mostAtRest = 18
 
-    /// One entry, as the report contains it.
+    /// One entry of the timeline, as the report contains it.
     package enum Entry: Hashable {
         /// A moment and its time since the launch began.
         case moment(Moment, Duration)
@@ -65,33 +66,33 @@ package struct Timeline {
     /// The number of entries for which memory is allocated.
     package var capacity: Int { entries.capacity }
 
-    /// Adds a moment; of each milestone, only the first.
+    /// Adds a moment. Of each milestone, only the first is added.
     package mutating func add(_ moment: Moment, at time: Duration) {
         let code = UInt64(MomentCode.encode(moment))
-        // A milestone is never dropped, so a second one is found here.
+        // Milestones are never dropped, so an earlier one with the same code is found here.
         if moment.isMilestone, entries.contains(where: { $0 & 0xffff == code }) { return }
         let bits: UInt64 = 0xffff_ffff_ffff
         entries.append(min(UInt64(clamping: time.microseconds), bits) << 16 | code)
         if entries.count > Self.most { trim(to: Self.most * 2 / 3) }
     }
 
-    /// No edge is in flight: drops what is not worth its memory.
+    /// Drops moments beyond `mostAtRest`, because the app is in no transition now.
     package mutating func rest() {
         if entries.count > Self.mostAtRest { trim(to: Self.mostAtRest) }
     }
 
-    /// The time of a milestone.
+    /// When the incarnation reached a milestone, since the launch began; nil if it has not.
     package func time(of milestone: Moment) -> Duration? {
         let code = UInt64(MomentCode.encode(milestone))
         return entries.first { $0 & 0xffff == code }.map { .microseconds(Int64($0 >> 16)) }
     }
 
-    /// When the app was sent its first message.
+    /// When the app was sent its first message, since the launch began; nil if it was not.
     package var firstMessage: Duration? {
         entries.first { $0 & 0xff == UInt64(MomentCode.told) }.map { .microseconds(Int64($0 >> 16)) }
     }
 
-    /// All entries, in order.
+    /// All entries, oldest first.
     package var all: [Entry] {
         entries.compactMap { entry in
             if entry & 0xff == UInt64(MomentCode.gap) { return .gap(Int(entry >> 16)) }
@@ -100,7 +101,7 @@ package struct Timeline {
     }
 
     private mutating func trim(to limit: Int) {
-        // Room for the milestones, the first message, and the gap after them.
+        // Six entries are reserved for the milestones, the first message, and the gap after them.
         let cut = entries.count - (limit - 6)
         var kept: [UInt64] = []
         kept.reserveCapacity(limit)
@@ -123,8 +124,8 @@ package struct Timeline {
     }
 }
 
-/// Moments as numbers: the kind in the low byte, its value in the high byte. They are never stored beyond torpord's
-/// life.
+/// Moments as numbers: the kind in the low byte, its value in the high byte. Numbers may change between versions,
+/// because they are never stored longer than torpord runs.
 private enum MomentCode {
     static let lastMilestone: UInt8 = 3
     static let told: UInt8 = 6

@@ -3,10 +3,10 @@
 package import EventLoop
 import Linux
 
-/// Work that may block on a disk, a driver or a server, done by threads outside the event loop. A thread exists only
-/// while it has work. Pieces run one after the other, or all at once.
+/// Runs work that may block on a disk, a driver or a server, on threads outside the event loop. A thread exists only
+/// while it has work. Pieces of work run one after the other, or all at once.
 ///
-/// Use it only on the loop's thread.
+/// Use it only on the thread of the event loop.
 package final class BackgroundWorker {
     private struct Piece {
         let work: @Sendable () -> any Sendable
@@ -30,14 +30,14 @@ package final class BackgroundWorker {
 
     /// - Parameters:
     ///   - name: the name of the threads; at most 15 bytes.
-    ///   - isInOrder: run one piece at a time, in order. Otherwise the caller limits how many run at once.
+    /// - isInOrder: whether pieces run one at a time, in order. If not, the caller limits how many run at once.
     package init(_ loop: EventLoop, named name: String, isInOrder: Bool = true) {
         self.loop = loop
         self.name = name
         self.isInOrder = isInOrder
     }
 
-    /// Runs `work` on a thread; `completion` is called later on the loop, never before this returns.
+    /// Runs `work` on a thread. `completion` is called later on the event loop, never before this function returns.
     package func ask<Result: Sendable>(
         _ work: @escaping @Sendable () -> Result,
         _ completion: @escaping (Result) -> Void
@@ -60,7 +60,7 @@ package final class BackgroundWorker {
                 doorbell.signal()
             }
         } catch {
-            // No thread could be created: run it on the loop, which blocks meanwhile.
+            // No thread could be created, so run the work on the event loop, although it blocks the loop.
             loop.later { [weak self] in self?.answer(Answer(number: number, result: work())) }
         }
     }

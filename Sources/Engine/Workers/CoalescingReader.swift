@@ -2,8 +2,8 @@
 
 package import EventLoop
 
-/// Reads something outside the loop that may take a while. Questions that arrive during a reading are answered
-/// together by the next one. Use it only on the loop's thread.
+/// Reads something that may take long, on a thread outside the event loop. Questions that arrive during a reading are
+/// merged, and the next reading answers them together. Use it only on the thread of the event loop.
 package final class CoalescingReader<Question: Sendable, Answer: Sendable> {
     package typealias Completion = (Answer) -> Void
 
@@ -27,14 +27,14 @@ package final class CoalescingReader<Question: Sendable, Answer: Sendable> {
         self.read = read
     }
 
-    /// Calls `completion` later, never before this returns.
+    /// Calls `completion` with the answer later, never before this function returns.
     package func ask(_ question: Question, _ completion: @escaping Completion) {
         waiting.append((question, completion))
         if underWay.isEmpty { begin() }
     }
 
     private func begin() {
-        // A completion may have asked again and so begun the next reading already.
+        // A completion may have asked again, so that the next reading has begun already.
         guard underWay.isEmpty, let first = waiting.first else { return }
         let question = waiting.dropFirst().reduce(into: first.question) { join(&$0, $1.question) }
         underWay = waiting.map(\.completion)
@@ -51,11 +51,11 @@ package final class CoalescingReader<Question: Sendable, Answer: Sendable> {
 }
 
 extension CoalescingReader where Question == Void {
-    /// A reader without questions: each reading reads everything.
+    /// A reader whose readings read everything, so that there are no questions to merge.
     package convenience init(_ loop: EventLoop, named name: String, _ read: @escaping @Sendable () -> Answer) {
         self.init(loop, named: name, joining: { _, _ in }) { _ in read() }
     }
 
-    /// Calls `completion` later, never before this returns.
+    /// Calls `completion` with the answer later, never before this function returns.
     package func ask(_ completion: @escaping Completion) { ask((), completion) }
 }
