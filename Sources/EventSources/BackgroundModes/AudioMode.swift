@@ -9,25 +9,25 @@ import Processes
 
 /// The background mode `audio`: an app is not suspended while one of its processes plays or records sound.
 ///
-/// The kernel does not notify of a new stream, so streams are checked when it matters: when such an app enters the
-/// background, before it is suspended, and once a second while it plays there. A silent app costs nothing.
+/// The kernel does not report new streams, so streams are checked when it matters: when an app with the mode enters
+/// the background, before it is suspended, and once a second while it plays there. A silent app costs nothing.
 package final class AudioMode: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     private let reader: CoalescingReader<Void, [SoundStream]>
-    /// Apps in the background that are checked.
+    /// Apps in the background whose streams are checked.
     private var followed: [AppID: Following] = [:]
     private var timer: TimerSource?
 
     private struct Following {
-        /// When one of its streams was last running.
+        /// When a stream of the app was last seen running.
         var heardAt: Duration?
-        /// Suspends the app; called after a check that is in progress.
+        /// Suspends the app if the check in progress finds that it is silent.
         var stop: (() -> Void)?
     }
 
-    /// The interval of checks while it plays.
+    /// The interval of checks while an app plays.
     package static let interval = Duration.seconds(1)
-    /// The sound has ended after this time without a stream: the stream may be closed between two pieces.
+    /// How long no stream must run before the sound counts as ended: players may close the stream between two pieces.
     package static let pause = Duration.seconds(3)
 
     package init(_ wakes: Wakes) {
@@ -76,8 +76,8 @@ package final class AudioMode: EventRoom, EventSource {
         try? request(.mode(.audio, isTrue: isTrue), of: id)
     }
 
-    /// Checks once more before the app is suspended; `stop` is called unless it plays. If there is nothing to check,
-    /// `stop` is called at once.
+    /// Checks the app's streams once more before it is suspended: calls `stop` unless the app plays. If the app does
+    /// not need this check, calls `stop` at once.
     package func look(before app: AppRuntime, _ stop: @escaping () -> Void) {
         let id = app.id
         guard hasMode(app), !machine(id).isForced else { return stop() }
@@ -89,11 +89,11 @@ package final class AudioMode: EventRoom, EventSource {
 
     private func look() { reader.ask { [weak self] streams in self?.found(streams) } }
 
-    /// - Parameter stopping: the app that should be suspended if it is silent.
+    /// - Parameter stopping: the app that is about to be suspended, unless it plays.
     private func found(_ streams: [SoundStream], askedBefore stopping: AppID? = nil) {
         let now = now
         for (id, following) in followed.sorted(by: { $0.key < $1.key }) {
-            // The handling of an earlier app may have changed this one.
+            // Handling another app, earlier in this loop, may have changed this app.
             guard followed[id] != nil, let tree = apps[id].run.tree else { continue }
             if id == stopping { followed[id]?.stop = nil }
             if streams.contains(where: { tree.contains($0.owner) }) {
@@ -102,7 +102,7 @@ package final class AudioMode: EventRoom, EventSource {
                 set(id, true)
                 continue
             }
-            // An earlier torpord may have seen it play.
+            // An earlier torpord may have seen the app play, which set the mode.
             guard let heardAt = following.heardAt ?? (machine(id).modes.contains(.audio) ? now : nil) else {
                 if id == stopping { following.stop?() }
                 continue

@@ -50,7 +50,7 @@ package final class BluetoothMode: EventRoom, EventSource {
         blueZ = made
     }
 
-    // This source keeps no events for a retry, so `concerns` and `touched` have nothing to do.
+    // This source never retries events, so `concerns` and `touched` have nothing to do.
     package func added(_ app: AppRuntime) {
         let modes = app.specification.backgroundModes
         if modes.contains(.bluetoothCentral) || modes.contains(.bluetoothPeripheral) { configure() }
@@ -73,7 +73,7 @@ package final class BluetoothMode: EventRoom, EventSource {
     // MARK: Devices
 
     func changed(_ before: BlueZ.Device?, _ now: BlueZ.Device?, _ isNews: Bool) {
-        // A device that was connected before the watch began is not an event.
+        // A device that was already connected when the watch began is not an event.
         guard isNews, let device = now ?? before else { return }
         for id in centrals.sorted() {
             for trigger in triggers(id) where trigger.characteristic == nil {
@@ -87,7 +87,7 @@ package final class BluetoothMode: EventRoom, EventSource {
                 tell(id, trigger, text, payload, coalescing: .latest, key: device.address)
             }
         }
-        // If its requests cannot be observed, its connection has to wake the app.
+        // If torpord cannot observe the requests of devices, the connection of a device has to wake the app.
         guard now?.isConnected ?? false, !(before?.isConnected ?? false), blueZ?.isSeeingRequests == false else {
             return
         }
@@ -157,7 +157,7 @@ package final class BluetoothMode: EventRoom, EventSource {
 
     // MARK: What they ask
 
-    /// BlueZ waits for the program's answer, and the device for BlueZ: at most 30 s (ATT transaction timeout).
+    /// Wakes the app that BlueZ asked on behalf of a device. The device waits at most 30 s (ATT transaction timeout).
     func asked(_ method: String, by process: Int32) {
         for id in peripherals.sorted() {
             guard let tree = apps[id].run.tree, tree.contains(process) else { continue }
@@ -177,7 +177,7 @@ package final class BluetoothMode: EventRoom, EventSource {
 
     private func wake(_ id: AppID, _ name: String, _ text: String) {
         let state = coordinator.machine(id).state
-        // A running app gets the request itself.
+        // An app that runs gets the request from BlueZ itself.
         guard state == .suspended || coordinator.machine(id).transition == .suspending else { return }
         happened(apps[id], name, text, Wake(time: Self.time), nil)
     }
@@ -196,7 +196,7 @@ package final class BluetoothMode: EventRoom, EventSource {
 
     // MARK: For persons
 
-    /// The check of `doctor`; nil if no app uses Bluetooth.
+    /// The check for `torpor doctor`; nil if no app uses Bluetooth.
     package var check: DoctorCheck? {
         guard let blueZ else { return nil }
         var value = blueZ.isThere ? Readable.count(blueZ.devices.count, "device") + " known" : "not there"

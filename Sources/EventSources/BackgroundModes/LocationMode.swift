@@ -10,18 +10,18 @@ import Mailbox
 package import TorporAPI
 import Varlink
 
-/// The background mode `location`: positions from gpsd are sent to apps and wake them.
+/// The background mode `location`: sends positions from gpsd to apps, and wakes the apps.
 ///
-/// gpsd is watched only while an app needs it: apps with `updates = "significant"` or regions always do, others while
-/// they run. Each position wakes the loop, usually once a second.
+/// torpord is connected to gpsd only while an app needs it: apps with `updates = "significant"` or regions always do,
+/// others while they run. Each position wakes the event loop, usually once a second.
 package final class LocationMode: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     private var client: GPSClient?
     private var followed: [AppID: Followed] = [:]
-    /// The state of regions that an earlier torpord stored.
+    /// In which regions the machine was, as an earlier torpord stored it.
     private var ledger: LocationLedger?
 
-    /// The state of one app.
+    /// The state of one app with the mode.
     private struct Followed {
         var specification: LocationSpecification
         var change = ChangeTracker()
@@ -89,12 +89,12 @@ package final class LocationMode: EventRoom, EventSource {
         }
     }
 
-    /// The users whose gpsd is trusted.
+    /// The users whose gpsd torpord trusts.
     private var trusted: Set<UInt32> {
         Set([0, Users.effectiveUID] + [host.gpsdUser].compactMap { $0 })
     }
 
-    /// Watches gpsd while an app needs it.
+    /// Connects to gpsd if an app needs positions now, and disconnects if none does.
     private func arrange() {
         guard followed.contains(where: { isWanted($0.key, $0.value) }) else {
             client = nil
@@ -115,7 +115,7 @@ package final class LocationMode: EventRoom, EventSource {
 
     // MARK: Positions
 
-    /// No receiver has a position: no app is held in the background for it.
+    /// Called when no receiver has a position: the mode then keeps no app in the background.
     func isSilent() { for id in followed.keys.sorted() { end(id) } }
 
     private func end(_ id: AppID) {
@@ -177,7 +177,7 @@ package final class LocationMode: EventRoom, EventSource {
 
     private func takeContinuous(_ position: Position, _ app: AppRuntime, _ specification: LocationSpecification) {
         let machine = machine(app.id)
-        // An app that is not running asked for nothing; it gets the first position once it runs.
+        // An app that does not run wants no positions; after its launch it gets the next one as its first.
         guard machine.isAlive, machine.transition != .terminating else {
             followed[app.id]?.change = ChangeTracker()
             return
@@ -201,14 +201,14 @@ package final class LocationMode: EventRoom, EventSource {
         )
         let outcome = tell(app, event)
         guard begins else { return }
-        // If it may not be woken now, the next position tries again.
+        // If the app may not be woken now, the next position tries it again.
         if case .heldBack = outcome { return }
         try? request(.mode(.location, isTrue: true), of: app.id)
     }
 
     private func mail(_ position: Position, to app: AppRuntime) -> MailDraft? {
         let machine = machine(app.id)
-        // A running app without a delegate or signal for it would never take the message from the queue.
+        // A running app that has neither a delegate nor a signal for the message would never take it from the queue.
         if machine.isAlive, machine.transition != .launching, !hears(app, .didReceiveEvent) { return nil }
         return MailDraft(
             topic: "location",
@@ -238,7 +238,7 @@ package final class LocationMode: EventRoom, EventSource {
 
     // MARK: For persons
 
-    /// The check of `doctor`; nil if no app uses positions.
+    /// The check for `torpor doctor`; nil if no app uses positions.
     package var check: DoctorCheck? {
         guard !followed.isEmpty else { return nil }
         let place = host.gpsd.text
@@ -262,7 +262,7 @@ package final class LocationMode: EventRoom, EventSource {
 }
 
 extension Position {
-    /// The form for apps.
+    /// The position in the form in which apps get it.
     var json: JSON {
         [
             "latitude": .double(latitude), "longitude": .double(longitude), "accuracy": .double(accuracy),
@@ -273,7 +273,7 @@ extension Position {
 }
 
 extension JSON {
-    /// The object with one more member at the front.
+    /// The object with one more member, at the front.
     fileprivate func with(_ name: String, _ value: JSON) -> JSON {
         var members = [JSONObject.Member(name: name, value: value)]
         members += objectValue?.members ?? []
@@ -282,7 +282,7 @@ extension JSON {
 }
 
 extension RegionSpecification {
-    /// The circle.
+    /// The circle of the region.
     var region: Region {
         Region(centre: Position(latitude: latitude, longitude: longitude), radius: radius, settle: settle)
     }

@@ -11,22 +11,22 @@ import Processes
 import Varlink
 import WireText
 
-/// Devices that wake apps: when udev reports that they come, go or change, and when one has data for a suspended app.
+/// Devices that wake apps: when udev reports that one appears, is removed or changes, or when one has data.
 ///
-/// A device that exists when a trigger is new, or when the machine has started, counts as appeared. So does a device
-/// that came or went while there was no torpord: the keeper stores which ones there were.
+/// A device that exists when its trigger is new, or when the machine has started, counts as appeared. Devices that
+/// came or went while no torpord ran are events too: the keeper stores which devices there were.
 final class DeviceSource: EventRoom, EventSource {
-    /// A trigger of an app, and the devices that match it.
+    /// A trigger in an app's configuration, and the devices that match it.
     fileprivate final class Entry {
         let app: AppID
         let trigger: DeviceTrigger
-        /// By their path below `/sys`.
+        /// The matching devices, by their path below `/sys`.
         var devices: [String: Device] = [:]
-        /// By node, for triggers on data.
+        /// The device nodes that are watched for data, by path.
         var nodes: [String: NodeWatch] = [:]
-        /// Data arrived, but the app may not be woken: no more waiting until the app has run.
+        /// Set if data arrived but may not wake the app: the nodes are not watched until the app has run.
         var isRefused = false
-        /// Nodes whose data was reported during this suspension without waking the app.
+        /// Nodes whose data was reported during this suspension, by a trigger that does not wake the app.
         var told: Set<String> = []
 
         init(_ app: AppID, _ trigger: DeviceTrigger) {
@@ -37,23 +37,23 @@ final class DeviceSource: EventRoom, EventSource {
 
     unowned(unsafe) let wakes: Wakes
     private var entries: [String: Entry] = [:]
-    /// The entries of an app.
+    /// The triggers of each app.
     private var ofApp: [AppID: [Entry]] = [:]
     private var monitor: DeviceMonitor?
     private var subsystems: Set<String>?
     private let work: BackgroundWorker
-    /// Events to retry when an app is no longer held back.
+    /// Events to retry when they are no longer held back from an app.
     private var heldBack: [AppID: [WakeEvent]] = [:]
-    /// The matching devices, for the next torpord.
+    /// The matching devices, in memory that the next torpord gets from the keeper.
     private let kept: PersistedBytes
-    /// The matching devices when the previous torpord ended, by entry; nil if there was none.
+    /// The devices that matched each trigger when the previous torpord ended; nil if there was none.
     private var remembered: [String: Set<String>]?
 
-    /// The background time for an event of an accessory.
+    /// The background time that data of a device grants.
     private static let dataTime = Duration.seconds(10)
-    /// Nodes that an earlier torpord had opened, until an entry waits for their data again.
+    /// Descriptors of nodes that an earlier torpord had opened, until a trigger waits for data from the node again.
     private var inherited: [String: Descriptor] = [:]
-    /// How many searches for devices are in progress: until they end it is unknown which nodes are needed.
+    /// How many searches for devices are in progress. Until they end, it is unknown which inherited nodes are needed.
     private var searches = 0
 
     init(_ wakes: Wakes) {
@@ -140,7 +140,7 @@ final class DeviceSource: EventRoom, EventSource {
 
     private func whenStarted(_ work: @escaping () -> Void) { engine.whenStarted(work) }
 
-    /// Handles the existing devices for new triggers.
+    /// Handles the devices that exist when a trigger is new.
     private func found(_ devices: [Device], _ keys: Set<String>) {
         for key in keys.sorted() {
             guard let entry = entries[key] else { continue }
@@ -156,7 +156,7 @@ final class DeviceSource: EventRoom, EventSource {
         remember()
     }
 
-    /// Closes nodes that an earlier torpord had opened and no trigger needs, here and in the keeper.
+    /// Closes, here and in the keeper, nodes that an earlier torpord had opened and that no trigger needs.
     private func closeUnwantedNodes() {
         guard searches == 0, !inherited.isEmpty else { return }
         let wanted = Set(entries.values.filter { $0.trigger.on.contains(.data) }.flatMap(\.dataNodes))
@@ -188,7 +188,7 @@ final class DeviceSource: EventRoom, EventSource {
         if isOther { remember() }
     }
 
-    /// The device was removed while no torpord ran.
+    /// Reports that a device was removed while no torpord ran.
     private func gone(_ entry: Entry, _ path: String) {
         let name = path.split(separator: "/").last.map(String.init) ?? path
         tell(entry, .remove, "the removal of \(name)", ["name": .string(name), "path": .string(path)], key: path)
@@ -214,7 +214,7 @@ final class DeviceSource: EventRoom, EventSource {
         var payload: JSON = ["action": .string(what.rawValue), "device": device]
         var coalescing = Coalescing.latest
         if what == .appear || what == .remove {
-            // A device that was plugged in and removed again cancels out.
+            // For a suspended app, plugging a device in and removing it again cancel out.
             let isThere = what == .appear
             payload = [
                 "action": .string(what.rawValue), "before": .bool(!isThere), "after": .bool(isThere), "device": device,
@@ -239,7 +239,7 @@ final class DeviceSource: EventRoom, EventSource {
         guard case .heldBack = outcome else { return }
         let isTriedAgain = wakes.isTriedAgain(outcome, app)
         if what == .data {
-            // The data is still readable when the app may be woken again.
+            // The data need not be kept: it is still readable when the app may be woken again.
             if !isTriedAgain { entry.isRefused = true }
         } else if isTriedAgain {
             event.mail = nil
@@ -249,7 +249,7 @@ final class DeviceSource: EventRoom, EventSource {
 
     // MARK: Data
 
-    /// Waits for data on each node of an entry while its app is suspended.
+    /// Watches the nodes of a trigger for data while its app is suspended or not running.
     private func waitForData(_ entry: Entry) {
         guard entry.trigger.on.contains(.data) else { return }
         let sleeps = sleeps(apps[entry.app])
@@ -278,7 +278,7 @@ final class DeviceSource: EventRoom, EventSource {
         }
     }
 
-    /// Another entry with the same nodes replaces it and takes over data that has arrived.
+    /// Leaves the open nodes to a new trigger that replaces this one, so that no data is lost.
     private func handOver(_ entry: Entry) {
         for (node, watch) in entry.nodes {
             guard let descriptor = watch.handOver() else { continue }
@@ -287,7 +287,7 @@ final class DeviceSource: EventRoom, EventSource {
         }
     }
 
-    /// Closes a node, here and in the keeper.
+    /// Closes a node here, and in the keeper if no other trigger watches it.
     private func letGo(_ node: String, by entry: Entry) {
         guard entry.nodes.removeValue(forKey: node) != nil else { return }
         if entries.values.allSatisfy({ $0.nodes[node] == nil }) { host.release(DescriptorName.node(node)) }
@@ -335,7 +335,8 @@ final class DeviceSource: EventRoom, EventSource {
 }
 
 extension DeviceSource.Entry {
-    /// The nodes that may have data: those of the matching devices, and a named node that udev need not know.
+    /// The nodes to watch for data: those of the matching devices, and the one that the trigger names (udev may not
+    /// know it).
     fileprivate var dataNodes: [String] {
         var nodes = devices.values.compactMap(\.node)
         let known = devices.values.flatMap(\.nodes)
@@ -345,10 +346,10 @@ extension DeviceSource.Entry {
 }
 
 extension Device {
-    /// Its node and the symlinks to it.
+    /// The device's node and the symlinks to it.
     fileprivate var nodes: [String] { (node.map { [$0] } ?? []) + links }
 
-    /// The form for apps.
+    /// The device in the form in which apps get it.
     fileprivate var json: JSON {
         [
             "name": .string(name), "path": .string(path), "subsystem": .string(subsystem), "node": .optional(node),
@@ -358,7 +359,7 @@ extension Device {
 }
 
 extension DeviceTrigger {
-    /// Whether both wait for data of the same devices.
+    /// Whether both triggers wait for data of the same devices.
     fileprivate func hearsDataLike(_ other: DeviceTrigger) -> Bool {
         on.contains(.data) && other.on.contains(.data) && subsystem == other.subsystem && type == other.type
             && node == other.node && properties == other.properties

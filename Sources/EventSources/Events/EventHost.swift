@@ -8,7 +8,7 @@ package import Mailbox
 package import Schedules
 package import Store
 
-/// The parts of the supervisor that events need.
+/// What event sources need from the rest of the supervisor.
 package protocol EventHost: DescriptorKeeping {
     /// Adds a message to an app's mailbox.
     ///
@@ -16,14 +16,14 @@ package protocol EventHost: DescriptorKeeping {
     func add(_ mail: MailDraft, for app: AppRuntime) throws(Mailbox.Refusal)
     /// Delivers the app's queued messages, if that is possible now.
     func deliverMail(to app: AppRuntime)
-    /// Retries the wake-up for queued messages.
+    /// Tries again to wake the app for its queued messages.
     func retryMail(of app: AppRuntime)
     /// The app's queued messages.
     func mail(for app: AppRuntime) -> [Mail]
-    /// The app no longer needs the message.
+    /// Removes a message that the app no longer needs from its mailbox.
     func acknowledged(_ mail: Int64, by app: AppRuntime)
 
-    /// The clocks of timers.
+    /// The clocks that timers use.
     var clocks: ClockPair { get }
     /// Whether the user has not unlocked the session since the boot.
     var isBeforeFirstUnlock: Bool { get }
@@ -31,26 +31,26 @@ package protocol EventHost: DescriptorKeeping {
     var isMemoryShort: Bool { get }
     /// Whether launches wait for memory.
     var isMemoryAwaited: Bool { get }
-    /// Whether nothing can be launched any more.
+    /// Whether the keeper is lost, so that nothing can be launched.
     var isKeeperLost: Bool { get }
 
-    /// The owners of sockets.
+    /// The users and groups that own sockets.
     var socketAccounts: SocketAccounts { get set }
-    /// The user whose gpsd is trusted, besides root and the supervisor's own user.
+    /// The user whose gpsd is trusted, in addition to root and torpord's own user.
     var gpsdUser: UInt32? { get }
     /// The address of gpsd.
     var gpsd: GPSAddress { get }
-    /// For reads that may block on a disk or a server.
+    /// A worker for reads that may block on a disk or a server.
     var lookups: BackgroundWorker { get }
-    /// Stores the state of a timer or of an app's fetches for the next boot.
+    /// Stores the state of a timer, or of an app's fetches, so that it survives a reboot.
     func keep(_ schedule: StoredSchedule)
-    /// The timer was removed for good.
+    /// Deletes the stored state of a timer that was removed for good.
     func forget(_ schedule: StoredSchedule.Key)
-    /// A folder whose content does not survive a reboot.
+    /// The directory for files that need not survive a reboot.
     var runtimeDirectory: String { get }
 }
 
-/// A part of ``Wakes``, which outlives it.
+/// A part of ``Wakes``, which lives longer than its parts.
 protocol EventRoom: Room {
     var wakes: Wakes { get }
 }

@@ -7,17 +7,17 @@ import Lifecycle
 import Linux
 import Mailbox
 
-/// Wakes apps with the background mode `voip` for 10 s after they were suspended for their `keep_alive`, so that they
-/// can send something on their connections before a router (NAT) drops these.
+/// Wakes apps with the background mode `voip` for 10 s when they were suspended for their `keep_alive` interval. They
+/// can then send something on their connections before a router (NAT) drops these.
 final class KeepAlive: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
-    /// When each suspended app is woken.
+    /// When each suspended app is to be woken.
     private var due: [AppID: Duration] = [:]
     private var timer: TimerSource?
 
-    /// As long as in iOS.
+    /// The time that an app runs after it was woken: as long as in iOS.
     static let time = Duration.seconds(10)
-    /// An app is woken early together with another one, if its time is at most this and a tenth of its period away.
+    /// If an app is woken, others are woken early with it: at most this, and at most a tenth of their interval.
     private static let slack = Duration.seconds(60)
 
     init(_ wakes: Wakes) { self.wakes = wakes }
@@ -39,7 +39,7 @@ final class KeepAlive: EventRoom, EventSource {
             if due.removeValue(forKey: app.id) != nil { arm() }
             return
         }
-        // The suspension counts from its begin, whichever torpord supervised it.
+        // The interval begins with the suspension, even if another torpord ran then.
         let since = app.times.since.4
         let at = since == StateTimes.never ? now + period : .microseconds(since) + period
         guard due[app.id] == nil else { return }
@@ -92,7 +92,7 @@ final class KeepAlive: EventRoom, EventSource {
             mail: hears(app, .didReceiveEvent) ? mail : nil,
             at: now
         )
-        // Whatever the outcome, the next time is a period away, or after another suspension.
+        // Whatever the outcome, the app is due again after an interval, or that long after its next suspension begins.
         due[app.id] = now + period
         if case .heldBack(_, let until) = wakes.tell(event, for: app), let until { due[app.id] = until }
     }

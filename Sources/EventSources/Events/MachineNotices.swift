@@ -10,22 +10,22 @@ import LoginManager
 import Mailbox
 import Varlink
 
-/// Notifies apps of changes of the machine: power, screens, accessories. This wakes no app, and nothing is watched if
-/// no app wants to know.
+/// Notifies apps of changes of the machine: power, screens, accessories. This wakes no app. Nothing is watched unless
+/// an app subscribes to the topic.
 ///
-/// A suspended app is told the net change: of power, screens and accessories what differs from before its suspension,
-/// and nothing if all is the same; of the battery the last charge.
+/// A suspended app gets only the net change when it wakes: for power, screens and accessories the difference from
+/// before its suspension, if any; for the battery the last charge.
 final class MachineNotices: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
     private let work: BackgroundWorker
     private var topics: Set<NotificationTopic> = []
     private var monitor: DeviceMonitor?
     private var profiles: PowerProfiles?
-    /// The last values that were reported; nil before the first.
+    /// The last power, screens and power saving that were reported; nil before the first time.
     private var power: Power?
     private var screens: Set<String>?
     private var savesPower: Bool?
-    /// Connected accessories, by their path below `/sys`: udev can be made to announce a device again.
+    /// Connected accessories, by their path below `/sys`. udev may announce a device again.
     private var accessories: Set<String> = []
 
     init(_ wakes: Wakes) {
@@ -101,7 +101,7 @@ final class MachineNotices: EventRoom, EventSource {
     }
 
     func found(_ now: Power) {
-        // The result of a read that began while some app wanted to know; now none does.
+        // The read may have begun when an app subscribed to power or the battery, and no app does now.
         guard topics.contains(.power) || topics.contains(.battery) else { return }
         let before = power
         power = now
@@ -119,7 +119,7 @@ final class MachineNotices: EventRoom, EventSource {
     private func profileChanged() {
         guard let now = profiles?.savesPower else { return }
         defer { savesPower = now }
-        // An unknown previous value counts as false.
+        // If the previous value is unknown, power saving counts as off.
         guard now != savesPower ?? false else { return }
         let payload: JSON = ["before": .bool(!now), "after": .bool(now)]
         tell(.lowPower, payload, .net, now ? "the start of power saving" : "the end of power saving")
@@ -162,7 +162,7 @@ final class MachineNotices: EventRoom, EventSource {
             "accessory": .string(name), "kind": .string(device.subsystem), "path": .string(device.path),
             "before": .bool(!isThere), "after": .bool(isThere),
         ]
-        // Its path has another number each time, so it cannot be the key.
+        // The key must not contain the path, which has another number each time the device is plugged in.
         let key = device.subsystem + ":" + (device.properties["ID_PATH"] ?? device.properties["PHYS"] ?? "") + name
         tell(.accessories, payload, .net, key: key, "the \(isThere ? "connection" : "removal") of \(name)")
     }
@@ -186,9 +186,9 @@ final class MachineNotices: EventRoom, EventSource {
     }
 }
 
-/// Displays, by the connectors of the machine's graphics cards.
+/// Displays that are connected to the machine's graphics cards.
 private enum Screens {
-    /// The connectors with a display: `card0-HDMI-A-1`.
+    /// The connectors that have a display, such as `card0-HDMI-A-1`.
     static func connected() -> Set<String> {
         let folder = "/sys/class/drm"
         let names = ((try? File.list(folder)) ?? []).filter { $0.contains("-") }
@@ -197,7 +197,7 @@ private enum Screens {
 }
 
 extension Set<NotificationTopic> {
-    /// The udev subsystems to watch.
+    /// The udev subsystems to watch for these topics.
     fileprivate var subsystems: Set<String> {
         var names: Set<String> = []
         if contains(.power) || contains(.battery) { names.insert("power_supply") }
@@ -208,7 +208,7 @@ extension Set<NotificationTopic> {
 }
 
 extension Power.Source {
-    /// The name for apps.
+    /// The name of the power source in messages to apps.
     fileprivate var name: String {
         switch self {
         case .unknown: "unknown"
@@ -219,10 +219,10 @@ extension Power.Source {
 }
 
 extension Device {
-    /// Whether it is a device that a user plugs in, rather than a part of another one.
+    /// Whether the device is one that a user plugs in, rather than a part of another device.
     fileprivate var isAccessory: Bool {
         if subsystem == "usb" {
-            // Hubs only lead to other devices.
+            // Hubs do not count: they only connect other devices.
             return type == "usb_device" && properties["TYPE"]?.hasPrefix("9/") != true
         }
         let kinds = ["KEYBOARD", "MOUSE", "TOUCHPAD", "TOUCHSCREEN", "TABLET", "JOYSTICK", "POINTINGSTICK"]

@@ -4,28 +4,28 @@ import Engine
 import EventLoop
 import Linux
 
-/// Waits until a node, such as that of a terminal, is readable, without reading it.
+/// Waits until a device node, such as that of a terminal, is readable, without reading it.
 ///
-/// A terminal or a pipe is then kept open while some app waits for it: when the last descriptor is closed, pending
-/// data and the terminal's settings are lost. Other devices have separate data for each open: they are only opened
-/// while waiting.
+/// A terminal or FIFO stays open while an app needs the watch, because closing the last descriptor would lose pending
+/// data and the terminal's settings. For other devices each open has its own data, so they are open only while this
+/// waits.
 final class NodeWatch {
     private let loop: EventLoop
     private let work: BackgroundWorker
     private let node: String
     private let heard: () -> Void
-    /// Called with a terminal or a FIFO that was opened and must survive torpord.
+    /// Called with the descriptor of a terminal or FIFO that was opened and must survive torpord.
     private let keep: (Int32) -> Void
     private(set) var descriptor: Descriptor?
     private var source: IOSource?
     private var isOpening = false
     private(set) var isWaiting = false
-    /// The other side is gone; the node is useless until the device appears again.
+    /// Whether the other side is gone, so that the node is useless until the device appears again.
     private var isDead = false
-    /// Why it cannot be opened, in a sentence.
+    /// Why the node cannot be opened or watched, as a sentence; nil if it can.
     private(set) var trouble: String?
 
-    /// - Parameter descriptor: a descriptor that an earlier torpord had opened.
+    /// - Parameter descriptor: the descriptor of the node that an earlier torpord had opened; nil if there is none.
     init(
         _ loop: EventLoop,
         _ work: BackgroundWorker,
@@ -42,25 +42,25 @@ final class NodeWatch {
         self.heard = heard
     }
 
-    // Removes it from the loop before the descriptor is closed: the keeper may have a copy, which would stay in
-    // epoll.
+    // Removes the node from epoll before closing the descriptor: the keeper may have a copy, and then epoll would
+    // keep reporting it.
     deinit { source?.cancel() }
 
-    /// Reports once when there is something to read.
+    /// Starts to wait: calls `heard` once when the node has data to read.
     func wait() {
         guard !isWaiting, !isDead else { return }
         isWaiting = true
         if descriptor == nil { open() } else { watch() }
     }
 
-    /// Stops waiting.
+    /// Stops waiting, and closes the node if it need not stay open.
     func rest() {
         isWaiting = false
         source = nil
         if let descriptor, !Self.isShared(descriptor) { self.descriptor = nil }
     }
 
-    /// Stops waiting, and returns a descriptor that must not be lost.
+    /// Stops waiting, and returns the descriptor of a node that must stay open; nil for other nodes.
     func handOver() -> Descriptor? {
         rest()
         defer { descriptor = nil }
@@ -115,14 +115,14 @@ final class NodeWatch {
     private func ready(_ events: IOEvents) {
         source = nil
         isWaiting = false
-        // After a hangup it is readable too, but there is no data.
+        // After a hangup the node counts as readable too, but has no data.
         let isOver = events.contains(.hangup) && (descriptor.map { File.readableBytes($0.raw) } ?? 0) == 0
         guard events.contains(.readable), !isOver else {
             isDead = true
             descriptor = nil
             return
         }
-        // Reported once per suspension, even if the app does not read it.
+        // Call `heard` once per suspension, even if the app does not read the data.
         heard()
     }
 }

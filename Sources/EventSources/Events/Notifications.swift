@@ -6,21 +6,21 @@ import EventLoop
 import Lifecycle
 package import Mailbox
 
-/// Notifies apps of changes of the machine and its session. This wakes no app: a running app gets it at once, a
-/// suspended one first thing when it wakes, and one that is not running finds the new state at its launch.
+/// Notifies apps of changes of the machine and its session. This wakes no app. A running app gets the message at once,
+/// and a suspended app as its first message when it wakes. An app that does not run sees the new state at its launch.
 package final class Notifications: EventRoom {
     package unowned(unsafe) let wakes: Wakes
 
     package init(_ wakes: Wakes) { self.wakes = wakes }
 
-    /// Notifies all apps that want to know.
+    /// Notifies all apps that subscribe to the topic.
     ///
     /// - Parameter text: what happened, for users.
     package func tell(_ topic: NotificationTopic, _ mail: MailDraft, _ text: @autoclosure () -> String) {
         for app in apps where hears(app, topic, mail.message) { tell(app, topic, mail, text()) }
     }
 
-    /// Notifies one app, if it wants to know.
+    /// Notifies one app, if it subscribes to the topic.
     package func tell(
         _ topic: NotificationTopic,
         _ mail: MailDraft,
@@ -39,9 +39,9 @@ package final class Notifications: EventRoom {
         }
     }
 
-    /// The session was locked or unlocked: files encrypted with its user's key became unreadable or readable.
+    /// Notifies apps that the session was locked or unlocked: the user's encrypted files became unreadable or readable.
     ///
-    /// - Parameter isFirst: this is the state found at the start: apps that an earlier torpord told know it already.
+    /// - Parameter isFirst: whether this is the state at torpord's start, which may have been reported before.
     package func tellLock(_ isLocked: Bool, isFirst: Bool) {
         let names = [Message.protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable].map(\.rawValue)
         let (message, opposite) = isLocked ? (names[0], names[1]) : (names[1], names[0])
@@ -49,7 +49,7 @@ package final class Notifications: EventRoom {
         let mail = MailDraft(topic: topic.rawValue, message: message, coalescing: .latest, sender: "logind")
         for app in apps where hears(app, topic, message) {
             if isFirst, machine(app).isCovered == isLocked { continue }
-            // A lock and an unlock during a suspension cancel out.
+            // If a session is locked and unlocked while an app is suspended, the two messages cancel out.
             let waiting = host.mail(for: app).last { $0.draft.topic == topic.rawValue }
             if let waiting, !waiting.isInFlight, waiting.draft.message == opposite {
                 host.acknowledged(waiting.id, by: app)
@@ -59,7 +59,7 @@ package final class Notifications: EventRoom {
         }
     }
 
-    /// Whether the app runs, wants to know of the topic, and has a delegate or a signal for the message.
+    /// Whether the app runs, subscribes to the topic, and has a delegate or a signal for the message.
     func hears(_ app: AppRuntime, _ topic: NotificationTopic, _ message: String) -> Bool {
         guard app.run.tree != nil, app.specification.notifications.contains(topic),
             let message = Message(rawValue: message), machine(app).isAlive

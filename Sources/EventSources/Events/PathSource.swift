@@ -12,14 +12,14 @@ import Varlink
 /// Files and directories that wake apps (`paths`) or notify them (`settings_files`, `identity_files`), and the files
 /// of the machine's locale.
 ///
-/// A lasting condition (`exists`, `not_empty`) wakes an app when it becomes true, when another file matches or another
-/// entry appears, and after the app has ended if it is still true. An event (`changed`, `modified`) wakes the app each
-/// time. The keeper stores the last findings, so a new torpord notices what changed in between.
+/// A lasting condition (`exists`, `not_empty`) wakes an app when it becomes true, when another file matches or
+/// another entry appears, and when the app has ended while it is true. An event (`changed`, `modified`) wakes the app
+/// each time. The keeper stores what was found last, so a new torpord notices changes since then.
 ///
-/// Paths are accessed with the rights of the app's user. Looking up that user may take long (a directory service such
-/// as LDAP): its paths are watched as soon as the lookup has succeeded.
+/// torpord accesses paths with the rights of the app's user. Looking up that user may take long (in a directory
+/// service such as LDAP), so the paths are watched only after the lookup has succeeded.
 package final class PathSource: EventRoom, EventSource {
-    /// The effect of a change at a path.
+    /// What a change at a path does.
     private enum Meaning {
         case trigger(AppID, PathTrigger)
         case settings(AppID)
@@ -30,35 +30,35 @@ package final class PathSource: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     private var watcher: PathWatcher?
     private var meanings: [String: Meaning] = [:]
-    /// The keys of apps with triggers, and whether the app was alive when last checked.
+    /// The keys of each app's triggers, and whether the app was alive at the last check.
     private var triggered: [AppID: (keys: [String], isAlive: Bool)] = [:]
-    /// Events to retry when an app is no longer held back.
+    /// Events to retry when they are no longer held back from an app.
     private var heldBack: [AppID: [String: WakeEvent]] = [:]
-    /// The findings, for the next torpord.
+    /// What was found at each path, in memory that the next torpord gets from the keeper.
     private let kept: PersistedBytes
-    /// Files that were written to recently, and may still be written.
+    /// Files that were written recently and may be written again soon, so that their change is not reported yet.
     private var unsettled: [String: PathNews] = [:]
     private var settling: TimerSource?
     private var unsettledSince = Duration.zero
-    /// How many changes have been deferred until the end of the start.
+    /// How many batches of changes wait until torpord has started.
     private var untold = 0
-    /// The accounts that apps run as in the last configuration, or why they are unknown.
+    /// The accounts that apps run as, or why a lookup failed.
     private var accounts: [Account.Names: Result<Account, LaunchError>] = [:]
     private let lookups: BackgroundWorker
     private var lookedUp: Set<Account.Names> = []
     private var isPlacing = false
     private var retry: TimerSource?
     private var retryDelay = PathSource.firstRetry
-    /// When an error about a path was last reported: users could cause errors without limit.
+    /// When an error about a path was last logged: apps could otherwise fill the log.
     private var complained: [String: Duration] = [:]
 
-    /// Editors and package managers take several steps to replace a file.
+    /// How long a file must stay unchanged before its change is reported: editors replace a file in several steps.
     private static let settlingTime = Duration.milliseconds(100)
     private static let longestSettling = Duration.seconds(2)
-    /// The delay before users are looked up again, if the directory did not answer.
+    /// How long to wait before users are looked up again, if the directory service did not answer.
     private static let firstRetry = Duration.seconds(1)
     private static let longestRetry = Duration.seconds(60)
-    /// The least time between two errors about one path.
+    /// The least time between two log entries about one path.
     private static let betweenComplaints = Duration.seconds(60)
     /// The files of the machine's locale (locale.conf(5), and Debian's path).
     static let localeFiles = ["/etc/locale.conf", "/etc/default/locale"]
@@ -74,7 +74,7 @@ package final class PathSource: EventRoom, EventSource {
     // MARK: What is watched
 
     package func configure() {
-        // Looks known accounts up again too: their groups may have changed.
+        // Known accounts are looked up again too, because their groups may have changed.
         let all = Set(apps.compactMap { names(of: $0.next ?? $0.specification) })
         accounts = accounts.filter { all.contains($0.key) }
         lookUp(all)
@@ -122,12 +122,12 @@ package final class PathSource: EventRoom, EventSource {
         watcher?.watch(places)
     }
 
-    /// The account for access to the files; nil: the supervisor's own user.
+    /// The names of the account with which the app's files are accessed; nil for torpord's own user.
     private func names(of settings: AppSpecification) -> Account.Names? {
         settings.hasWatchedFiles && Users.isRoot && settings.user != nil ? Account.Names(settings) : nil
     }
 
-    /// Looks up the accounts of apps outside of the loop.
+    /// Looks up the accounts of apps outside the event loop.
     private func lookUp(_ all: Set<Account.Names>) {
         for names in all where lookedUp.insert(names).inserted {
             lookups.ask {
@@ -146,7 +146,7 @@ package final class PathSource: EventRoom, EventSource {
         lookedUp.remove(names)
         switch (result, accounts[names]) {
         case (.failure, .success):
-            // If a directory no longer answers, the earlier result stays.
+            // If the directory service no longer answers, the earlier result stays valid.
             retryLater()
         case (.failure(let trouble), let before):
             if before == nil { log.warning("files of apps are not watched: \(trouble)") }
@@ -184,7 +184,7 @@ package final class PathSource: EventRoom, EventSource {
         lookUp(unknown)
     }
 
-    /// The files of an app that are not watched, each with the reason.
+    /// The files of an app that cannot be watched, each with the reason.
     package func troubles(of app: AppRuntime) -> [String] {
         let settings = app.next ?? app.specification
         let places =
@@ -216,8 +216,8 @@ package final class PathSource: EventRoom, EventSource {
 
     // MARK: What happens
 
-    /// Stores the findings for the next torpord once all of them were reported: until then they have to be found
-    /// again.
+    /// Stores what was found for the next torpord, but only after all changes were reported: otherwise the next
+    /// torpord would not find those that were not.
     private func remember() {
         guard unsettled.isEmpty, untold == 0, lookedUp.isEmpty, !isPlacing, let bytes = watcher?.remembered else {
             return
@@ -244,7 +244,7 @@ package final class PathSource: EventRoom, EventSource {
                 if unsettled.isEmpty { unsettledSince = now }
                 unsettled[news.key] = news
                 if settling == nil { settling = try? loop.timer { [weak self] in self?.settled() } }
-                // A file that is written all the time must not delay the others.
+                // A file that is written all the time must not delay reports about other files.
                 guard now - unsettledSince < Self.longestSettling else { continue }
                 settling?.arm(after: Self.settlingTime)
             }
@@ -260,7 +260,7 @@ package final class PathSource: EventRoom, EventSource {
 
     private func tell(_ app: AppRuntime, _ trigger: PathTrigger, _ news: PathNews) {
         if trigger.condition.isLevel {
-            // Checked since the app has ended: a condition that still holds counts. A running app has seen it.
+            // After the end of the app, a condition that still holds counts. A running app knows of it already.
             guard let holds = news.holds, news.isNew || !isAlive(app) else { return }
             return happened(app, trigger, news.key, news.paths.first ?? holds)
         }
@@ -289,7 +289,7 @@ package final class PathSource: EventRoom, EventSource {
             at: now
         )
         let outcome = wakes.tell(event, for: app)
-        // The message is queued already; only the wake-up is retried.
+        // The message is queued already, so a retry only has to wake the app.
         event.mail = nil
         if wakes.isTriedAgain(outcome, app) { heldBack[app.id, default: [:]][key] = event }
     }
@@ -331,7 +331,7 @@ package final class PathSource: EventRoom, EventSource {
     // MARK: What becomes of apps
 
     package func added(_ app: AppRuntime) {
-        // Topics beyond the default may need files too.
+        // An app that subscribes to more topics than usual may need the locale files.
         if concerns(app) || app.specification.notifications != NotificationTopic.usual { configure() }
     }
 
@@ -344,7 +344,7 @@ package final class PathSource: EventRoom, EventSource {
         let isAlive = isAlive(app)
         if isAlive != entry.isAlive {
             triggered[app.id]?.isAlive = isAlive
-            // It has ended: a condition that still holds wakes it again.
+            // The app has ended, so a condition that still holds must wake it again.
             if !isAlive { lookAgain(entry.keys) }
         }
         guard let events = heldBack.removeValue(forKey: app.id) else { return }
@@ -355,7 +355,7 @@ package final class PathSource: EventRoom, EventSource {
         }
     }
 
-    /// Whether the condition that was to wake the app no longer holds.
+    /// Whether a lasting condition that was to wake the app no longer holds.
     private func isOver(_ key: String) -> Bool {
         guard case .trigger(_, let trigger) = meanings[key], trigger.condition.isLevel else { return false }
         return watcher?.isOver(key) ?? false
@@ -385,7 +385,7 @@ extension AppSpecification {
 }
 
 extension PathTrigger.Condition {
-    /// What is watched for the condition.
+    /// What has to be watched at the path for this condition.
     fileprivate var interest: Place.Interest {
         switch self {
         case .exists: .existence
@@ -395,7 +395,7 @@ extension PathTrigger.Condition {
         }
     }
 
-    /// What happened, for users.
+    /// What happened at the path, for users.
     fileprivate func text(_ path: String) -> String {
         switch self {
         case .exists: "the existence of \(path)"
@@ -405,9 +405,9 @@ extension PathTrigger.Condition {
     }
 }
 
-/// The locale of the machine, as its files say it.
+/// The locale of the machine, as its configuration files set it.
 private enum Locale {
-    /// The variables that are set, such as `{"LANG": "de_DE.UTF-8"}`.
+    /// The variables that the files set, such as `{"LANG": "de_DE.UTF-8"}`.
     static func payload() -> JSON {
         var variables = JSONObject()
         for path in PathSource.localeFiles.reversed() {

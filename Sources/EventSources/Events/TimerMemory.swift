@@ -6,15 +6,15 @@ package import Schedules
 package import Store
 package import Varlink
 
-/// The stored state of a timer, besides when it last fired.
+/// The stored state of a timer, in addition to the time when it last fired.
 package struct TimerMemory {
     package private(set) var history: TimerHistory
-    /// Whether times since the boot are of the current boot.
+    /// Whether the state was stored in the current boot, so that its times since the boot are valid.
     package private(set) var isOfThisBoot = true
 
     package init(_ history: TimerHistory) { self.history = history }
 
-    /// Decodes a stored row, none of which is trusted.
+    /// Decodes a stored row. Its values are not trusted: each is limited to what is possible.
     package init(_ row: StoredSchedule, now: ClockPair) {
         history = TimerHistory(now: now)
         history.lastWall = row.lastFired.map { max(0, $0) }
@@ -25,7 +25,7 @@ package struct TimerMemory {
         if let since = json["since_boot_us"]?.intValue {
             history.since = min(max(.zero, .microseconds(since)), now.running)
         }
-        // The time it counts from is in the past, and not before 1970.
+        // The time from which intervals count must be in the past, and not before 1970.
         let oldest = now.running - .microseconds(max(0, now.wall))
         history.anchor = json["anchor_us"]?.intValue.map { min(max(oldest, .microseconds($0)), now.running) }
         history.cameAfterBoot = json["came_after_boot"]?.boolValue ?? false
@@ -41,13 +41,13 @@ package struct TimerMemory {
     }
 }
 
-/// The stored state of an app's fetches, besides when it was last told to check.
+/// The stored state of an app's fetches, in addition to the time of the last one.
 package struct FetchMemory {
     package private(set) var learned: FetchState.FetchHistory
 
     package init(_ learned: FetchState.FetchHistory) { self.learned = learned }
 
-    /// Decodes a stored row; nil if it has no state.
+    /// Decodes a stored row; nil if it contains no state of fetches.
     package init?(_ row: StoredSchedule) {
         guard let json = row.learned.flatMap({ try? JSON.parse($0) }),
             let interval = json["interval_ms"]?.intValue, interval > 0

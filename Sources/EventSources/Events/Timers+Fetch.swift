@@ -10,10 +10,10 @@ package import Schedules
 import Store
 package import TorporAPI
 
-/// The fetch mode: apps check for new content from time to time, at an interval that adapts to what they found, and
-/// when it costs least.
+/// The background mode `fetch`: apps check for new content from time to time. The interval adapts to what they found,
+/// and a fetch happens when it costs least.
 extension Timers {
-    /// The least interval of the app's checks; nil for an app without the fetch mode.
+    /// The least interval of the app's fetches; nil for an app without the mode `fetch`.
     func fetchInterval(of app: AppRuntime) -> Duration? {
         app.specification.backgroundModes.contains(.fetch) ? app.specification.fetchInterval : nil
     }
@@ -31,7 +31,7 @@ extension Timers {
         fetchers.insert(app.id)
     }
 
-    /// The time of a fetch has come, or another timer has woken the machine near it.
+    /// Starts a fetch that is due, or that another timer's wake-up near its time brings forward.
     package func fetch(_ app: AppRuntime, now: ClockPair, at: Duration) {
         let key = Key(app: app.id, name: "")
         if let weakness = weakness() {
@@ -63,7 +63,7 @@ extension Timers {
             mail: hears ? mail : nil,
             at: at
         )
-        // No delegate will report what it found.
+        // Without a delegate, the app cannot report what it found.
         if !happened(event, app, key) || !mayHaveDelegate(app) {
             table.updateFetch(key) { $0.endUnknown() }
         }
@@ -75,17 +75,17 @@ extension Timers {
         let root = wakes.kernelFiles
         let power = Power(root: root)
         if power.source == .battery, let percent = power.percent, percent < Self.lowBattery { return .battery(percent) }
-        // In hundredths: twice as many tasks are ready as there are processors.
+        // The load is in hundredths: at 200 per processor, twice as many tasks are ready as processors exist.
         if let load = LoadAverage(root: root), Int(load.minute) >= 200 * ThisProcess.processorCount {
             return .load(Double(load.minute) / 100)
         }
         return nil
     }
 
-    /// In percent.
+    /// Below this charge of the battery, in percent, fetches wait.
     private static let lowBattery: UInt32 = 20
 
-    /// The app's delegate has answered performFetch.
+    /// Ends a fetch, because the app's delegate has answered performFetch.
     package func fetched(_ app: AppRuntime, _ result: FetchResult?) {
         let key = Key(app: app.id, name: "")
         guard case .fetch(let state) = table[key], state.isUnderWay else { return }
@@ -100,8 +100,8 @@ extension Timers {
         arm()
     }
 
-    /// The app's state may have changed. If it ended or was suspended, its fetch is over without a result; if it is
-    /// awake near its time, it may fetch now.
+    /// Checks the fetch of an app whose state may have changed. If the app ended or was suspended, its fetch ends
+    /// without a result. If the app is awake near the time of its next fetch, it may fetch now.
     func fetchTouched(_ app: AppRuntime) {
         guard fetchers.contains(app.id), hasBegun, !isEnding else { return }
         let key = Key(app: app.id, name: "")
@@ -115,7 +115,7 @@ extension Timers {
         guard machine.state == .background, machine.transition == nil, machine.hasDelegate else { return }
         let now = host.clocks
         guard state.opportunity <= now.running else { return }
-        // Messages that are being delivered come first.
+        // Messages that are being delivered to the app go first.
         loop.later { [weak self, weak app] in
             guard let self, let app, case .fetch(let state) = self.table[key], !state.isUnderWay,
                 state.opportunity <= host.clocks.running
@@ -127,7 +127,7 @@ extension Timers {
 }
 
 extension FetchResult {
-    /// From the app's answer.
+    /// The result that the app's answer contains.
     package init(_ result: AppAnswer.Fetched) {
         self =
             switch result {
@@ -141,9 +141,9 @@ extension FetchResult {
 /// Why the machine has no resources to spare.
 package enum MachineWeakness: Hashable, CustomStringConvertible {
     case memory
-    /// Remaining charge in percent.
+    /// The battery has only this charge left, in percent.
     case battery(UInt32)
-    /// The load average of the last minute.
+    /// The load average of the last minute is too high.
     case load(Double)
 
     package var description: String {

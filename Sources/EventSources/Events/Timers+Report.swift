@@ -8,9 +8,9 @@ import Schedules
 package import TorporAPI
 import Varlink
 
-/// What `torpor timers` shows.
+/// The timers as `torpor timers` lists them.
 extension Timers {
-    /// Every timer of these apps, the next one to fire first.
+    /// Every timer of these apps; the timer that fires next comes first.
     package func statuses(of apps: [AppRuntime]) -> [TimerStatus] {
         let now = host.clocks
         return apps.flatMap { app in

@@ -12,14 +12,14 @@ package import Schedules
 package import Store
 package import Varlink
 
-/// `timers` and the fetch mode: one timetable for all apps, and one timer in the loop.
+/// `timers` and the background mode `fetch`: one timetable for all apps, driven by one timer of the event loop.
 ///
-/// No timer fires before the stored state was read and the supervisor's first launches have begun.
+/// No timer fires before the stored state was read and the first launches have begun.
 package final class Timers: EventRoom, EventSource {
-    /// A timer of an app by its name; the fetch mode has an empty name.
+    /// A timer of an app, by its name. An app's fetches have an empty name.
     package struct Key: Hashable, Sendable {
         package var app: AppID
-        /// Empty for the fetch mode.
+        /// The name of the timer; empty for fetches.
         package var name: String
 
         var isFetch: Bool { name.isEmpty }
@@ -30,13 +30,13 @@ package final class Timers: EventRoom, EventSource {
     /// The configuration of each timer.
     private var specifications: [Key: TimerSpecification] = [:]
     private var timer: TimerSource?
-    /// The stored state of each timer, until it is used.
+    /// The stored state of each timer, until the timer is set up from it.
     private var kept: [StoredSchedule.Key: StoredSchedule] = [:]
     private(set) var hasBegun = false
-    /// The first launches have begun; `isRemembered`: the stored state was read.
+    /// Whether the first launches have begun. `isRemembered` says whether the stored state was read.
     private var isDue = false
     private var isRemembered = false
-    /// Apps in the fetch mode.
+    /// Apps with the background mode `fetch`.
     var fetchers: Set<AppID> = []
     /// Events that could not wake an app yet, to be retried later.
     private var heldBack: [AppID: [String: WakeEvent]] = [:]
@@ -74,25 +74,25 @@ package final class Timers: EventRoom, EventSource {
         arm()
     }
 
-    /// Takes the state that was stored by an earlier torpord, or before the boot.
+    /// Takes the state that an earlier torpord stored, in this boot or before.
     package func remember(_ schedules: [StoredSchedule.Key: StoredSchedule]) {
         kept = schedules
         isRemembered = true
         if isDue { begin() }
     }
 
-    /// The first launches have begun: from now on timers fire, once it is known when they last did.
+    /// Notes that the first launches have begun: timers fire from now on, once the stored state was read.
     package func begin() {
         isDue = true
         guard isRemembered, !hasBegun else { return }
         hasBegun = true
         configure()
-        // Entries of removed apps were deleted with the apps; those of apps that return are loaded with them.
+        // All timers are set up, and rows of removed apps are deleted: stored rows are no longer needed.
         kept = [:]
         arm()
     }
 
-    /// Whether some timers catch up missed times, so that it matters since when they are known.
+    /// Whether a timer has to catch up on missed times, so that torpord must store when the timer was first known.
     package var arePersistent: Bool { apps.contains { $0.specification.timers.contains(where: \.isPersistent) } }
 
     private func take(_ specification: TimerSpecification, _ key: Key, of app: AppRuntime, now: ClockPair) {
@@ -103,12 +103,12 @@ package final class Timers: EventRoom, EventSource {
         var history: TimerHistory?
         var goesOn = false
         if isNew, let stored {
-            // State of an earlier torpord in the same boot continues.
+            // If an earlier torpord ran in this boot, its state simply continues.
             let memory = TimerMemory(stored, now: now)
             goesOn = host.isSuccessor && memory.isOfThisBoot
             history = goesOn ? memory.history : memory.history.restarted(sameBoot: memory.isOfThisBoot, now: now)
         } else if !isNew, case .timer(let state) = table[key] {
-            // The rule changed: past times count, the pending one does not.
+            // The rule of the timer changed: the times when it fired still count, but the pending time does not.
             history = state.history.restarted(sameBoot: true, now: now)
             history?.cameAfterStart = state.history.cameAfterStart
             history?.since = state.history.since
@@ -126,7 +126,7 @@ package final class Timers: EventRoom, EventSource {
         rule.accuracy = specification.accuracy
         rule.randomDelay = specification.randomDelay
         rule.isPersistent = specification.isPersistent
-        // FNV-1a: the same in every process, unlike Swift's hashes.
+        // FNV-1a gives the same hash in every process, unlike Swift's hashes.
         var seed: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in (ThisProcess.machineID + "/" + app.name + "/" + specification.name).utf8 {
             seed = (seed ^ UInt64(byte)) &* 0x100_0000_01b3
@@ -150,7 +150,7 @@ package final class Timers: EventRoom, EventSource {
 
     package func stored(_ key: Key, of app: AppRuntime) -> StoredSchedule? { kept[Self.storedKey(app, key)] }
 
-    /// Stores the state of a timer.
+    /// Stores the state of a timer or of an app's fetches.
     package func save(_ key: Key, _ app: AppRuntime) {
         let place = Self.storedKey(app, key)
         var row = StoredSchedule(app: place.app, name: place.name)
@@ -168,7 +168,7 @@ package final class Timers: EventRoom, EventSource {
 
     // MARK: What comes
 
-    /// Arms the timer of the loop for the next event.
+    /// Arms the event loop's timer for the next time in the timetable.
     package func arm() {
         guard hasBegun, !isEnding else { return }
         let now = host.clocks
@@ -178,7 +178,7 @@ package final class Timers: EventRoom, EventSource {
         }
         if timer == nil { timer = try? loop.timer { [weak self] in self?.look() } }
         let at = loop.now + max(.zero, time - now.running)
-        // The two clocks are read one after the other: a small difference means that nothing changed.
+        // The two clocks are read one after the other, so a small difference means that nothing changed.
         if let armed = timer?.deadline, abs((armed - at).microseconds) < 1_000, armed > loop.now { return }
         timer?.arm(at: at)
     }
@@ -190,7 +190,7 @@ package final class Timers: EventRoom, EventSource {
         let arrivals = isEnding ? [] : table.arrive(now: now)
         for arrival in arrivals {
             let app = apps[arrival.key.app]
-            // An earlier event in this loop may have removed the app's timer.
+            // Handling an earlier arrival, in this loop, may have removed the timer.
             guard table[arrival.key] != nil else { continue }
             if arrival.key.isFetch {
                 fetch(app, now: now, at: at)
@@ -221,8 +221,8 @@ package final class Timers: EventRoom, EventSource {
         return WakeEvent(.timer, timer.name, "timer \(timer.name)", wake: timer.wake.wake(), mail: mail, at: at)
     }
 
-    /// Wakes the app, and keeps an event that could not wake it for a retry; returns whether the app is awake or on
-    /// its way.
+    /// Wakes the app for an event, and keeps an event that is held back for a retry. Returns whether the app is awake
+    /// or being woken.
     @discardableResult
     func happened(_ event: WakeEvent, _ app: AppRuntime, _ key: Key) -> Bool {
         do throws(Mailbox.Refusal) {
@@ -234,7 +234,7 @@ package final class Timers: EventRoom, EventSource {
                 return true
             }
             guard wakes.isTriedAgain(outcome, app) else { return false }
-            // The message is queued already: the retry only wakes.
+            // The message is queued already, so the retry only has to wake the app.
             var again = event
             again.mail = nil
             heldBack[app.id, default: [:]][key.name] = again
@@ -274,7 +274,7 @@ package final class Timers: EventRoom, EventSource {
         arm()
     }
 
-    /// The clock was set by `step`, or the machine has slept (zero).
+    /// Adjusts timers after the clock was set by `step`, or after the machine has slept (`step` is zero).
     func clockWasSet(by step: Duration) {
         let now = host.clocks
         if step != .zero {
@@ -284,7 +284,7 @@ package final class Timers: EventRoom, EventSource {
         arm()
     }
 
-    /// The machine's time zone changed.
+    /// Adjusts timers to a new time zone of the machine.
     func zoneChanged(to zone: TimeZone) {
         self.zone = zone
         let now = host.clocks
@@ -297,7 +297,7 @@ package final class Timers: EventRoom, EventSource {
 }
 
 extension JSON {
-    /// Converts a value of the configuration.
+    /// Converts a value of the configuration to JSON.
     package init(_ value: ConfigurationValue) {
         switch value {
         case .string(let text), .date(let text): self = .string(text)

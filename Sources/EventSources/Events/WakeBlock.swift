@@ -9,7 +9,7 @@ package enum WakeBlock: String {
     case forceQuit = "force-quit"
     case failed
 
-    /// The text after the app's name.
+    /// The reason as text that follows the app's name.
     package var text: String {
         switch self {
         case .stopped: "was stopped"
@@ -20,7 +20,7 @@ package enum WakeBlock: String {
 }
 
 extension AppMachine {
-    /// Why events do not launch the app; nil if they do.
+    /// Why events do not launch the app; nil if they may.
     package var blocksWaking: WakeBlock? {
         if failed { return .failed }
         if isForceQuit { return .forceQuit }

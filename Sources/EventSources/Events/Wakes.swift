@@ -12,15 +12,15 @@ package import Varlink
 /// An event for an app.
 package struct WakeEvent {
     package let source: WakeSource
-    /// The name of the app's socket, timer or topic.
+    /// The name of the socket, timer or topic that the event belongs to.
     package let name: String
-    /// What happened, for users: `a connection at http (127.0.0.1:8000)`.
+    /// What happened, for users, such as `a connection at http (127.0.0.1:8000)`.
     package let text: String
-    /// How it wakes the app; nil if it waits until the app runs anyway.
+    /// How the event wakes the app; nil if it waits until the app runs for another reason.
     package var wake: Wake?
-    /// The message for the app; nil if the app notices the event itself (a connection).
+    /// The message about the event; nil if the app notices the event itself (a connection).
     package var mail: MailDraft?
-    /// When it happened, on the loop's clock.
+    /// When the event happened, on the event loop's clock.
     package var at: Duration
 
     package init(
@@ -39,7 +39,7 @@ package struct WakeEvent {
         self.at = at
     }
 
-    /// The background modes that it belongs to, as `wake_after_force_quit` names them.
+    /// The background modes that the event belongs to; `wake_after_force_quit` may name them.
     package var modes: [BackgroundMode] {
         switch source {
         case .audio: [.audio]
@@ -58,37 +58,37 @@ package struct WakeEvent {
     package var json: JSON { ["source": .string(source.rawValue), "name": .string(name), "text": .string(text)] }
 }
 
-/// The outcome of an event.
+/// What an event led to.
 package enum WakeOutcome {
-    /// The app runs: there was no need to wake it.
+    /// The app runs, so it need not be woken.
     case runs
     /// The app is being woken.
     case woken
-    /// The app is not woken, for the reason in the sentence (`web is not launched by events until …` without the
-    /// name). It is retried at that time; with nil, when something about the app changes.
+    /// The app is not woken. The text gives the reason, without the app's name (`is not launched by events until …`).
+    /// The event can be retried at `until`, or, if that is nil, when something about the app changes.
     case heldBack(String, until: Duration?)
 }
 
-/// A source of events: sockets, timers, files, devices.
+/// A source of events, such as sockets, timers, files or devices.
 package protocol EventSource: AnyObject {
-    /// A new configuration is in force, with its apps. Called at the start too.
+    /// Called when a new configuration with its apps is in force, and at the start.
     func configure()
-    /// An app was added under the same configuration.
+    /// Called when an app was added without a new configuration.
     func added(_ app: AppRuntime)
-    /// Whether the source has, or should have, something for this app, by its configuration or from earlier. If not,
-    /// the source is not called when the app is touched. Asked when a configuration comes into force, and when the
-    /// app takes over another part of it.
+    /// Whether the source watches something for this app, or should, by its configuration or an earlier one. If not,
+    /// `touched` is not called for the app. Asked again when a configuration comes into force, and when the
+    /// configuration of the app changes.
     func concerns(_ app: AppRuntime) -> Bool
-    /// Called often, for apps for which ``concerns(_:)`` is true: the app's state may have changed, or its events are
-    /// no longer held back.
+    /// Called when the state of an app for which ``concerns(_:)`` is true may have changed, or when events are no
+    /// longer held back from it. This happens often.
     func touched(_ app: AppRuntime)
-    /// The app is being removed for good. The supervisor still has it.
+    /// Called when an app is being removed for good, while the table of apps still contains it.
     func forget(_ app: AppRuntime)
-    /// An incarnation of the app is over.
+    /// Called when an incarnation of the app has ended.
     func ended(_ app: AppRuntime, _ ending: Ending)
-    /// Apps were removed for good, and the supervisor no longer has them.
+    /// Called after apps were removed for good and from the table of apps.
     func appsLeft()
-    /// What the keeper holds for the source, by names of ``DescriptorName``: a new keeper gets it too.
+    /// The descriptors that the keeper holds for the source, by ``DescriptorName``. A new keeper gets them too.
     var held: [(name: String, descriptors: [Int32])] { get }
 }
 
@@ -98,7 +98,7 @@ extension EventSource {
     package var held: [(name: String, descriptors: [Int32])] { [] }
 }
 
-/// An event that is waking an app.
+/// An event that torpord is waking an app for.
 package struct PendingWake {
     package let event: WakeEvent
     /// When the wake-up was requested.
@@ -107,13 +107,13 @@ package struct PendingWake {
     package init(event: WakeEvent, since: Duration) { (self.event, self.since) = (event, since) }
 }
 
-/// Events: decides whether they wake apps, adds their messages, and measures how long it took.
+/// Decides whether events wake apps, adds their messages to mailboxes, and measures how long waking took.
 package final class Wakes: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
-    /// Prefix of `/proc` and `/sys` for sound, power and load.
+    /// A prefix for the paths of `/proc` and `/sys` files about sound, power and load, for tests; usually empty.
     var kernelFiles = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
-    /// What it needs of the other rooms. It owns this one.
+    /// What this needs from the rest of the supervisor, which owns it.
     package unowned(unsafe) let host: any EventHost
     /// Notifies apps of changes of the machine.
     package private(set) lazy var notifications = Notifications(self)
@@ -127,18 +127,18 @@ package final class Wakes: Room, LifecycleObserver {
     package private(set) lazy var sockets = ListeningSockets(self)
     /// Sockets that apps open themselves.
     package private(set) lazy var connectionWatch = ConnectionWatch(self)
-    /// Gets positions of the machine.
+    /// The background mode `location`: positions of the machine for apps.
     package private(set) lazy var locationMode = LocationMode(self)
-    /// Gets events of Bluetooth devices.
+    /// The background modes for Bluetooth: events of devices for apps.
     package private(set) lazy var bluetoothMode = BluetoothMode(self)
     /// Watches the clock, the time zone and the date.
     private(set) lazy var wallClock = WallClock(self, timers)
     /// All sources of events.
     package private(set) var sources: [any EventSource] = []
     private var retryTimers: [AppID: TimerSource] = [:]
-    /// Which sources concern each app.
+    /// Which sources concern each app, by its id.
     private var concerns: [Concern] = []
-    /// Sources are about to be told that apps were removed.
+    /// Whether a call that notifies the sources about removed apps is already scheduled.
     private var isConfiguring = false
 
     package init(_ engine: Engine, _ recorder: Recorder, _ host: any EventHost) {
@@ -147,7 +147,7 @@ package final class Wakes: Room, LifecycleObserver {
         self.host = host
     }
 
-    /// Takes over the sources' descriptors from an earlier torpord, before unclaimed ones are released in the keeper.
+    /// Takes over descriptors from an earlier torpord for the sources, before the keeper releases unclaimed ones.
     package func takeOver() {
         sockets.takeOver()
         connectionWatch.takeOver()
@@ -156,7 +156,7 @@ package final class Wakes: Room, LifecycleObserver {
         sources = [files, DeviceSource(self), MachineNotices(self)]
     }
 
-    /// Starts the sources.
+    /// Starts all sources.
     package func begin() {
         sources += [
             audioMode, wallClock, timers, sockets, locationMode, bluetoothMode, connectionWatch, KeepAlive(self),
@@ -182,19 +182,19 @@ package final class Wakes: Room, LifecycleObserver {
         for source in sources { source.added(app) }
     }
 
-    /// A bit for each of ``sources``, and the specification that they were computed for.
+    /// A bit for each of ``sources`` that concerns an app, and the number of the specification that this is valid for.
     private struct Concern {
         var sources: UInt32 = 0
-        /// No specification has this number.
+        /// Initially a number that no specification has.
         var specification = UInt32.max
     }
 
-    /// Calls the sources that concern the app.
+    /// Calls ``EventSource/touched(_:)`` of the sources that concern the app.
     private func touchSources(of app: AppRuntime) {
         while concerns.count <= app.id { concerns.append(Concern()) }
         if concerns[app.id].specification != app.specificationNumber {
             concerns[app.id].specification = app.specificationNumber
-            // A source may still have something from an older specification.
+            // Bits are only added: a source may still watch something for an older specification.
             for (index, source) in sources.enumerated() where source.concerns(app) {
                 concerns[app.id].sources |= 1 << UInt32(index)
             }
@@ -208,7 +208,7 @@ package final class Wakes: Room, LifecycleObserver {
 
     /// Handles an event: adds its message to the app's mailbox, then wakes the app if allowed.
     ///
-    /// - Throws: ``Mailbox/Refusal`` if the mailbox is full: then the app is not woken.
+    /// - Throws: ``Mailbox/Refusal`` if the mailbox is full; then the app is not woken.
     @discardableResult
     func happened(_ event: WakeEvent, for app: AppRuntime) throws(Mailbox.Refusal) -> WakeOutcome {
         if var mail = event.mail {
@@ -218,7 +218,7 @@ package final class Wakes: Room, LifecycleObserver {
         return wake(app, event)
     }
 
-    /// Handles an event for an app. If its mailbox is full, the app is woken nevertheless, so that it makes room.
+    /// Handles an event for an app. If the app's mailbox is full, the app is woken all the same, to read its messages.
     @discardableResult
     package func tell(_ event: WakeEvent, for app: AppRuntime) -> WakeOutcome {
         do throws(Mailbox.Refusal) {
@@ -231,7 +231,7 @@ package final class Wakes: Room, LifecycleObserver {
         }
     }
 
-    /// Wakes the app for a queued message that could not wake it before.
+    /// Wakes the app for a queued message for which it could not be woken before.
     package func wake(_ app: AppRuntime, for mail: Mail) {
         guard let how = mail.draft.wake else { return }
         let text = "\(mail.draft.topic) from \(mail.draft.sender), which waited"
@@ -252,17 +252,17 @@ package final class Wakes: Room, LifecycleObserver {
 
     private func wake(_ app: AppRuntime, _ event: WakeEvent, _ order: Wake) -> WakeOutcome {
         let machine = machine(app)
-        // An app that is ending, and not yet to be launched again, is woken like one that has ended: within the same
+        // An app that is terminating, with no new launch planned, is woken like one that has ended: with the same
         // limits.
         let ends = machine.transition == .terminating && !machine.isWaitingToLaunch
         let sleeps = machine.state == .suspended || machine.transition == .suspending || !machine.isAlive || ends
         let isAwake = machine.goal == .active || machine.goal == .inactive
         if !sleeps, order.foreground ? isAwake : true {
-            // The event extends its time in the background.
+            // The event extends the app's background time.
             if !isAwake { try? request(.wake(order), of: app.id) }
             return .runs
         }
-        // Several events during one suspension make one wake-up.
+        // Several events during one suspension cause only one wake-up.
         if app.pendingWake != nil, !order.foreground { return .woken }
         if sleeps, let heldBack = isHeldBack(app, event) { return heldBack }
         let before = app.pendingWake
@@ -281,7 +281,7 @@ package final class Wakes: Room, LifecycleObserver {
         return .woken
     }
 
-    /// Why it may not be woken now: before the first unlock, or because it was woken too often.
+    /// Why events may not wake the app now: it is before the first unlock, or they woke it too often; nil if they may.
     private func isHeldBack(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome? {
         if host.isBeforeFirstUnlock, !app.specification.wakesBeforeFirstUnlock {
             return .heldBack("is woken by events only after the first unlock (before_first_unlock)", until: nil)
@@ -305,8 +305,8 @@ package final class Wakes: Room, LifecycleObserver {
         }
     }
 
-    /// If a policy ended the app just after an event had launched it, the event's message is still queued, and no
-    /// event launches the app again at once.
+    /// Notes the end of an incarnation. If a policy terminated the app right after an event had launched it, events
+    /// are held back: the event's message is still queued and would launch the app again at once.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         for source in sources { source.ended(app, ending) }
         guard app.isEndedByPolicy == true, machine(app).launchOrder.reason == .event,
@@ -316,7 +316,7 @@ package final class Wakes: Room, LifecycleObserver {
         undone(app, "was ended by a policy right after an event had launched it")
     }
 
-    /// A policy refused to let an event launch the app.
+    /// Holds events back from an app, because a policy refused a launch for an event.
     package func refusedByPolicy(_ app: AppRuntime) {
         undone(app, "was not launched for an event, since a policy forbids it")
     }
@@ -327,11 +327,11 @@ package final class Wakes: Room, LifecycleObserver {
         let until = ledger.undone(app.specification.wakeStorm, now: now)
         app.wakes = ledger
         note(app, .notWoken, text: "\(what): events wait for \(Quantity.text(until - now))")
-        // A wake storm may hold it longer.
+        // The pause after a wake storm may last longer.
         retry(app, at: max(until, ledger.heldUntil ?? until))
     }
 
-    /// Whether to keep the event and retry it when sources are told that the app was touched: the app was woken too
+    /// Whether to keep an event and retry it at the next call of ``EventSource/touched(_:)``: the app was woken too
     /// often, or may not be woken before the first unlock.
     func isTriedAgain(_ outcome: WakeOutcome, _ app: AppRuntime) -> Bool {
         guard case .heldBack(_, let until) = outcome else { return false }
@@ -352,7 +352,7 @@ package final class Wakes: Room, LifecycleObserver {
         retryTimers[id]?.arm(at: time)
     }
 
-    /// The states of these apps may have changed.
+    /// Called when the states of these apps may have changed.
     package func touched(_ apps: [AppRuntime]) {
         for app in apps {
             if app.pendingWake != nil { tellWoken(app) }
@@ -360,17 +360,17 @@ package final class Wakes: Room, LifecycleObserver {
         }
     }
 
-    /// Records a wake-up once the app runs, or why it failed.
+    /// Records that an app was woken, once it runs; gives up if it no longer will.
     private func tellWoken(_ app: AppRuntime) {
         guard let pending = app.pendingWake else { return }
         let machine = machine(app)
         guard machine.isAlive else {
-            // Its launch may wait for other apps, for memory, or for a policy.
+            // The launch of the app may still wait for other apps, for memory, or for a policy.
             if !machine.isWaitingToLaunch { app.pendingWake = nil }
             return
         }
         if machine.state == .suspended, machine.transition == nil, machine.goal == .suspended {
-            // It was suspended again before it ran: the next event wakes it.
+            // The app was suspended again before it ran, so the next event has to wake it.
             app.pendingWake = nil
         }
         guard machine.state != .suspended, machine.state != .notRunning, machine.transition != .launching,
@@ -395,10 +395,10 @@ package final class Wakes: Room, LifecycleObserver {
         )
     }
 
-    /// A user started it, or asked for it: earlier wake-ups no longer count as a storm.
+    /// Forgets earlier wake-ups, because a user started the app or asked for it: they no longer count towards a storm.
     package func startedByPerson(_ app: AppRuntime) { app.wakes?.forget() }
 
-    /// Apps may be woken again, or the supervisor has begun: retries wake-ups for queued messages.
+    /// Retries events and queued messages of all apps, because apps may be woken again or torpord has just started.
     package func lookAgain() {
         for app in apps {
             touchSources(of: app)
@@ -406,12 +406,12 @@ package final class Wakes: Room, LifecycleObserver {
         }
     }
 
-    /// The app is gone for good.
+    /// Forgets an app that is removed for good.
     package func forget(_ app: AppRuntime) {
         if app.id < concerns.count { concerns[app.id] = Concern() }
         for source in sources { source.forget(app) }
         retryTimers[app.id] = nil
-        // Stops watching what no app needs; once for all apps that are removed together.
+        // Lets the sources stop watching what no app needs: once for all apps that are removed together.
         guard !isConfiguring else { return }
         isConfiguring = true
         loop.later { [weak self] in
@@ -423,7 +423,7 @@ package final class Wakes: Room, LifecycleObserver {
 }
 
 extension AppSpecification {
-    /// Whether events wake it before the first unlock of the session.
+    /// Whether events wake the app before the first unlock of the session.
     var wakesBeforeFirstUnlock: Bool {
         switch self.beforeFirstUnlock {
         case .all: true
@@ -434,13 +434,13 @@ extension AppSpecification {
 }
 
 extension AppRuntime {
-    /// The event that is waking it, until it runs.
+    /// The event that is waking the app, until the app runs; nil if none is.
     package var pendingWake: PendingWake? {
         get { slots[PendingWakeSlot.self] }
         set { slots[PendingWakeSlot.self] = newValue }
     }
 
-    /// When events woke it.
+    /// When events woke the app; nil if none did.
     package var wakes: WakeLedger? {
         get { slots[WakesSlot.self] }
         set { slots[WakesSlot.self] = newValue }

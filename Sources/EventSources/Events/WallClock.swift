@@ -10,10 +10,10 @@ import Mailbox
 import Schedules
 import Varlink
 
-/// The wall clock and calendar: the clock is set, the time zone changes, a new day or summer time begins. Timers
-/// follow it, and apps are told `significantTimeChange`.
+/// Follows the wall clock and the calendar: a user sets the clock, the time zone changes, or a new day or daylight
+/// saving time begins. Timers are adjusted, and apps get `significantTimeChange`.
 ///
-/// Nothing is watched unless an app needs it; then torpord wakes once a day, and when one of these happens.
+/// Nothing is watched unless an app needs it. If one does, torpord wakes once a day, and when such a change happens.
 final class WallClock: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
     private let timers: Timers
@@ -27,14 +27,14 @@ final class WallClock: EventRoom, EventSource {
     var onChange: ((_ isElsewhere: Bool) -> Void)?
     /// The wall clock minus the clock that cannot be set, in microseconds.
     private var difference: Int64 = 0
-    /// Day and offset when last checked.
+    /// The day and the offset from UTC at the last check.
     private var day = 0
     private var offset = 0
 
-    /// Smaller differences of the clocks, in microseconds, come from reading them one after the other.
+    /// Smaller differences between the clocks, in microseconds, arise because they are read one after the other.
     private static let jitter: Int64 = 1_000
-    /// Smaller steps, in microseconds, are not reported to apps: a time service steps the clock by fractions of a
-    /// second.
+    /// Smaller steps of the clock, in microseconds, are not reported to apps: a time service often steps the clock by
+    /// a fraction of a second.
     private static let significant: Int64 = 1_000_000
     private static let directory = "/etc"
 
@@ -46,7 +46,7 @@ final class WallClock: EventRoom, EventSource {
     // MARK: Whether to look
 
     func configure() {
-        // Also for intervals: the loop's clock stops while the machine sleeps, theirs does not.
+        // Timers with intervals need this too: they count while the machine sleeps, but the event loop's clock stops.
         let hasTimers = apps.contains { app in
             !app.specification.timers.isEmpty || app.specification.backgroundModes.contains(.fetch)
         }
@@ -78,7 +78,7 @@ final class WallClock: EventRoom, EventSource {
         isFollowing = true
         let now = host.clocks
         difference = Self.difference(now)
-        // While nothing was watched, a change of the zone was not noticed.
+        // Until now the time zone was not watched, so it may have changed.
         let zone = SystemTimeZones().local
         if zone != timers.zone { timers.zoneChanged(to: zone) }
         remember(LocalTime(now.wall, in: zone), now)
@@ -92,8 +92,8 @@ final class WallClock: EventRoom, EventSource {
         guard ThisProcess.environment("TZ") == nil else { return }
         do throws(Errno) {
             let made = try Inotify()
-            // A program that sets the zone creates a new symlink and renames it over the old one: its temporary name
-            // disappears.
+            // A program that sets the time zone creates a new symlink with a temporary name and renames it. Watch for
+            // the removal of the temporary name.
             try made.watchRemovals(of: Self.directory)
             Self.watchFile(made)
             zoneSource = try loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.etcRang() }
@@ -103,7 +103,7 @@ final class WallClock: EventRoom, EventSource {
         }
     }
 
-    /// If it is not a symlink, a program may write into it.
+    /// Watches writes to `/etc/localtime`, in case it is a file and not a symlink.
     private static func watchFile(_ inotify: Inotify) {
         _ = try? Inotify.watch(inotify.descriptor.raw, directory + "/localtime", .writtenAndClosed)
     }
@@ -129,7 +129,7 @@ final class WallClock: EventRoom, EventSource {
         let step = difference - self.difference
         self.difference = difference
         guard abs(step) > Self.jitter else {
-            // The machine has slept: no clock was set, but the loop's clock stood still.
+            // No clock was set: the machine has slept, and the event loop's clock stood still.
             timers.clockWasSet(by: .zero)
             onChange?(false)
             return look(step: 0)
@@ -149,7 +149,7 @@ final class WallClock: EventRoom, EventSource {
         look(step: 0)
     }
 
-    /// Compares the clock with its last values, and notifies apps of changes.
+    /// Compares clock, zone and day with their last values, and notifies apps of changes.
     private func look(step: Int64) {
         let now = host.clocks
         var payload = JSONObject()
@@ -192,7 +192,7 @@ final class WallClock: EventRoom, EventSource {
         armDay()
     }
 
-    /// `Europe/Berlin`, if `/etc/localtime` has it.
+    /// The name of the time zone, such as `Europe/Berlin`, from TZ or `/etc/localtime`; nil if unknown.
     private static var zoneName: String? {
         if let name = ThisProcess.environment("TZ") { return name }
         guard let target = try? File.readLink(directory + "/localtime") else { return nil }
@@ -208,7 +208,7 @@ final class WallClock: EventRoom, EventSource {
 
     // MARK: The next day
 
-    /// Checks again when the next day begins or the offset changes, as long as an app wants to know.
+    /// Schedules a check when the next day begins or the offset from UTC changes, if an app subscribes to `clock`.
     private func armDay() {
         guard isFollowing, apps.contains(where: mayHear) else {
             dayTimer?.disarm()
@@ -226,8 +226,8 @@ final class WallClock: EventRoom, EventSource {
         look(step: 0)
     }
 
-    /// The first second at which the day or the offset from UTC changes, in microseconds since 1970; one of them if
-    /// there are two within a day.
+    /// The first second at which the day or the offset from UTC changes, in microseconds since 1970. If both change
+    /// at different times within 26 hours, it may be either.
     static func change(after moment: Int64, in zone: TimeZone) -> Int64 {
         func look(_ second: Int64) -> (day: Int, offset: Int) {
             (LocalTime(second * 1_000_000, in: zone).dayNumber, zone.offset(at: second))

@@ -8,7 +8,7 @@ import Linux
 import Processes
 
 /// Watches suspended apps for connections to sockets that they opened themselves (`wake_on_connect`) and for data on
-/// their connections (the background mode `voip`), and keeps the ports of apps that ended while suspended.
+/// their connections (the background mode `voip`). Keeps the ports of apps that ended while suspended.
 package final class ConnectionWatch: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     let poll: SocketPoll
@@ -16,9 +16,9 @@ package final class ConnectionWatch: EventRoom, EventSource {
     private var ports: [AppID: HeldPorts] = [:]
     private var leftBehind: [AppID: LeftBehind] = [:]
     private var serving: [AppID: ServingApp] = [:]
-    /// When apps whose sockets were watched were last woken.
+    /// When each app whose sockets were watched last woke or ended.
     private var awakeSince: [AppID: Duration] = [:]
-    /// Apps for which it was reported that their sockets cannot be copied.
+    /// Apps for which the log says already that their sockets cannot be copied.
     private var told: Set<AppID> = []
 
     package init(_ wakes: Wakes) {
@@ -26,7 +26,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         poll = SocketPoll(wakes.loop)
     }
 
-    /// Takes over what an earlier torpord held, before it is known which apps run.
+    /// Takes over ports that an earlier torpord held, before torpord knows which apps run.
     package func takeOver() {
         for app in apps {
             let copies = host.inheritance.take(DescriptorName.ports(app.name)).compactMap { SocketCopy($0) }
@@ -62,11 +62,11 @@ package final class ConnectionWatch: EventRoom, EventSource {
         }
         let one = SleepingSockets(app, tree, wish, self)
         sleeping[app.id] = one
-        // Deferred: callers of the suspension learn that it began even if something ends it at once.
+        // Deferred, so that callers learn that the app is suspended even if pending data wakes it at once.
         loop.later { [weak one] in one?.find() }
     }
 
-    /// Keeps an app from being suspended again while a client waits for an answer.
+    /// Starts to extend the app's background time while a client waits for an answer.
     private func serve(_ app: AppRuntime, _ machine: AppMachine, _ wish: ConnectionWish) {
         if let one = serving[app.id], !one.goesOn { serving[app.id] = nil }
         guard machine.sleepsAgain, wish.hasClients, machine.state == .background, machine.transition == nil,
@@ -90,12 +90,12 @@ package final class ConnectionWatch: EventRoom, EventSource {
 
     // MARK: Apps that were ended in their sleep
 
-    /// The addresses at which torpord listens for an app that is gone.
+    /// The addresses at which torpord listens in place of an app that has ended.
     package func heldPorts(of app: AppRuntime) -> [String] { ports[app.id]?.addresses ?? [] }
 
     package func ended(_ app: AppRuntime, _ ending: Ending) { if ending.reason == .evicted { keepPorts(of: app) } }
 
-    /// It ends while suspended: torpord keeps its listening sockets open.
+    /// Keeps the listening sockets open of an app that ends while suspended.
     private func keepPorts(of app: AppRuntime) {
         guard let copies = sleeping.removeValue(forKey: app.id)?.takePorts(), !copies.isEmpty else { return }
         let held = HeldPorts(app, copies, self)
@@ -103,7 +103,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         host.hold(held.held.name, held.held.descriptors, replacing: true)
     }
 
-    /// It is about to be launched: releases its ports.
+    /// Releases the ports of an app that is about to be launched, or that needs them no longer.
     package func letGo(_ app: AppRuntime) { ports.removeValue(forKey: app.id)?.close() }
 
     private func lookAtPorts(of app: AppRuntime, _ machine: AppMachine, _ wish: ConnectionWish) {
@@ -124,11 +124,11 @@ package final class ConnectionWatch: EventRoom, EventSource {
         }
     }
 
-    /// Relaunches an app that was killed while suspended, like one that was running. This also brings back an app
-    /// whose port could not be kept, as where copies are forbidden: nothing else would. It is launched into
-    /// suspension when there is memory for it.
+    /// Launches an app again that was killed while suspended, as it would be restarted had it been running. This also
+    /// launches an app whose ports could not be kept (copying sockets may be forbidden), since no connection could
+    /// launch it. The app is launched only to be suspended, when there is memory for it.
     private func launchAgain(_ app: AppRuntime, _ why: String) {
-        // The memory must not be taken from an app that waits for it.
+        // The app must not take memory that another app waits for.
         guard app.wasCutShort == true, app.pendingWake == nil, !host.isMemoryShort,
             !host.isMemoryAwaited
         else { return }
@@ -137,7 +137,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         try? request(.suspend, of: app.id)
     }
 
-    /// There is enough memory again.
+    /// Launches apps that wait for memory to come back, because there is enough again.
     package func memoryIsEnough() {
         loop.later { [weak self] in
             guard let self else { return }
@@ -145,7 +145,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         }
     }
 
-    /// At the begin of a suspension: how long pending data of these sockets may wait before it wakes the app.
+    /// At the beginning of a suspension: how long pending data of each of these sockets waits before it wakes the app.
     func leftBehind(by app: AppID, _ sockets: [UInt32: LeftBehind.Pending]) -> [UInt32: Duration] {
         guard !sockets.isEmpty else {
             leftBehind[app] = nil
@@ -154,7 +154,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         return leftBehind[app, default: LeftBehind()].fellAsleep(sockets, after: awakeSince[app].map { now - $0 })
     }
 
-    /// Reports once why an app's sockets are only polled.
+    /// Logs once why an app's sockets are polled rather than watched.
     func cannotCopy(_ app: AppRuntime, _ error: Errno) {
         guard told.insert(app.id).inserted else { return }
         let reason =

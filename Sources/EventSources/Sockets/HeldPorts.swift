@@ -7,21 +7,21 @@ import Lifecycle
 import Linux
 import Processes
 
-/// The listening sockets of an app that ended while suspended. They stay open until it is launched again: no client
-/// is refused, and the first connection launches the app.
+/// The listening sockets of an app that ended while suspended. torpord keeps them open until the app is launched
+/// again: no client is refused, and the first connection launches the app.
 ///
-/// They are copies, so connections from before the end are still queued. The keeper holds them too, for the next
-/// torpord, but under a name that it does not pass on to the service manager, which would release them at an unknown
-/// time; until then the app could not bind its port.
+/// The sockets are copies of the app's, so connections from before its end are still queued. The keeper holds them
+/// too, for the next torpord. It does not pass them on to the service manager, because that would release them at an
+/// unknown time, and the app could not bind its port until then.
 final class HeldPorts: EventRoom {
     let app: AppRuntime
     private unowned let owner: ConnectionWatch
     var wakes: Wakes { owner.wakes }
     private var ports: [Port] = []
-    /// A connection that could not launch the app yet, for a retry.
+    /// The event of a connection that could not launch the app yet, for a retry.
     private var heldBack: WakeEvent?
 
-    /// The limit per app: an app that is gone must not use up the file descriptors of torpord and the keeper.
+    /// The most sockets per app: an app that has ended must not use up the file descriptors of torpord and the keeper.
     private static let most = 32
 
     private final class Port {
@@ -38,18 +38,18 @@ final class HeldPorts: EventRoom {
         for copy in copies.dropFirst(Self.most) { copy.descriptor.close() }
     }
 
-    /// No socket is left.
+    /// Whether no socket is left.
     var isEmpty: Bool { ports.isEmpty }
 
-    /// The addresses at which they listen, for users.
+    /// The addresses at which the sockets listen, for users.
     var addresses: [String] { ports.map(\.copy.facts.local).sorted() }
 
-    /// What the keeper holds.
+    /// The descriptors of the sockets, under their name in the keeper.
     var held: (name: String, descriptors: [Int32]) {
         (DescriptorName.ports(app.name), ports.map(\.copy.descriptor.raw))
     }
 
-    /// Launches the app when a connection comes.
+    /// Launches the app at the first connection, and retries an event that could not launch it before.
     func watch() {
         for port in ports where port.source == nil { watch(port) }
         guard let event = heldBack else { return }
@@ -59,7 +59,7 @@ final class HeldPorts: EventRoom {
 
     private func watch(_ port: Port) {
         guard isOpen(port) else { return remove(port) }
-        // Edge-triggered: while a launch waits, a pending connection is reported once.
+        // Edge-triggered, so that a connection that waits for the launch is reported only once.
         let events: IOEvents = [.readable, .peerClosed, .edgeTriggered]
         port.source = try? loop.watch(port.copy.descriptor.raw, events) {
             [weak self, weak port] events in
@@ -69,7 +69,7 @@ final class HeldPorts: EventRoom {
         }
     }
 
-    /// False if the app called shutdown(2) while it ended, which affects all copies.
+    /// Whether the socket still listens. It does not if the app called shutdown(2), which affects all copies.
     private func isOpen(_ port: Port) -> Bool {
         Descriptor.readiness(port.copy.descriptor.raw).isDisjoint(with: ListeningSocket.shutDown)
     }
@@ -92,12 +92,12 @@ final class HeldPorts: EventRoom {
     }
 
     private func send(_ event: WakeEvent) {
-        // Only mail can be refused, and this event has none.
+        // Only a message can be refused, and this event has none.
         guard let outcome = try? wakes.happened(event, for: app) else { return }
         if wakes.isTriedAgain(outcome, app) { heldBack = event }
     }
 
-    /// Closes them, here and in the keeper.
+    /// Closes the sockets, here and in the keeper.
     func close() {
         for port in ports { close(port) }
         ports = []
@@ -106,6 +106,6 @@ final class HeldPorts: EventRoom {
 }
 
 extension DescriptorName {
-    /// The ports of an app that is gone. A service manager refuses names with a colon, so they are not stored there.
+    /// The name of an ended app's ports in the keeper. Service managers refuse the colon, so they do not store them.
     package static func ports(_ app: String) -> String { "ports:\(app)" }
 }

@@ -6,31 +6,31 @@ package import EventLoop
 package import Linux
 package import TorporAPI
 
-/// A socket that torpord has bound for an app: the app gets a copy at each launch, and the keeper has one too.
+/// A socket that torpord has bound for an app. The app gets a copy at each launch; the keeper holds one too.
 package final class ListeningSocket {
     package private(set) var specification: SocketSpecification
-    /// Its name in the keeper.
+    /// The name of the socket in the keeper.
     let heldName: String
     package private(set) var descriptor: Descriptor?
-    /// Why it is not bound, in a sentence.
+    /// Why the socket is not bound, as a sentence; nil if it is or was not tried yet.
     package var trouble: String?
-    /// The error that was reported.
+    /// The last bind error that was reported; nil if none was.
     var toldTrouble: String?
-    /// Closed, because a user stopped the app and other apps listen at its port too.
+    /// Whether the socket is closed because a user stopped the app and other apps listen at the same port.
     var isYielded = false
-    /// Watches it for events.
+    /// Watches the socket for events.
     package var source: IOSource?
     /// Whether `source` wakes the app, rather than only observes the queue.
     package var wakes = false
-    /// Whether new connections are kept waiting; nil if unknown.
+    /// Whether the socket keeps new connections waiting while the app is inactive; nil if unknown.
     private(set) var isWithheld: Bool?
     private var isRefusedToWithhold = false
-    /// It was reported that its queue is nearly full.
+    /// Whether it was reported that the socket's queue is nearly full.
     var isToldFull = false
-    /// The device and inode of its socket file, so that another program's file is not removed.
+    /// The device and inode of the socket file, so that another program's file at the path is not removed.
     private var node: (device: UInt64, inode: UInt64)?
 
-    /// The share of its queue from which on it counts as nearly full.
+    /// From this share on, the socket's queue counts as nearly full.
     private static let nearlyFull = 0.8
 
     package init(_ specification: SocketSpecification, app: String) {
@@ -40,20 +40,20 @@ package final class ListeningSocket {
 
     deinit { source?.cancel() }
 
-    /// Its description for users: `http (127.0.0.1:8000)`.
+    /// The socket's description for users, such as `http (127.0.0.1:8000)`.
     var label: String {
         let address = "\(specification.plan.address)"
         return Int(specification.name) == nil ? "\(specification.name) (\(address))" : address
     }
 
-    /// The event of a client, for users.
+    /// What a client did, for users: a connection or a datagram at this socket.
     var arrival: String {
         specification.plan.kind == .datagram ? "a datagram at \(label)" : "a connection at \(label)"
     }
 
     // MARK: Making it
 
-    /// Binds it and sets its options. Returns sentences about options that could not be set.
+    /// Binds the socket and sets its options. Returns sentences about options that could not be set.
     func bind(_ accounts: SocketAccounts) throws(BindFailure) -> [String] {
         let plan = specification.plan
         let socket = try Sockets.bound(plan, node: accounts.node(specification), backlog: specification.backlog)
@@ -71,7 +71,7 @@ package final class ListeningSocket {
         _ = setOptions()
     }
 
-    /// Applies what can be changed while it is bound.
+    /// Applies those changes of the configuration that are possible while the socket is bound. Returns warnings.
     package func change(to new: SocketSpecification, _ accounts: SocketAccounts) -> [String] {
         let old = specification
         specification = new
@@ -98,7 +98,7 @@ package final class ListeningSocket {
             }
             let wanted = accounts.node(new)
             do throws(Errno) {
-                // The folder may belong to the app, which may have replaced the file.
+                // The folder may belong to the app, which may have replaced the socket file with another file.
                 guard let node else { throw .noSuchFileOrDirectory }
                 try Sockets.change(path, wanted, device: node.device, inode: node.inode)
             } catch {
@@ -174,7 +174,7 @@ package final class ListeningSocket {
         node = (status.device, status.inode)
     }
 
-    /// Creates missing symlinks; other files at their paths are left alone.
+    /// Creates missing symlinks to the socket. Other files at the paths of the symlinks are left alone.
     private func link() -> [String] {
         guard case .path(let path) = specification.plan.address else { return [] }
         var warnings: [String] = []
@@ -199,7 +199,7 @@ package final class ListeningSocket {
         try? PathRights.acting(at: link) { () throws(Errno) in try File.remove(link) }
     }
 
-    /// Closes it for good.
+    /// Closes the socket for good and removes its file, if `remove_on_stop` says so.
     package func close() {
         source?.cancel()
         source = nil
@@ -219,13 +219,13 @@ package final class ListeningSocket {
         return status.device == node.device && status.inode == node.inode
     }
 
-    /// Whether the app called shutdown(2): that affects all copies, for good.
+    /// Whether the app called shutdown(2) on the socket, which affects all copies for good.
     var isShutDown: Bool {
         guard let descriptor else { return false }
         return !Descriptor.readiness(descriptor.raw).isDisjoint(with: Self.shutDown)
     }
 
-    /// Whether its address can be bound again while other processes still have it open.
+    /// Whether the socket's address can be bound again while other processes still have the old socket open.
     var isBoundAnewAtOnce: Bool {
         switch specification.plan.address {
         case .port, .ipv4, .ipv6, .path: true
@@ -233,12 +233,12 @@ package final class ListeningSocket {
         }
     }
 
-    /// Events of a socket that was shut down.
+    /// The events that epoll reports for a socket that was shut down.
     package static let shutDown: IOEvents = [.hangup, .peerClosed]
 
     // MARK: What waits
 
-    /// The state of its queue, if the kernel tells it.
+    /// The state of the socket's queue; nil if the kernel does not report it.
     var backlog: SocketBacklog? {
         guard let descriptor else { return nil }
         if specification.plan.kind == .datagram { return try? Sockets.bufferBacklog(descriptor.raw) }
@@ -246,7 +246,7 @@ package final class ListeningSocket {
         return isVsock ? nil : try? Sockets.tcpBacklog(descriptor.raw)
     }
 
-    /// The form for `status`.
+    /// The socket in the form that `torpor status` uses.
     package var info: SocketInfo {
         let kind =
             switch specification.plan.kind {
@@ -264,14 +264,14 @@ package final class ListeningSocket {
         return info
     }
 
-    /// Whether the queue is nearly full.
+    /// Whether the socket's queue is nearly full.
     var isNearlyFull: Bool {
         guard let backlog, backlog.most > 0 else { return false }
         return Double(backlog.waiting) >= Self.nearlyFull * Double(backlog.most)
     }
 
-    /// Keeps new connections waiting, or lets them in (`user = true`); returns a sentence the first time that the
-    /// kernel refuses.
+    /// With `user = true`: keeps new connections waiting, or lets them through. Returns a sentence the first time
+    /// that the kernel refuses.
     func withhold(_ isHeld: Bool) -> String? {
         let isHeld = isHeld && specification.user
         guard specification.user || isWithheld ?? false, let descriptor, isWithheld != isHeld else { return nil }
@@ -288,7 +288,7 @@ package final class ListeningSocket {
 }
 
 extension DescriptorName {
-    /// A socket that was bound for an app, by what cannot change after the bind.
+    /// The name of a bound socket in the keeper. It contains only what cannot change after the bind.
     package static func socket(_ app: String, _ identity: String) -> String {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325  // FNV-1a
         for byte in identity.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
@@ -297,10 +297,10 @@ extension DescriptorName {
 }
 
 extension BindFailure {
-    /// ENODEV.
+    /// The error number ENODEV.
     private static let noDevice: Int32 = 19
 
-    /// What to do about it, for users.
+    /// The error as a sentence, with what to do about it, for users.
     package func sentence(_ plan: SocketPlan) -> String {
         switch stage {
         case .folder(let folder): return "the folder \(folder) is missing and cannot be made (\(errno))"

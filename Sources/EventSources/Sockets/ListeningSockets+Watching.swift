@@ -7,7 +7,7 @@ import Lifecycle
 import Linux
 import Processes
 
-/// Watches the sockets of suspended apps: connections and datagrams wake them.
+/// Watches the sockets of apps that are suspended or not running: connections and datagrams wake the apps.
 extension ListeningSockets {
     package func added(_ app: AppRuntime) { reconcile(app) }
 
@@ -15,14 +15,14 @@ extension ListeningSockets {
 
     package func touched(_ app: AppRuntime) {
         guard let set = sets[app.id] else { return }
-        // Usually it is the identical array, which compares fast.
+        // Usually both arrays share their memory, so the comparison is fast.
         let isSame =
             app.next == nil ? set.specifications == app.specification.sockets : set.specifications == wanted(app)
         guard isSame else { return reconcile(app) }
         look(set)
     }
 
-    /// Watches the sockets that should be watched now.
+    /// Updates which sockets of an app are watched, after the state of the app may have changed.
     func look(_ set: SocketSet) {
         let machine = coordinator.machine(set.app.id)
         closeIfFailed(set, machine)
@@ -41,7 +41,7 @@ extension ListeningSockets {
         }
     }
 
-    /// Whether the app accepts no connections by itself, and no transition is about to change that.
+    /// Whether the app accepts no connections now, and no transition in progress is about to change that.
     private func sleeps(_ app: AppRuntime, _ machine: AppMachine) -> Bool {
         guard !isEnding, !coordinator.isShuttingDown, !host.isKeeperLost,
             !coordinator.isLeaving(app.id), app.pendingWake == nil
@@ -50,7 +50,7 @@ extension ListeningSockets {
         return machine.transition == .suspending || (machine.state == .suspended && machine.transition == nil)
     }
 
-    /// Whether it is useful to try: it was not refused, or something has changed since.
+    /// Whether waking the app is worth a try: it was not refused before, or something has changed since.
     private func mayWake(_ set: SocketSet, _ machine: AppMachine) -> Bool {
         guard let refusal = set.refusal else { return true }
         let now = now
@@ -73,7 +73,7 @@ extension ListeningSockets {
         guard let descriptor = socket.descriptor else { return }
         socket.wakes = toWake
         do throws(Errno) {
-            // A socket that does not wake the app is reported once per connection, to notice that it fills up.
+            // Edge-triggered if the socket wakes no app: each connection is reported once, to notice a full queue.
             let wanted: IOEvents = toWake ? [.readable, .peerClosed] : [.readable, .peerClosed, .edgeTriggered]
             socket.source = try loop.watch(descriptor.raw, wanted) {
                 [weak self, weak set, weak socket] events in
@@ -89,8 +89,8 @@ extension ListeningSockets {
         }
     }
 
-    /// The app has shut it down, as many programs do at exit: the next incarnation gets a new one. While the app
-    /// runs, that is its own business.
+    /// Binds a socket again that the app has shut down, as many programs do at exit: the next incarnation needs a new
+    /// one. While the app runs, its socket is left alone.
     private func renew(_ socket: ListeningSocket, of set: SocketSet) {
         guard !coordinator.machine(set.app.id).isAlive else { return }
         log.info("\(set.app.name) has shut down its socket \(socket.label): binding it again")
@@ -114,7 +114,7 @@ extension ListeningSockets {
             wake: socket.specification.wake.wake(),
             at: now
         )
-        // Only mail can be refused, and this event has none.
+        // Only a message can be refused, and this event has none.
         let outcome = try? wakes.happened(event, for: app)
         if case .heldBack(_, let until) = outcome {
             let machine = machine(app)
@@ -123,7 +123,7 @@ extension ListeningSockets {
         look(set)
     }
 
-    /// A connection or datagram is pending that does not wake the app.
+    /// Reports a nearly full queue, if connections or datagrams at the socket do not wake the app.
     private func waits(at socket: ListeningSocket, of set: SocketSet) {
         guard !socket.isToldFull, socket.isNearlyFull, let backlog = socket.backlog else { return }
         socket.isToldFull = true

@@ -7,14 +7,14 @@ import Lifecycle
 package import Linux
 import Processes
 
-/// The sockets of apps (`sockets`): bound while the configuration has them, passed to each incarnation, and watched
-/// while the app is suspended or not running. torpord never accepts a connection: the app does.
+/// The sockets of apps (`sockets`): torpord binds them while the configuration has them, passes them to each
+/// incarnation, and watches them while the app is suspended or not running. torpord never accepts connections.
 package final class ListeningSockets: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     var sets: [AppID: SocketSet] = [:]
     private var retryTimer: TimerSource?
     private var isLookingUp = false
-    /// Whether it is known which apps run.
+    /// Whether torpord knows which apps run.
     private var isRecovered = false
     var isBegun = false
 
@@ -25,18 +25,18 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     // MARK: Binding
 
-    /// Takes over what an earlier torpord had bound, before apps are recovered; they may own the rest.
+    /// Takes over sockets that an earlier torpord had bound. Running apps, recovered later, may own others.
     package func takeOver() {
         for app in apps { reconcile(app) }
     }
 
-    /// Binds missing sockets, and closes those that no app has any more.
+    /// Binds missing sockets, and closes those that no app uses any longer.
     package func configure() {
         isRecovered = true
         for app in apps { reconcile(app) }
         retryAll()
         guard isStarted else {
-            // Only then is it known whether an app may be launched.
+            // Before the first launches it is unknown whether an app may be launched for a connection.
             return engine.whenStarted { [weak self] in
                 self?.isBegun = true
                 self?.lookAtAll()
@@ -47,7 +47,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         lookAtAll()
     }
 
-    /// Reports bind errors from before it was known which apps run.
+    /// Reports bind errors that occurred before torpord knew which apps run.
     private func tellTroubles() {
         for set in sets.values { for socket in set.sockets { tellTrouble(socket, of: set.app) } }
     }
@@ -65,7 +65,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         )
     }
 
-    /// Why a socket of an app is not bound, a sentence without its subject; nil if all are bound, or the app has
+    /// Why a socket of the app is not bound, as a sentence without its subject; nil if all are bound or the app has
     /// failed.
     package func trouble(of app: AppRuntime) -> String? {
         guard isBegun, let set = sets[app.id], set.isTroubled else { return nil }
@@ -75,7 +75,7 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     private func lookAtAll() { for set in Array(sets.values) { look(set) } }
 
-    /// The sockets that an app should have, and gets at its next launch.
+    /// The sockets that the app should have now; it gets them at its next launch.
     package func wanted(_ app: AppRuntime) -> [SocketSpecification] {
         if app.awaitsSettings { return [] }
         let next = app.next?.sockets ?? app.specification.sockets
@@ -110,7 +110,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         look(set)
     }
 
-    /// Addresses that contain settings may have changed.
+    /// Updates the sockets of an app whose settings changed: addresses may contain settings.
     package func settingsChanged(_ app: AppRuntime) { reconcile(app) }
 
     @discardableResult
@@ -123,10 +123,10 @@ package final class ListeningSockets: EventRoom, EventSource {
             return true
         }
         guard isRecovered || isForLaunch else { return false }
-        // After a loss of the keeper too, running apps still have what they were given.
+        // If the keeper was lost, running apps still have the sockets that they got.
         if !isBegun, takeBack(socket, from: app) { return true }
         if let missing = host.socketAccounts.missing(socket.specification) {
-            // Never fall back to another owner.
+            // The socket must never belong to another user instead.
             socket.trouble = missing
             tellTrouble(socket, of: app)
             return false
@@ -145,7 +145,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         }
     }
 
-    /// Nothing launches a failed app, so clients are refused instead of waiting for it.
+    /// Closes a socket of a failed app. No connection launches the app, so clients are refused instead of waiting.
     private func refuse(_ socket: ListeningSocket, of app: AppRuntime) -> Bool {
         socket.trouble =
             "\(app.name) has failed; ‘torpor start \(app.name)’ or ‘torpor reset \(app.name)’ opens it again"
@@ -154,7 +154,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         return false
     }
 
-    /// Closes the sockets of a failed app, and binds them when it may be launched again.
+    /// Closes the sockets of a failed app, and binds them again when the app may be launched again.
     func closeIfFailed(_ set: SocketSet, _ machine: AppMachine) {
         guard set.isRefused != machine.failed else { return }
         set.isRefused = machine.failed
@@ -168,7 +168,7 @@ package final class ListeningSockets: EventRoom, EventSource {
                 )
             }
             set.retryAt = nil
-            // Other apps may want the address.
+            // Other apps may want an address that is free now.
             return retryAll()
         }
         for socket in set.sockets where socket.descriptor == nil { bind(socket, of: set.app) }
@@ -177,13 +177,13 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     // MARK: Ports of several apps
 
-    /// What an app does with connections at a port that it shares with others (`reuse_port`).
+    /// What an app does with connections at a port that it shares with other apps (`reuse_port`).
     enum PortStanding {
-        /// Nothing: a user stopped it, it has failed, or it is being removed.
+        /// The app accepts none: a user stopped it, it has failed, or it is being removed.
         case down
-        /// Nothing now, but soon it will accept them.
+        /// The app accepts none now, but will soon.
         case coming
-        /// It accepts them, or is woken for them.
+        /// The app accepts connections, or is woken for them.
         case takes
     }
 
@@ -197,22 +197,22 @@ package final class ListeningSockets: EventRoom, EventSource {
         return sleeps && socket?.specification.wake == WakeManner.none ? .coming : .takes
     }
 
-    /// Whether a user stopped it, so that no connection launches it.
+    /// Whether a user stopped the app, so that no connection launches it.
     private func isKeptDown(_ machine: AppMachine) -> Bool {
         guard machine.goal == .notRunning, !machine.isWaitingToLaunch else { return false }
         let reason = machine.isAlive ? machine.endingReason : machine.lastEnding
         return reason == .stopped || reason == .forceQuit
     }
 
-    /// The kernel distributes the connections of a port among all its sockets. The socket of an app that a user
-    /// stopped is closed while another app accepts connections, and bound again when all are stopped: then
-    /// connections wait.
+    /// Closes or binds sockets at ports that several apps share, because the kernel distributes connections among all
+    /// sockets of a port. If a user stopped an app, its socket is closed while another app accepts connections. It is
+    /// bound again when all these apps are stopped, so that connections wait.
     func share(_ set: SocketSet) {
         guard isBegun, set.sockets.contains(where: { $0.specification.plan.reusePort }) else { return }
         let standing = standing(set, nil)
         guard set.portStanding != standing else { return }
         set.portStanding = standing
-        // Deferred, since apps may start together: a socket that is closed loses its queue.
+        // Deferred, since apps may start together: closing a socket loses its queue, and may prove unnecessary.
         loop.later { [weak self] in
             for socket in set.sockets where socket.specification.plan.reusePort {
                 self?.share(socket.specification.plan)
@@ -293,7 +293,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         if !lacking.isEmpty { lookUp(lacking) }
     }
 
-    /// Looks up missing owners and groups again, outside of the loop.
+    /// Looks up missing owners and groups again, outside the event loop.
     private func lookUp(_ specifications: [SocketSpecification]) {
         guard !isLookingUp else { return }
         isLookingUp = true
@@ -315,12 +315,12 @@ package final class ListeningSockets: EventRoom, EventSource {
         look(set)
     }
 
-    /// An address is free again.
+    /// Retries failed binds, because an address may be free again.
     private func retryAll() { for set in Array(sets.values) where set.isTroubled { retry(set) } }
 
     // MARK: Launches
 
-    /// The descriptors that an incarnation gets, in order.
+    /// The descriptors that an incarnation gets, in the order of the configuration.
     package func passed(to app: AppRuntime) throws(LaunchError) -> [(name: String, descriptor: Int32)] {
         guard !app.specification.sockets.isEmpty else { return [] }
         reconcile(app)
@@ -352,20 +352,20 @@ package final class ListeningSockets: EventRoom, EventSource {
         retryAll()
     }
 
-    /// The supervisor ends.
+    /// Closes all sockets, because torpord ends.
     package func closeAll() { for set in sets.values { for socket in set.sockets { socket.close() } } }
 
-    /// What the keeper holds.
+    /// The descriptors of all sockets, under their names in the keeper.
     package var held: [(name: String, descriptors: [Int32])] {
         sets.values.flatMap(\.sockets).compactMap { socket in
             socket.descriptor.map { (socket.heldName, [$0.raw]) }
         }
     }
 
-    /// The sockets of an app.
+    /// The sockets that torpord bound for the app.
     package func sockets(of app: AppRuntime) -> [ListeningSocket] { sets[app.id]?.sockets ?? [] }
 
-    /// The places of sockets that accept connections, and how these wake the app.
+    /// Where the app's sockets accept connections (``SocketFacts/place``), and how connections there wake the app.
     func places(of app: AppRuntime) -> [UInt64: WakeManner] {
         var places: [UInt64: WakeManner] = [:]
         for socket in sockets(of: app) where socket.specification.plan.kind != .datagram {
@@ -377,7 +377,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         return places
     }
 
-    /// The inode numbers of the bound sockets.
+    /// The inode numbers of the sockets that torpord bound for the app.
     package func numbers(of app: AppRuntime) -> Set<UInt32> {
         Set(
             sockets(of: app).compactMap { socket in
@@ -389,23 +389,23 @@ package final class ListeningSockets: EventRoom, EventSource {
     }
 }
 
-/// The sockets of one app.
+/// The sockets that torpord binds for one app.
 final class SocketSet {
     let app: AppRuntime
-    /// What the sockets were made from.
+    /// The configuration of the sockets.
     var specifications: [SocketSpecification] = []
     var sockets: [ListeningSocket] = []
-    /// When to retry binding the missing ones.
+    /// When to try again to bind sockets that are not bound; nil if all are.
     var retryAt: Duration?
     var retryDelay: Duration = .zero
-    /// A connection that could not wake the app.
+    /// Why the last connection did not wake the app; nil if none was refused.
     var refusal: Refusal?
-    /// The app has failed, so none of its sockets is bound.
+    /// Whether the app has failed, so that none of its sockets is bound.
     var isRefused = false
-    /// Its standing at shared ports when last checked.
+    /// What the app did with connections at shared ports at the last check.
     var portStanding: ListeningSockets.PortStanding?
 
-    /// A refusal without an end is retried after this time, when something about the app changes.
+    /// A refused wake-up without a known end is retried after this time, when something about the app changes.
     static let patience = Duration.seconds(1)
 
     struct Refusal {
@@ -414,7 +414,7 @@ final class SocketSet {
         let of: Situation
     }
 
-    /// What a refusal depends on.
+    /// What a refusal depends on: if any of it changes, waking is tried again.
     struct Situation: Equatable {
         let state: AppState
         let incarnation: UInt32
@@ -435,12 +435,12 @@ final class SocketSet {
 
     init(_ app: AppRuntime) { self.app = app }
 
-    /// Whether a socket should be bound and is not.
+    /// Whether a socket that should be bound is not.
     var isTroubled: Bool { !isRefused && sockets.contains { $0.descriptor == nil && !$0.isYielded } }
 }
 
 extension AppRuntime {
-    /// The addresses of its sockets depend on settings that are not known yet.
+    /// Whether the addresses of the app's sockets depend on settings that are not known yet.
     package var awaitsSettings: Bool {
         get { slots[AwaitsSettingsSlot.self, default: false] }
         set { slots[AwaitsSettingsSlot.self] = newValue ? true : nil }

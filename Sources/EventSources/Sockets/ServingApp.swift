@@ -7,27 +7,27 @@ import Lifecycle
 import Linux
 import Processes
 
-/// An app that has clients, and is to be suspended again when the time that an event granted is over. Shortly before
-/// that, the time is extended once more if a client waits for an answer, if data moves on an incoming connection, or
-/// if the app works while one is open: otherwise it would be suspended in the middle of an answer.
+/// An app with clients, which is to be suspended again when the time for an event is over. Shortly before that, its
+/// time is extended once more if a client waits for an answer, if data moves on an incoming connection, or if the app
+/// works while such a connection is open. Otherwise it could be suspended in the middle of an answer.
 final class ServingApp: EventRoom {
     private let app: AppRuntime
     private let tree: ProcessTree
     private unowned let owner: ConnectionWatch
     var wakes: Wakes { owner.wakes }
     private var timer: TimerSource?
-    /// The end of its background time that the timer is armed for.
+    /// The end of the app's background time for which the timer is armed.
     private var end: Duration?
     private var finder: SocketFinder?
     private let since: Duration
     private var lookedAt: Duration
     private var processorTime: Duration?
 
-    /// The least interval of checks.
+    /// The least interval between two checks.
     private static let pause = Duration.milliseconds(50)
-    /// How long before the end it is checked.
+    /// How long before the end of its background time the app is checked.
     private static let margin = Duration.milliseconds(250)
-    /// An idle app uses less than one part in this many of a processor.
+    /// The app counts as idle if it uses less than a hundredth of a processor's time.
     private static let share = 100
 
     init(_ app: AppRuntime, _ tree: ProcessTree, _ owner: ConnectionWatch) {
@@ -39,13 +39,13 @@ final class ServingApp: EventRoom {
         processorTime = tree.processorTime()
     }
 
-    /// Whether this still fits what the app is doing.
+    /// Whether the app is still in the background for an event and about to be suspended again.
     var goesOn: Bool {
         let machine = machine(app)
         return app.run.tree === tree && machine.goal == .background && machine.sleepsAgain
     }
 
-    /// The state of the app may have changed.
+    /// Arms the timer again, because the app's state or background time may have changed.
     func look() {
         let machine = machine(app)
         let grant = machine.deadlines.first { $0.kind == .backgroundTime }?.at
@@ -70,7 +70,7 @@ final class ServingApp: EventRoom {
             for copy in copies { copy.descriptor.close() }
             return judge(open)
         }
-        // If not even the inode numbers are available, search by port.
+        // If even the inode numbers are not available, search for connections by port.
         let ports = finder.numbers.isEmpty ? Set(given.keys) : []
         owner.poll.ask(finder.numbers, at: ports) { [weak self] queues in
             guard let self else { return }
@@ -79,7 +79,7 @@ final class ServingApp: EventRoom {
         }
     }
 
-    /// The indices of sockets that are connections of clients.
+    /// The indices of sockets that are connections of clients to the app.
     private func clients(of sockets: [some WatchableSocket], _ given: [UInt64: WakeManner]) -> [Int] {
         let wish = ConnectionWish(app.specification)
         let places = ListeningPlaces(own: Set(sockets.filter(\.listens).map(\.place)), given: given)
@@ -91,7 +91,7 @@ final class ServingApp: EventRoom {
         let isBusy = isBusy(open)
         lookedAt = now
         processorTime = tree.processorTime()
-        // Its time in the background starts again.
+        // This grants the app its background time again, from now.
         if isBusy { try? request(.wake(Wake()), of: app.id) }
     }
 
@@ -106,7 +106,7 @@ final class ServingApp: EventRoom {
 
     private func isInUse(_ traffic: SocketTraffic, _ span: Duration) -> Bool {
         let most = app.specification.answerTime
-        // For Unix sockets it is unknown when data last moved.
+        // For Unix sockets the kernel does not say when data last moved.
         guard let quiet = traffic.quiet else { return most.map { now - since < $0 } ?? true }
         if quiet < span { return true }
         if traffic.unread > 0 || traffic.unsent > 0, most.map({ quiet < $0 }) ?? true { return true }

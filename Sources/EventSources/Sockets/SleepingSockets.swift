@@ -9,14 +9,14 @@ import Processes
 
 /// The sockets of one app during one suspension.
 ///
-/// They are copied from its processes, and the loop watches the copies, so that data wakes the app at once. The
-/// copies are closed when it runs or ends: they would keep its ports in use. If copying is forbidden, or there are
-/// too many, the kernel's socket diagnostics are polled instead (``SocketPoll``).
+/// torpord copies the sockets from the app's processes and watches the copies in the event loop, so that data wakes the
+/// app at once. When the app runs or ends, the copies are closed, because they would keep its ports in use. If copying
+/// is forbidden, or there are too many sockets, torpord polls the kernel's socket diagnostics instead (``SocketPoll``).
 final class SleepingSockets: EventRoom {
     let app: AppRuntime
     let tree: ProcessTree
     let wish: ConnectionWish
-    /// The event that could not wake the app yet, for a retry.
+    /// The last event, if it could not wake the app yet, for a retry.
     private var heldBack: WakeEvent?
 
     private unowned let owner: ConnectionWatch
@@ -38,7 +38,7 @@ final class SleepingSockets: EventRoom {
         self.owner = owner
     }
 
-    /// Closes everything.
+    /// Stops watching or polling, and closes all copies.
     func close() {
         isOver = true
         timer?.cancel()
@@ -57,8 +57,8 @@ final class SleepingSockets: EventRoom {
         watched = []
     }
 
-    /// The listening sockets of an app that has ended; everything else is closed. Those of a container's own network are
-    /// of no use: nobody reaches them once it is gone.
+    /// Takes the listening sockets of an app that has ended, and closes all other copies. Sockets in a container's
+    /// own network are closed too: no client can reach them once that network is gone.
     func takePorts() -> [SocketCopy] {
         let given = sockets.numbers(of: app)
         let copies = watched.map(\.copy) + (finder?.takeCopies() ?? [])
@@ -72,7 +72,7 @@ final class SleepingSockets: EventRoom {
 
     // MARK: Copies
 
-    /// Finds the sockets, a time slice at a time.
+    /// Finds the app's sockets, a time slice at a time, and watches them.
     func find() {
         guard !isOver else { return }
         let finder = SocketFinder(tree, loop) { [weak self] finder in
@@ -101,7 +101,7 @@ final class SleepingSockets: EventRoom {
         for (copy, wake) in wanted {
             let ready = Descriptor.readiness(copy.descriptor.raw)
             var events: IOEvents = [.readable, .peerClosed, .edgeTriggered]
-            // It was suspended while it wrote more than the buffer takes: it continues when there is room.
+            // The app was suspended while it wrote more than the buffer takes: wake it when there is room again.
             if copy.facts.kind != .datagram, copy.facts.isConnected, !ready.contains(.writable) {
                 events.insert(.writable)
             }
@@ -112,7 +112,7 @@ final class SleepingSockets: EventRoom {
             } else if owesAnswer(copy, places) {
                 waiting[copy.inode] = (copy, wake, .readable, .answer)
             }
-            // epoll reports what was pending before once more.
+            // epoll reports once more what was pending before, which was handled above.
             var isKnown = hasNews
             let source = try? loop.watch(copy.descriptor.raw, events) { [weak self] events in
                 defer { isKnown = false }
@@ -129,12 +129,12 @@ final class SleepingSockets: EventRoom {
         )
     }
 
-    /// Whether it was suspended in the middle of an answer.
+    /// Whether a client waits for an answer on this connection, because the app was suspended before it sent all of it.
     private func owesAnswer(_ copy: SocketCopy, _ places: ListeningPlaces) -> Bool {
         wish.manner(ofClient: copy.facts, places) != .none && copy.traffic.owesAnswer(app.specification)
     }
 
-    /// False for the end of a connection that should not wake the app.
+    /// Whether the events matter: only the end of a connection, without data, may not have to wake the app.
     private func isHeard(_ copy: SocketCopy, _ events: IOEvents) -> Bool {
         wish.hearsEnds || events.isDisjoint(with: .ends) || copy.traffic.unread > 0
     }
@@ -143,7 +143,7 @@ final class SleepingSockets: EventRoom {
         tell(facts.name, facts.text(events), wake)
     }
 
-    /// Pending data wakes it now, or later if the app left it unread in earlier suspensions.
+    /// Wakes the app for pending data: at once, or later if the app left the data unread in earlier suspensions.
     private func judge(_ waiting: [UInt32: (pending: LeftBehind.Pending, wake: () -> Void)]) {
         let delays = owner.leftBehind(by: app.id, waiting.mapValues(\.pending))
         guard let (socket, delay) = delays.min(by: { $0.value < $1.value }), let wake = waiting[socket]?.wake
@@ -160,12 +160,12 @@ final class SleepingSockets: EventRoom {
 
     private func send(_ event: WakeEvent) {
         heldBack = nil
-        // Only mail can be refused, and this event has none. The call may close this object.
+        // Only a message can be refused, and this event has none. The call may close this object.
         let outcome = try? wakes.happened(event, for: app)
         if case .heldBack = outcome, !isOver { heldBack = event }
     }
 
-    /// The app may be woken again.
+    /// Retries the last event, because the app may be woken again.
     func retry() {
         if let heldBack { send(heldBack) }
     }
@@ -183,7 +183,7 @@ final class SleepingSockets: EventRoom {
     }
 
     private func poll(_ numbers: Set<UInt32>, _ obstacle: Errno) {
-        // If not even the inode numbers are available, search by port.
+        // If even the inode numbers are not available, search for sockets by port.
         let ports = numbers.isEmpty ? Set(sockets.places(of: app).keys) : []
         owner.poll.add(app.id, numbers, at: ports) { [weak self] queues, before in
             guard let self else { return }
@@ -193,8 +193,8 @@ final class SleepingSockets: EventRoom {
         }
     }
 
-    /// Whether these sockets can have events at all: new connections to sockets that torpord bound are noticed
-    /// elsewhere.
+    /// Whether these sockets can have events that wake the app. Connections to sockets that torpord bound do not
+    /// count: ``ListeningSockets`` watches those.
     private func isWorthPolling(_ queues: [UInt32: SocketQueue]) -> Bool {
         guard wish.incoming == .none, !wish.outgoing else { return true }
         let places = places([])
@@ -219,7 +219,7 @@ final class SleepingSockets: EventRoom {
         if before == nil { judge(waiting) } else { waiting.values.first?.wake() }
     }
 
-    /// Whether data came, there is room again, or the connection ended.
+    /// Whether data came, the buffer has room again, or the connection ended, since the last poll.
     private func isNews(_ queue: SocketQueue, after old: SocketQueue?) -> Bool {
         if queue.unread > old?.unread ?? 0 { return true }
         if let old, old.isFull, !queue.isFull { return true }
@@ -228,8 +228,8 @@ final class SleepingSockets: EventRoom {
 }
 
 extension IOEvents {
-    /// Data came, or no more will come.
+    /// New data, or the end of the connection or of its input.
     fileprivate static let news: IOEvents = [.readable, .peerClosed, .hangup, .error]
-    /// No more data will come.
+    /// The end of the connection or of its input.
     fileprivate static let ends: IOEvents = [.peerClosed, .hangup, .error]
 }

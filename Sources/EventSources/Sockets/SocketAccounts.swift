@@ -4,18 +4,18 @@ package import Configuration
 import Engine
 import Linux
 
-/// The users and groups that own sockets, as far as they were found. They are looked up when a configuration is read,
-/// which may wait for a network directory, and never in the loop.
+/// The users and groups that own sockets, as far as they were found. torpord looks them up when it reads a
+/// configuration, and never in the event loop, because that may wait for a network directory.
 package struct SocketAccounts: Sendable {
     private var owners: [String: (uid: UInt32, gid: UInt32?)] = [:]
     private var groups: [String: UInt32] = [:]
-    /// For chown(2) this number means: do not change.
+    /// chown(2) takes this number as "do not change", so it cannot be an owner.
     private static let nobody = UInt32.max
 
-    /// Without any accounts.
+    /// No accounts yet.
     package init() {}
 
-    /// Looks up the names of these sockets that were not found yet.
+    /// Looks up the owners and groups of these sockets, as far as they were not found yet.
     package mutating func lookUp(_ sockets: [SocketSpecification]) {
         for socket in sockets {
             if let name = socket.owner, owners[name] == nil {
@@ -28,20 +28,20 @@ package struct SocketAccounts: Sendable {
         }
     }
 
-    /// A copy after another lookup of the names that were not found yet.
+    /// A copy of this value, after looking up names that were not found yet.
     package func lookingUp(_ sockets: [SocketSpecification]) -> SocketAccounts {
         var accounts = self
         accounts.lookUp(sockets)
         return accounts
     }
 
-    /// Adds the results of another lookup.
+    /// Adds accounts that another lookup has found.
     package mutating func add(_ other: SocketAccounts) {
         owners.merge(other.owners) { $1 }
         groups.merge(other.groups) { $1 }
     }
 
-    /// The owner or group of a socket that does not exist, in a sentence; nil if both were found.
+    /// Which owner or group of the socket was not found, as a sentence; nil if both were found.
     package func missing(_ specification: SocketSpecification) -> String? {
         if let name = specification.owner, owners[name] == nil {
             return "there is no user \(name), or it cannot be looked up now"
@@ -52,7 +52,7 @@ package struct SocketAccounts: Sendable {
         return nil
     }
 
-    /// The mode, owner and group of a socket's file.
+    /// The mode, owner and group of the socket file.
     func node(_ specification: SocketSpecification) -> SocketNode {
         var node = SocketNode()
         node.mode = specification.mode

@@ -5,13 +5,13 @@ import Engine
 import Lifecycle
 package import Linux
 
-/// Which events of an app's own sockets wake it, by its configuration.
+/// Which events of sockets that an app opened itself wake it, as its configuration says.
 struct ConnectionWish: Hashable {
-    /// Connections to its sockets, and data on incoming connections: `wake_on_connect`.
+    /// How connections to the app's sockets, and data on incoming connections, wake it: `wake_on_connect`.
     let incoming: WakeManner
-    /// Data on all other network connections: the background mode `voip`.
+    /// Whether data on all other network connections wakes the app: the background mode `voip`.
     let outgoing: Bool
-    /// Torpord binds sockets for it (`sockets`): data that their clients send later wakes it too.
+    /// Whether torpord binds sockets for the app (`sockets`): data that their clients send later then wakes it too.
     let isGivenSockets: Bool
 
     init(_ specification: AppSpecification) {
@@ -22,11 +22,11 @@ struct ConnectionWish: Hashable {
 
     var isNothing: Bool { !hasClients && !outgoing }
 
-    /// Whether it has clients whose connections wake it.
+    /// Whether the app has clients whose connections wake it.
     var hasClients: Bool { incoming != .none || isGivenSockets }
 
-    /// Whether the end of a connection wakes it, and not only data. A client of `sockets` may disconnect from a
-    /// suspended app, which notices that when it runs.
+    /// Whether the end of a connection wakes the app, as data does. If it only has `sockets`, it does not: the app
+    /// notices the end when it runs again.
     var hearsEnds: Bool { incoming != .none || outgoing }
 
     /// How events of a socket wake the app; nil if they do not.
@@ -38,13 +38,13 @@ struct ConnectionWish: Hashable {
         return Wake()
     }
 
-    /// Whether the socket is for clients: it listens, or receives datagrams from any sender.
+    /// Whether the socket serves clients: it listens, or receives datagrams from any sender.
     private func isServing(_ socket: some WatchableSocket) -> Bool {
         socket.kind == .datagram
             ? socket.family.isOfNetwork && !socket.isConnected && socket.place != 0 : socket.listens
     }
 
-    /// How data on an incoming connection wakes the app; none for other sockets.
+    /// How data on an incoming connection wakes the app; `none` for sockets that are not incoming connections.
     func manner(ofClient socket: some WatchableSocket, _ places: ListeningPlaces) -> WakeManner {
         guard socket.kind != .datagram, !socket.listens, socket.isConnected, socket.place != 0 else { return .none }
         let given = places.given[socket.place]
@@ -52,26 +52,26 @@ struct ConnectionWish: Hashable {
         return given ?? .none
     }
 
-    /// Whether it accepts new clients, which wake the app.
+    /// Whether the socket accepts new clients, which wake the app.
     func isPort(_ socket: some WatchableSocket) -> Bool { incoming != .none && isServing(socket) }
 }
 
-/// The places where an app listens: incoming connections have the same numbers.
+/// Where an app listens: port numbers, or numbers derived from socket names. Accepted connections have the same ones.
 struct ListeningPlaces {
-    /// Places of sockets that the app opened itself.
+    /// Numbers of sockets that the app opened itself.
     var own: Set<UInt64>
-    /// Places of sockets that torpord bound for it, and how connections to them wake it.
+    /// Numbers of sockets that torpord bound for the app, and how connections to them wake it.
     var given: [UInt64: WakeManner]
 }
 
 extension SocketTraffic {
-    /// Whether a client waits for an answer on this connection: its data was read, and nothing was written since. Old
-    /// data may not have been a question at all.
+    /// Whether a client waits for an answer on this connection: the app read data and wrote nothing since. If that is
+    /// longer ago than `answer_time`, the data may not have been a question.
     func owesAnswer(_ specification: AppSpecification) -> Bool {
         let most = specification.answerTime
         if let unanswered { return most.map { unanswered < $0 } ?? true }
-        // The next question may have come in the same clock tick as the last answer. Usually there was none, so it
-        // only counts while it is new.
+        // The next question may have come in the same clock tick as the last answer. Usually it did not, so this
+        // counts only for a short time.
         let eventTime = specification.rules.eventTime ?? .seconds(2)
         return tied.map { $0 < min(.seconds(1), eventTime / 2, most ?? .seconds(1)) } ?? false
     }
@@ -81,7 +81,7 @@ extension SocketFacts.Family {
     fileprivate var isOfNetwork: Bool { self == .internet || self == .vsock }
 }
 
-/// What is known of a socket, from a copy of it or from the kernel's socket diagnostics.
+/// What torpord knows of a socket, from a copy of it or from the kernel's socket diagnostics.
 protocol WatchableSocket {
     var family: SocketFacts.Family { get }
     var kind: SocketFacts.Kind { get }
@@ -94,7 +94,7 @@ extension SocketFacts: WatchableSocket {}
 extension SocketQueue: WatchableSocket {}
 
 extension SocketFacts {
-    /// What happened, for users.
+    /// What happened on the socket, for users.
     package func text(_ events: IOEvents) -> String {
         if listens { return "a connection at \(local)" }
         if kind == .datagram { return isConnected ? "a datagram from \(remote)" : "a datagram at \(local)" }
@@ -105,12 +105,12 @@ extension SocketFacts {
         return "room for more on a connection\(other)"
     }
 
-    /// Its name in events.
+    /// The name of the socket in events: its peer, or its own address.
     package var name: String { remote.isEmpty ? local : remote }
 }
 
 extension SocketQueue {
-    /// What happened, for users.
+    /// What happened on the socket, for users.
     package var text: String {
         let port = family == .internet ? " at port \(place)" : ""
         if listens { return "a connection\(port)" }
@@ -118,24 +118,24 @@ extension SocketQueue {
     }
 }
 
-/// Data that is pending when an app is suspended, and was pending at its last suspension too.
+/// Tracks data that is pending when an app is suspended, and that was pending at its last suspension too.
 ///
-/// Data that comes just before the suspension must not be lost: it wakes the app. But an app that never reads it,
-/// such as the end of a connection that it forgot to close, would be woken for ever: each suspension that begins with
-/// data on the same socket delays the wake-up more. Data that comes during the suspension still wakes at once.
+/// Data that comes just before a suspension wakes the app, because it must not be lost. But an app that never reads
+/// it (such as the end of a connection that it forgot to close) would be woken for ever. So each suspension that
+/// begins with data on the same socket delays the wake-up more. Data that comes later wakes the app at once.
 ///
-/// A connection that waits at a listening socket may be another one than at the last suspension, as when a client
-/// connects each time just as the app is suspended. So there it counts only if the app was awake for a second, in which
-/// it could have accepted it. Data that came since the app was last suspended is new, and an answer that a client waits
-/// for (``SocketTraffic/owesAnswer(_:)``) is not left behind at all.
+/// At a listening socket, another connection may be pending than last time: a client may connect each time just as
+/// the app is suspended. So a connection causes a delay only if the app was awake for a second or more and could have
+/// accepted it. Data that came since the last suspension causes no delay, and neither does an answer that a client
+/// waits for (``SocketTraffic/owesAnswer(_:)``).
 struct LeftBehind {
     /// What is pending at a socket.
     enum Pending: Hashable {
         /// A connection that waits to be accepted.
         case connection
-        /// A client waits for the rest of an answer.
+        /// An answer that a client waits for.
         case answer
-        /// Data, or the end of a connection. How long ago the last data came, where that is known.
+        /// Data, or the end of a connection. `received` is how long ago the last data came; nil if unknown.
         case data(received: Duration?)
     }
 
@@ -144,9 +144,9 @@ struct LeftBehind {
     var isEmpty: Bool { times.isEmpty }
 
     /// - Parameters:
-    ///   - sockets: by inode number, what is pending at the begin of a suspension.
-    ///   - awake: how long the app ran before it; nil if that is not known.
-    /// - Returns: how long each may wait before it wakes the app.
+    /// - sockets: what is pending when a suspension begins, by inode number of the socket.
+    /// - awake: how long the app ran before this suspension; nil if unknown.
+    /// - Returns: how long the data of each socket waits before it wakes the app.
     mutating func fellAsleep(_ sockets: [UInt32: Pending], after awake: Duration?) -> [UInt32: Duration] {
         var next: [UInt32: Int] = [:]
         for (socket, pending) in sockets { next[socket] = Self.isNew(pending, awake) ? 1 : (times[socket] ?? 0) + 1 }
@@ -163,7 +163,7 @@ struct LeftBehind {
         }
     }
 
-    /// Zero, then 1 s, 2 s, 4 s, up to an hour.
+    /// The delay after so many suspensions in a row: zero, then 1 s, 2 s, 4 s, up to an hour.
     private static func delay(_ times: Int) -> Duration {
         times < 2 ? .zero : min(.seconds(1 << min(times - 2, 12)), .seconds(3_600))
     }

@@ -5,11 +5,11 @@ import EventLoop
 import Lifecycle
 import Linux
 
-/// Polls the sockets of suspended apps that cannot be copied: reads the kernel's socket diagnostics twice a second,
-/// outside of the loop, for all such apps together, and only while there are any.
+/// Polls sockets of suspended apps that cannot be copied. Reads the kernel's socket diagnostics twice a second,
+/// outside the event loop, for all such apps together, and only while there are any.
 final class SocketPoll {
     typealias Queues = [UInt32: SocketQueue]
-    /// Gets the current queues, and those of the previous poll; nil at the first.
+    /// Called with the current queues and those of the previous poll; `before` is nil at the first poll.
     typealias Handler = (_ queues: Queues, _ before: Queues?) -> Void
 
     private struct Polled {
@@ -23,11 +23,11 @@ final class SocketPoll {
     private var polled: [AppID: Polled] = [:]
     private let work: BackgroundWorker
     private var timer: TimerSource?
-    /// The apps of the poll in progress.
+    /// The apps whose sockets the poll in progress reads; nil while there is none.
     private var underWay: Set<AppID>?
 
     private static let interval = Duration.milliseconds(500)
-    /// A poll takes at most one part in this many of the time.
+    /// Polls take at most one part in this many of the time, so a slow poll makes the interval longer.
     private static let share = 20
 
     private struct Answer: Sendable {
@@ -52,7 +52,7 @@ final class SocketPoll {
         if polled.isEmpty { timer?.disarm() }
     }
 
-    /// Polls once.
+    /// Reads the queues of these sockets once.
     func ask(_ sockets: Set<UInt32>, at ports: Set<UInt64>, _ completion: @escaping (Queues) -> Void) {
         guard !sockets.isEmpty || !ports.isEmpty else { return completion([:]) }
         work.ask({ (try? SocketQueues.read(sockets, at: ports)) ?? [:] }, completion)

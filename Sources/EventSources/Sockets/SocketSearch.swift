@@ -4,15 +4,15 @@ import Engine
 package import Linux
 package import Processes
 
-/// Reads the sockets of an app's processes, piece by piece.
+/// Reads which sockets an app's processes have open, in steps.
 package final class SocketSearch {
-    /// The inode numbers of its sockets of all kinds.
+    /// The inode numbers of the sockets found so far, of all kinds.
     package private(set) var sockets: Set<UInt32> = []
-    /// Whether every process could be inspected.
+    /// Whether every process could be read, and there were not too many descriptors.
     package private(set) var isWhole = true
-    /// The TCP sockets of each other network namespace that its processes are in; nil if they are all in this process's.
+    /// The TCP sockets in each other network namespace of the processes; nil if all are in torpord's namespace.
     package private(set) var elsewhere: [ForeignConnections]?
-    /// How long it took so far.
+    /// How long the search has taken so far.
     package private(set) var cost: Duration = .zero
 
     private var rest: ArraySlice<Identity>
@@ -20,13 +20,13 @@ package final class SocketSearch {
     private var count = 0
     private var namespaces: Set<UInt64> = []
 
-    /// More than any program has, and half a second of work.
+    /// The most descriptors to read: more than any program has, and half a second of work.
     private static let mostDescriptors = 100_000
     private static let namespace = try? ProcFS.networkNamespace(ThisProcess.pid)
 
     package init(_ members: [Identity]) { rest = members[...] }
 
-    /// Continues until the deadline (CLOCK_MONOTONIC); returns whether all was read.
+    /// Continues until the deadline (CLOCK_MONOTONIC); returns whether the search is complete.
     package func read(until deadline: Duration?) -> Bool {
         let start = Clock.monotonic()
         defer { cost += Clock.monotonic() - start }
