@@ -2,29 +2,29 @@
 
 import Linux
 
-/// Limits for an app as a whole, enforced through its cgroup.
+/// Limits for an app as a whole, which its cgroup enforces.
 public struct AppLimits: Hashable, Sendable {
-    /// Maximum memory in bytes (`memory.max`); nil: unlimited.
+    /// The most memory, in bytes (`memory.max`); nil for no limit.
     public var memory: UInt64?
-    /// Maximum number of processes and threads; nil: unlimited.
+    /// The most processes and threads (`pids.max`); nil for no limit.
     public var tasks: UInt64?
 
-    /// Creates limits; unlimited by default.
+    /// Creates limits; the default is no limits.
     public init(memory: UInt64? = nil, tasks: UInt64? = nil) {
         self.memory = memory
         self.tasks = tasks
     }
 
-    /// Writes the limits that have changed into an app's cgroup.
+    /// Writes the limits that have changed into the app's cgroup at `path`.
     ///
-    /// It sets no `memory.high` below the limit: without swap, an app that cannot shrink would be throttled forever
-    /// instead of killed, and page cache is reclaimed before the limit kills anyway. `memory.oom.group` makes the
+    /// It sets no `memory.high` below the limit: without swap, the kernel would throttle an app that cannot shrink
+    /// forever instead of killing it, and it reclaims page cache before it kills anyway. `memory.oom.group` makes the
     /// kernel kill the whole app instead of one of its processes.
     ///
     /// - Parameters:
-    ///   - before: the limits written last; nil: unknown.
-    ///   - usage: state of the lowering, kept by the caller between calls while `isUnfinished`.
-    /// - Returns: what failed, and whether memory is still being lowered to its limit: then call it again soon.
+    /// - before: the limits that were written last; nil if unknown.
+    /// - usage: memory usage at the last step of lowering the limit; pass it again while `isUnfinished`.
+    /// - Returns: what failed, and whether memory is still above the new limit: then call this again soon.
     public func write(
         to path: String,
         replacing before: AppLimits?,
@@ -43,7 +43,7 @@ public struct AppLimits: Hashable, Sendable {
                     } else {
                         try File.writeControl(path + "/" + file, "max\n")
                     }
-                    // Needs Linux 4.19.
+                    // `memory.oom.group` exists since Linux 4.19.
                     _ = try? File.writeControl(path + "/memory.oom.group", memory == nil ? "0\n" : "1\n")
                 } catch {
                     failures.append(ProfileFailure(.memoryLimit, "\(file) (\(error))"))
@@ -71,12 +71,12 @@ extension ProcessTree {
     /// Whether the kernel can limit the app's memory.
     public var hasMemoryController: Bool { cgroupPath.map { File.exists($0 + "/memory.max") } ?? false }
 
-    /// Whether the kernel can count and limit its processes and threads.
+    /// Whether the kernel can count and limit the app's processes and threads.
     public var hasTaskController: Bool { cgroupPath.map { File.exists($0 + "/pids.max") } ?? false }
 
-    /// Whether its processes use more memory than `limit`. It first adds up resident pages, which is cheap but counts
-    /// shared pages for each process. Only if that exceeds the limit it uses the proportional share (PSS), where the
-    /// kernel reports it. Neither includes swap. The second value is the last sum in bytes.
+    /// Whether the app's processes use more memory than `limit`; also returns the sum in bytes. `usage` (resident
+    /// memory) is cheap but counts shared pages for each process. Only if it exceeds the limit, the proportional
+    /// share (PSS) is read, where the kernel reports that. Neither includes swap.
     public func exceeds(_ limit: UInt64, _ usage: Usage) -> (Bool, UInt64) {
         guard usage.memoryBytes > limit else { return (false, usage.memoryBytes) }
         var total: UInt64 = 0

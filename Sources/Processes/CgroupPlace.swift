@@ -2,17 +2,17 @@
 
 import Linux
 
-/// A cgroup in which a supervisor creates others, and enables controllers for them.
+/// A cgroup in which torpord creates others, and enables controllers for them.
 ///
-/// It works with all controllers, some or none; features without their controller do without the cgroup (`torpor
-/// doctor` says what that costs). On hybrid machines cgroup v2 has no controllers at all; without delegation a place
-/// has none.
+/// All controllers, some or none may be available. Features without their controller work without the cgroup (`torpor
+/// doctor` says what that costs). On hybrid machines cgroup v2 has no controllers at all, and a cgroup that is not
+/// delegated has none.
 struct CgroupPlace {
-    /// The absolute path.
+    /// The absolute path of the cgroup.
     let path: String
     let instance: String
 
-    /// The name's prefix of the cgroup that a supervisor moves itself into.
+    /// The prefix of the name of the cgroup that torpord moves itself into.
     static let ownPart = "torpor-supervisor-"
     /// The controllers that profiles, limits and accounting need.
     static let wanted = ["memory", "pids", "cpu", "io"]
@@ -22,38 +22,38 @@ struct CgroupPlace {
         self.instance = instance
     }
 
-    /// Enables the available controllers for the cgroups below `base`, which is itself below this one. Returns those
-    /// that are enabled.
+    /// Enables the available controllers for the cgroups below `base`, which is a child of this cgroup. Returns the
+    /// controllers that are enabled.
     func handDown(to base: String) -> [String] {
         let offered = words("cgroup.controllers", of: path)
         let given = words("cgroup.subtree_control", of: path)
         let missing = Self.wanted.filter { offered.contains($0) && !given.contains($0) }
-        // A cgroup with processes of its own cannot enable controllers for its children. For threaded controllers the
-        // kernel would permit it, but then refuse processes in the cgroups below.
+        // A cgroup that contains processes cannot enable controllers for its children. For threaded controllers the
+        // kernel would permit it, but then it would refuse processes in the children.
         if !missing.isEmpty, isFree || moveAside() {
             for name in missing { write("+\(name)", path) }
         }
         for name in Self.wanted where words("cgroup.controllers", of: base).contains(name) { write("+\(name)", base) }
         if !isDomain(base) {
-            // Another process has moved in since.
+            // Another process has moved into this cgroup since, so disable the controllers again.
             for name in missing { write("-\(name)", path) }
         }
         let had = words("cgroup.subtree_control", of: base)
         return Self.wanted.filter(had.contains)
     }
 
-    /// Whether controllers can be enabled here: it has no processes, or is the root, which may have both.
+    /// Whether controllers can be enabled for children: this cgroup has no processes, or is the root.
     private var isFree: Bool { !File.exists(path + "/cgroup.type") || direct.isEmpty }
 
-    /// The processes directly in it.
+    /// The processes in this cgroup itself, without those in its children.
     private var direct: [Int32] {
         ((try? File.readString(path + "/cgroup.procs", limit: 1 << 24)) ?? "").split(separator: "\n").compactMap {
             Int32($0)
         }
     }
 
-    /// Moves the supervisor and its keeper into a child cgroup, if that is permitted: no other process is here, and
-    /// the place was delegated or there is no systemd that manages it.
+    /// Moves torpord and its keeper into a child cgroup, if no other process is in this cgroup, and it is delegated
+    /// or no systemd manages it. Returns whether this cgroup is now empty.
     private func moveAside() -> Bool {
         guard isDelegated else { return false }
         let keeper = ThisProcess.parent
@@ -64,7 +64,7 @@ struct CgroupPlace {
         guard isOurs, !processes.isEmpty else { return false }
         do throws(Errno) {
             try Cgroup.create(own)
-            // The keeper first: processes that it starts are then created there.
+            // The keeper goes first, so that processes that it starts from now on are created in the child cgroup.
             for pid in [keeper] + processes.filter({ $0 != keeper }) where processes.contains(pid) {
                 try Cgroup.add(own, pid: pid)
             }
@@ -76,10 +76,10 @@ struct CgroupPlace {
 
     private var own: String { path + "/" + Self.ownPart + CgroupTree.fileName(instance) }
 
-    /// Reverts `moveAside` at the end, when no app's cgroup is left.
+    /// Reverts `moveAside` when torpord ends and no app's cgroup is left.
     func moveBack() {
         guard File.exists(own) else { return }
-        // A cgroup that enables controllers for its children cannot have processes.
+        // A cgroup that enables controllers for its children cannot contain processes.
         for name in words("cgroup.subtree_control", of: path) { write("-\(name)", path) }
         for pid in (try? Cgroup.procs(own)) ?? [] { try? Cgroup.add(path, pid: pid) }
         try? Cgroup.remove(own)
@@ -90,7 +90,7 @@ struct CgroupPlace {
         return !File.exists("/run/systemd/system") || Cgroup.isDelegated(path)
     }
 
-    /// Whether the cgroups below can have processes.
+    /// Whether cgroups below `base` can contain processes.
     private func isDomain(_ base: String) -> Bool {
         guard let type = try? File.readString(base + "/cgroup.type") else { return true }
         return type == "domain\n"

@@ -2,24 +2,24 @@
 
 public import Linux
 
-/// Why apps cannot have cgroups, in a sentence.
+/// Why torpord cannot create cgroups for apps.
 public struct CgroupsUnavailable: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The sentence.
+    /// The reason as a sentence.
     public let description: String
 }
 
-/// The cgroup below which every app gets its own.
+/// The cgroup that contains the cgroups of all apps.
 public final class CgroupTree {
-    /// The absolute path of the cgroup that contains the apps' cgroups (and no process itself).
+    /// The absolute path of the cgroup that contains the apps' cgroups, and no process itself.
     public let base: String
-    /// The absolute path of the cgroup that contains `base`.
+    /// The absolute path of the parent cgroup.
     public let place: String
     private let instance: String
-    /// The controllers of the apps' cgroups, such as `memory`.
+    /// The controllers that the apps' cgroups have, such as `memory`.
     public private(set) var controllers: [String] = []
 
-    /// Finds a place and tests it: the apps' scope if there is one, else this process's cgroup, else, for root, the
-    /// v2 mount. `instance` distinguishes supervisors; it stays the same over a restart.
+    /// Finds a usable parent cgroup: `scope` (that of the apps) if given, else torpord's own cgroup, else, as root, the
+    /// cgroup v2 mount. `instance` distinguishes supervisors on the machine; it stays the same when torpord restarts.
     public init(
         instance: String,
         scope: String? = nil,
@@ -38,7 +38,7 @@ public final class CgroupTree {
         for place in places {
             let path = place + "/torpor-apps-" + Self.fileName(instance)
             do throws(Errno) {
-                // A launch moves a process from here into an app's cgroup, which needs write permission in both.
+                // A launch moves a process from the parent into an app's cgroup, which needs write permission in both.
                 guard File.isWritable(place + "/cgroup.procs") else { throw .permissionDenied }
                 try Cgroup.create(path)
                 try Cgroup.freeze(path, false)
@@ -57,17 +57,17 @@ public final class CgroupTree {
         )
     }
 
-    /// The name used instead of the app's for the cgroup of its transfers. No app can have this name.
+    /// The name that stands for an app in the path of its transfer process's cgroup. No app can have it.
     public static func transfers(of app: String) -> String { app + ":transfers" }
 
-    /// The name used instead of the app's for the cgroup of its checks (`ready`, `health`). No app can have this name.
+    /// The name that stands for an app in the path of its checks' cgroup (`ready`, `health`). No app can have it.
     public static func checks(of app: String) -> String { app + ":checks" }
 
     /// The path of an app's cgroup, whether or not it exists.
     public func path(of app: String) -> String { base + "/" + Self.fileName(app) }
 
-    /// The path of the cgroup in which an earlier supervisor launched an app, perhaps in a different place; found from
-    /// `pid`, a process of the app. If the process is in no such cgroup, the path for a launch now.
+    /// The path of the cgroup in which an earlier torpord launched the app, perhaps below another parent. It is found
+    /// from `pid`, a process of the app. If the process is not in such a cgroup, this is the path for a launch now.
     public func path(of app: String, around pid: Int32) -> String {
         let parent = base.split(separator: "/").last ?? ""
         let name = Self.fileName(app)
@@ -90,33 +90,33 @@ public final class CgroupTree {
         return mount + group
     }
 
-    /// Creates an app's cgroup, thawed. A launch needs the descriptor of its directory. `isFresh`: newly created, so
-    /// without limits and with all counters at zero.
+    /// Creates an app's cgroup, not frozen. A launch needs the descriptor of its directory. `isFresh` says that the
+    /// cgroup is new, so that it has no limits and all its counters are zero.
     public func create(_ app: String) throws(Errno) -> (path: String, directory: Descriptor, isFresh: Bool) {
         let path = path(of: app)
         var isFresh = try Cgroup.create(path)
         if !isFresh, (try? Cgroup.removeTree(path)) != nil { isFresh = try Cgroup.create(path) }
-        // Never launch into a frozen cgroup: the child would not reach its exec.
+        // Never launch into a frozen cgroup, because the child process would not reach its exec.
         if !isFresh { try Cgroup.freeze(path, false) }
         return (path, try File.open(path, [.path, .directory]), isFresh)
     }
 
-    /// Removes an app's cgroup and those below. Throws EBUSY if there are processes.
+    /// Removes an app's cgroup and the cgroups below it. Throws EBUSY if one contains processes.
     public func remove(_ path: String) throws(Errno) { try Cgroup.removeTree(path) }
 
-    /// Removes all empty cgroups at the end. Those with processes stay.
+    /// Removes all empty cgroups when torpord ends. Cgroups with processes stay.
     public func removeAll() {
         for child in Cgroup.children(base) { try? Cgroup.removeTree(child) }
         guard (try? Cgroup.remove(base)) != nil else { return }
         CgroupPlace(place, instance: instance).moveBack()
     }
 
-    /// Paths of apps' cgroups that have processes and are not `known`: an earlier supervisor left them.
+    /// The paths of apps' cgroups that contain processes and are not in `known`, because an earlier torpord left them.
     public func populated(except known: Set<String>) -> [String] {
         Cgroup.children(base).filter { !known.contains($0) && ((try? Cgroup.events($0).populated) ?? false) }
     }
 
-    /// A supervisor that has moved out of its apps' way (``CgroupPlace``) is in a child of the cgroup meant here.
+    /// The path without the child cgroup that a supervisor moves itself into (see ``CgroupPlace``).
     private static func withoutOwnPart(_ path: String) -> String {
         guard let slash = path.lastIndex(of: "/"), path[slash...].hasPrefix("/" + CgroupPlace.ownPart) else {
             return path
@@ -124,7 +124,7 @@ public final class CgroupTree {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// A file name that cannot collide with a control file (those contain a dot) or another directory.
+    /// The name of the directory for an app. It cannot collide with control files, whose names contain a dot.
     static func fileName(_ name: String) -> String {
         let slash = UInt8(ascii: "/")
         let safe = name.utf8.contains(slash) ? String(name.map { $0 == "/" ? "_" : $0 }) : name

@@ -2,31 +2,31 @@
 
 import Linux
 
-/// Apps that podman runs in a container. The main process, torpor-container, waits for its child conmon, which waits for the
-/// first process of the container. That one alone gets the signals for the app, as from `podman kill`: the processes inside
-/// belong to it.
+/// Apps that podman runs in a container. The main process, torpor-container, waits for its child conmon, which waits
+/// for the first process of the container. As with `podman kill`, only that first process gets the signals for the
+/// app: it is responsible for the other processes in the container.
 extension ProcessTree {
-    /// The process that signals for the app's main process are sent to.
+    /// The process that gets the signals for the app: the container's first process, if any, or the main process.
     public var addressee: Identity { insideContainer.first ?? main }
 
-    /// Whether the container has been started and has not ended.
+    /// Whether the container has been started and has not yet ended.
     public var hasContainer: Bool { !insideContainer.isEmpty }
 
-    /// The first process of the container; empty if there is none, or for an app without one.
+    /// The first process of the container, in an array; empty if there is no container, or it does not run.
     var insideContainer: [Identity] {
         guard isContainer, let conmon = children(leader).first(where: { $0.comm == Self.conmon }) else { return [] }
         let place = try? ProcFS.mountNamespace(conmon.pid)
         return children(Identity(conmon)).filter { Self.isInside($0, place) }.map(Identity.init)
     }
 
-    /// Whether a signal that ends other programs has no effect on the first process of the container: the kernel gives the
-    /// first process of a PID namespace no signal that it leaves to the default action.
+    /// Whether the container's first process ignores a signal that would end other programs. The kernel does not
+    /// deliver a signal to the first process of a PID namespace if the process leaves the signal to the default action.
     public func isDeaf(to number: Int32) -> Bool {
         guard let first = insideContainer.first, number != Signal.kill, number != Signal.stop else { return false }
         return (try? ProcFS.isFirstOfNamespace(first.pid) && ProcFS.leavesToDefault(number, first.pid)) == true
     }
 
-    /// The processes of the container but the first one, parents first.
+    /// The processes of the container except the first one, parents first.
     public var othersInContainer: [Identity] {
         let inside = insideContainer
         guard let first = inside.first else { return [] }
@@ -35,8 +35,8 @@ extension ProcessTree {
         return members.map(Identity.init).filter { $0 != first && !outside.contains($0) }
     }
 
-    /// A number for the time since which the first process has been asleep, if it is alone in the container: it has no
-    /// child left to reap, either. nil if it is not alone, or does something.
+    /// If the first process is alone in the container, sleeps, and has no child to reap: a number that stays the same
+    /// while it sleeps (its context switches). Otherwise nil.
     public func firstRestsAlone() -> UInt64? {
         guard let first = insideContainer.first, othersInContainer.isEmpty,
             (try? ProcFS.children(first.pid))?.isEmpty == true, (try? ProcFS.stat(first.pid))?.state == "S"
@@ -45,20 +45,20 @@ extension ProcessTree {
         return switches.flatMap { $0 }.flatMap { UInt64($0) }
     }
 
-    /// Ends the container by SIGKILL to its first process, with which the kernel ends all others.
+    /// Ends the container: sends SIGKILL to its first process, upon which the kernel kills the others.
     public func killFirstInContainer() {
         for first in insideContainer { _ = try? send(Signal.kill, to: first) }
     }
 
-    /// Processes that are not stopped with the app and reserve its published ports on the machine: conmon.
+    /// Processes that reserve the app's published ports on the machine, and are not stopped with the app: conmon.
     public func portReservers() -> [Int32] {
         guard isContainer else { return [] }
         return children(leader).filter { $0.comm == Self.conmon }.map(\.pid)
     }
 
-    /// What is not stopped with the app. torpor-container and conmon do nothing while the container lives, and must notice
-    /// when another program ends it: otherwise it would stay suspended for ever. What conmon starts then to clean up holds
-    /// podman's locks.
+    /// Processes that are not stopped with the app: torpor-container, conmon, and what conmon starts to clean up,
+    /// which holds podman's locks. The first two do nothing while the container lives, but must notice when another
+    /// program ends it: otherwise the app would stay suspended for ever.
     func spared(among members: [ProcessStat]) -> Set<Identity> {
         guard isContainer else { return [] }
         var result: Set<Identity> = [leader]
@@ -68,7 +68,7 @@ extension ProcessTree {
         let place = try? ProcFS.mountNamespace(conmon.pid)
         var parents: Set<Int32> = [conmon.pid]
         result.insert(Identity(conmon))
-        // Parents come before children.
+        // Members are sorted, so parents come before their children.
         for member in members where parents.contains(member.parent) && !Self.isInside(member, place) {
             parents.insert(member.pid)
             result.insert(Identity(member))
@@ -81,8 +81,8 @@ extension ProcessTree {
         return ((try? ProcFS.children(parent.pid)) ?? []).compactMap { try? ProcFS.stat($0) }
     }
 
-    /// A container has a mount namespace of its own, whatever else it shares with the machine. One that cannot be read is
-    /// taken for the container's.
+    /// Whether the process is inside the container: containers have their own mount namespace, whatever else they
+    /// share with the machine. If it cannot be read, the process counts as inside.
     private static func isInside(_ process: ProcessStat, _ conmons: UInt64?) -> Bool {
         guard let conmons, let place = try? ProcFS.mountNamespace(process.pid) else { return true }
         return place != conmons

@@ -2,17 +2,17 @@
 
 import Linux
 
-/// The result of one pass of killing an app.
+/// The result of one pass: one attempt to kill all processes of an app.
 public enum KillResult: Hashable, Sendable {
-    /// Some processes are left: call again soon (after 1 ms at first).
+    /// Some processes are left: try again soon (1 ms later at first).
     case again
     /// No process is left, except zombies.
     case gone
 }
 
 extension ProcessTree {
-    /// One pass of killing: by `cgroup.kill` if available, else SIGKILL through pidfds, parents first, listing
-    /// processes again until no new one appears. A frozen cgroup is thawed once it is empty.
+    /// Tries once to kill all processes of the app: by `cgroup.kill` if available, else with SIGKILL through pidfds,
+    /// parents first, listing the processes again until no new one appears. Thaws a frozen cgroup when it is empty.
     public func killPass() -> KillResult {
         if let cgroupPath {
             if (try? Cgroup.kill(cgroupPath)) != nil {
@@ -47,7 +47,7 @@ extension ProcessTree {
         return .again
     }
 
-    /// Sends SIGKILL to the whole app; `isEmpty` or `killPass` tells when it is gone.
+    /// Sends SIGKILL to all processes of the app. Use `isEmpty` or `killPass` to find out when they are gone.
     public func kill() { _ = killPass() }
 
     private func ended() -> KillResult {

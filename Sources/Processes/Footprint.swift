@@ -2,30 +2,30 @@
 
 import Linux
 
-/// An app's memory in bytes: `memory.current` and `memory.swap.current` of its cgroup if it has the controller, else
-/// the sum over its processes, with shared pages counted proportionally (PSS, SwapPss).
+/// The memory of an app in bytes: `memory.current` and `memory.swap.current` of its cgroup if that has the memory
+/// controller. Otherwise the sum over its processes, in which shared pages count proportionally (PSS, SwapPss).
 public struct Footprint: Hashable, Sendable {
-    /// Resident memory.
+    /// Resident memory, in bytes.
     public var resident: UInt64
-    /// Swapped-out memory.
+    /// Memory in swap, in bytes.
     public var swapped: UInt64
 
-    /// Creates one from its parts.
+    /// Creates a footprint from its parts, in bytes.
     public init(resident: UInt64 = 0, swapped: UInt64 = 0) {
         self.resident = resident
         self.swapped = swapped
     }
 
-    /// The sum of both.
+    /// Resident memory plus memory in swap, in bytes.
     public var total: UInt64 { resident &+ swapped }
 
-    /// The cgroup's count; nil without the memory controller.
+    /// The memory that the kernel counts for the cgroup; nil without the memory controller.
     init?(cgroup path: String) {
         guard let bytes = Cgroup.number(path, "memory.current") else { return nil }
         self.init(resident: bytes, swapped: Cgroup.number(path, "memory.swap.current") ?? 0)
     }
 
-    /// The sum over these processes. For a process that this one may not inspect, shared pages count in full.
+    /// The sum over these processes. If torpord may not inspect a process, its shared pages count in full.
     init(of pids: [Int32]) {
         self.init()
         for pid in pids {
@@ -37,8 +37,8 @@ public struct Footprint: Hashable, Sendable {
 }
 
 extension ProcessTree {
-    /// The app's memory now. Without the memory controller the kernel walks all of its pages: do not call it on the
-    /// event loop (use ``MembersMemory/footprint()``).
+    /// The memory of the app now. Without the memory controller, the kernel walks all pages of the app: do not call
+    /// this on the event loop (use ``MembersMemory/footprint()``).
     public func footprint() -> Footprint {
         cgroupPath.flatMap { Footprint(cgroup: $0) } ?? Footprint(of: members())
     }

@@ -3,26 +3,26 @@
 public import Linux
 import WireText
 
-/// A process of this boot, by pid and start time: a pid alone may be reused.
+/// Identifies a process of this boot by pid and start time, because a pid alone may be reused.
 public struct Identity: Hashable, Sendable {
     /// The pid.
     public let pid: Int32
     /// Start time in clock ticks since boot (`/proc/PID/stat`).
     public let startTime: UInt64
 
-    /// Creates one from known values.
+    /// Creates an identity from known values.
     public init(pid: Int32, startTime: UInt64) {
         self.pid = pid
         self.startTime = startTime
     }
 
-    /// The process that has this pid now.
+    /// The identity of the process that has this pid now. Throws ESRCH or ENOENT if there is none.
     public init(of pid: Int32) throws(Errno) { self.init(try ProcFS.stat(pid)) }
 
     init(_ stat: ProcessStat) { self.init(pid: stat.pid, startTime: stat.startTime) }
 
-    /// A pidfd for exactly this process. Throws ESRCH if it has ended, even if its pid was reused: the pid is opened
-    /// first and its start time checked afterwards, so that both belong to the same process.
+    /// A pidfd for exactly this process. Throws ESRCH if the process has ended, even if its pid was reused. To be
+    /// sure, the pid is opened first and its start time checked afterwards.
     public func open() throws(Errno) -> Descriptor {
         let descriptor = try Pidfd.open(pid)
         do throws(Errno) {
@@ -34,40 +34,40 @@ public struct Identity: Hashable, Sendable {
     }
 }
 
-/// The tag that marks a process as an app's: `TORPOR_APP` and `TORPOR_INCARNATION` in its initial environment;
-/// `TORPOR_MANAGER_SOCKET` names the supervisor.
+/// The tag that marks a process as belonging to an app: `TORPOR_APP` and `TORPOR_INCARNATION` in its initial
+/// environment. `TORPOR_MANAGER_SOCKET` there names the supervisor.
 public struct AppTag: Hashable, Sendable {
-    /// The app.
+    /// The name of the app.
     public let app: String
-    /// The incarnation.
+    /// The number of the app's incarnation.
     public let incarnation: UInt32
 
-    /// The incarnation of a companion: a process that the keeper launches beside an app, and that outlives torpord.
+    /// The number for a companion: a process that the keeper launches beside an app and that outlives torpord.
     public static let companion: UInt32 = 0
 
-    /// Creates one from its parts.
+    /// Creates a tag from its parts.
     public init(app: String, incarnation: UInt32) {
         self.app = app
         self.incarnation = incarnation
     }
 
-    /// The tag of a process; nil if it has none, its environment cannot be read, or it belongs to a supervisor other
-    /// than the one with the control socket `manager`.
+    /// The tag of a process. It is nil if the process has none, its environment cannot be read, or the supervisor
+    /// that it belongs to has another control socket than `manager`.
     public init?(of pid: Int32, manager: String? = nil) {
         var isHelper = false
         self.init(of: pid, manager: manager, isHelper: &isHelper)
     }
 
-    /// A variable that commands which run on behalf of an app (hooks, probes) have in addition to the app's own.
+    /// The environment variable that marks commands on behalf of an app (hooks, probes), in addition to the app's tag.
     public static let helperVariable = "TORPOR_HELPER"
 
-    /// Also reports whether it is such a command, or was started by one.
+    /// The tag of a process. `isHelper` becomes true for commands on behalf of the app and their children.
     init?(of pid: Int32, manager: String?, isHelper: inout Bool) {
         guard let tag = try? Self.read(of: pid, manager: manager, isHelper: &isHelper) else { return nil }
         self = tag
     }
 
-    /// The same, but throws the error if the environment cannot be read.
+    /// The tag of a process; nil if it has none. Throws the error if its environment cannot be read.
     static func read(of pid: Int32, manager: String?, isHelper: inout Bool) throws(Errno) -> AppTag? {
         let bytes = try File.read("/proc/\(pid)/environ", limit: 1 << 22)
         var app: String?
@@ -88,7 +88,7 @@ public struct AppTag: Hashable, Sendable {
 }
 
 extension Errno {
-    /// Whether the error only means that torpord or the machine is short of descriptors or memory.
+    /// Whether the error only means that torpord or the machine is short of descriptors or memory (EIO counts too).
     package var isShortage: Bool {
         self == .tooManyOpenFiles || self == .tooManyOpenFilesInSystem || self == .noMemory || self == .ioError
     }

@@ -4,67 +4,67 @@ public import EventLoop
 import KeeperProtocol
 public import Linux
 
-/// torpord's connection to the keeper, which launches and reaps processes and holds descriptors. Answers arrive
-/// through the event loop; only `init`, `held` and `takeHeld`, which recovery needs before the loop runs, wait for
-/// theirs.
+/// torpord's connection to the keeper, the process that launches and reaps processes and holds descriptors. Answers
+/// arrive through the event loop. Only `init`, `held`, `takeHeld` and `takeAllHeld` block until the answer arrives:
+/// recovery needs them before the loop runs.
 ///
 /// Exits that an earlier torpord missed are delivered to `onExit` after the start. The keeper stores an exit until
-/// `onExit` has returned or, with `keepsExits`, until `forget`.
+/// `onExit` has returned, or, with `keepsExits`, until `forget` is called.
 public final class Keeper {
-    /// Called once for the exit of every launched process; set it before the loop runs.
+    /// Called once for the exit of each launched process. Set it before the loop runs.
     public var onExit: ((ExitRecord) -> Void)? { didSet { deliverLater() } }
-    /// Called for exits of descendants that had lost their parent.
+    /// Called for the exit of each orphan: a descendant of an app whose parent ended first.
     public var onOrphan: ((OrphanRecord) -> Void)? { didSet { deliverLater() } }
-    /// Called when a launch of an earlier torpord (`OrphanedProcess.isLaunching`) has reached exec; set it before the
-    /// loop runs.
+    /// Called when a launch that an earlier torpord requested (`OrphanedProcess.isLaunching`) has reached its exec.
+    /// Set it before the loop runs.
     public var onLaunched: ((_ app: String, _ incarnation: UInt32, Launched) -> Void)? { didSet { deliverLater() } }
-    /// Called when the keeper is gone: nothing can be launched any longer.
+    /// Called when the keeper is lost, so that nothing can be launched any longer.
     public var onLost: (() -> Void)?
-    /// Called if `holdQuietly` failed: ENOSPC if the keeper's table is full, EMFILE if the keeper is out of
-    /// descriptors.
+    /// Called if `holdQuietly` failed: with ENOSPC if the keeper's table is full, EMFILE if the keeper has no
+    /// descriptors left.
     public var onHoldRefused: ((_ name: String, Errno) -> Void)?
-    /// Whether the keeper stores an exit until `forget(_:)` confirms that it is persisted.
+    /// Whether the keeper stores each exit until `forget(_:)` confirms that torpord has persisted it.
     public var keepsExits = false
-    /// Processes that an earlier torpord launched and whose exit was not reported yet, except helpers.
+    /// Processes that an earlier torpord launched and whose exit is not reported yet, without helpers.
     public private(set) var leftOver: [OrphanedProcess] = []
-    /// Exits that `onExit` has not been called for yet: after `init`, all those for which no torpord called `forget`. A
-    /// process that is neither here nor in `leftOver` was never launched, or `forget` was called for its exit.
+    /// Exits for which `onExit` was not called yet; after `init`, all those for which no torpord called `forget`. A
+    /// process that is neither here nor in `leftOver` was never launched, or its exit was forgotten.
     public var waitingExits: [ExitRecord] {
         (undelivered + channel.backlog).compactMap {
             if case .exited(let record) = $0.message { ExitRecord(record) } else { nil }
         }
     }
-    /// How many torpords this keeper has started, including this one: more than 1 means a recovery.
+    /// How many torpords this keeper has started, including this one: more than 1 means that this one has to recover.
     public let instance: UInt32
-    /// Whether a service manager receives `tellManager`.
+    /// Whether a service manager gets what is passed to `tellManager`.
     public let isUnderManager: Bool
-    /// The soft limit of descriptors for apps, unless their plan sets it.
+    /// The soft limit of open descriptors for apps, unless a launch plan sets another.
     public let appDescriptorLimit: UInt64
-    /// The program on disk failed to come up, so this torpord is the one that worked before: an upgrade has failed.
+    /// Whether an upgrade failed: the program on disk did not start, so the keeper started the earlier one again.
     public let isFallback: Bool
     /// The version to pass to `torpor-keeper --accepts` before `handOver` replaces the keeper.
     public let resumeVersion: UInt32
     private let opensFiles: Bool
     /// The keeper's pid.
     public let pid: Int32
-    /// The process table, readable even when the keeper is gone (torpor_keeper_protocol.h).
+    /// The keeper's table of processes, readable even after the keeper is lost (torpor_keeper_protocol.h).
     public let table: Descriptor
-    /// Whether the keeper is gone.
+    /// Whether the keeper is lost.
     public private(set) var isLost = false
 
     let channel: KeeperChannel
     private let loop: EventLoop
     private var launches: [UInt32: (executable: String, completion: (Result<Launched, LaunchFailure>) -> Void)] = [:]
     private var holds: [UInt32: (Errno?) -> Void] = [:]
-    /// Holds that may still be refused.
+    /// Descriptors sent by `holdQuietly` that the keeper may still refuse.
     private var quietHolds: [(id: UInt32, name: String)] = []
     private static let mostQuietHolds = 256
     private var undelivered: [KeeperChannel.Received] = []
     private var deliveryAsked = false
     private var watch: KeeperWatch?
 
-    /// Greets the keeper at the other end of `descriptor` (TORPOR_KEEPER_FD) and takes over its processes. Throws if
-    /// the keeper has another protocol version, or does not answer within 10 s.
+    /// Greets the keeper at the other end of `descriptor` (TORPOR_KEEPER_FD) and takes over its processes. Throws
+    /// EPROTONOSUPPORT if the keeper has another protocol version, ETIMEDOUT if it does not answer within 10 s.
     public init(descriptor: Descriptor, loop: EventLoop) throws(Errno) {
         self.loop = loop
         channel = KeeperChannel(socket: descriptor)
@@ -102,7 +102,7 @@ public final class Keeper {
 
     // MARK: Launching
 
-    /// Starts a program; `completion` runs exactly once, in a later turn.
+    /// Starts a program. `completion` is called exactly once, in a later turn of the event loop.
     public func launch(_ plan: LaunchPlan, completion: @escaping (Result<Launched, LaunchFailure>) -> Void) {
         func fail(_ stage: LaunchStage, _ errno: Errno, _ detail: String = "") {
             let failure = LaunchFailure(stage: stage, errno: errno, executable: plan.executable, detail: detail)
@@ -128,7 +128,7 @@ public final class Keeper {
         do throws(Errno) {
             try channel.send(message, descriptors: request.descriptors)
         } catch {
-            // The lost keeper may have launched it: handling the end of the socket will complete this launch.
+            // The lost keeper may have launched the program. The handler for the end of the socket calls `completion`.
             if error == .brokenPipe || error == .connectionReset { return }
             launches[id] = nil
             fail(.keeper, error)
@@ -137,9 +137,9 @@ public final class Keeper {
 
     // MARK: Descriptors
 
-    /// Sends the keeper duplicates of `descriptors` to hold under `name` (1 to 383 bytes), in addition to those it
-    /// holds there. With `replacing`, those are released once the new ones are held. `completion` gets the error:
-    /// ENOSPC if its table is full, EMFILE if it is out of descriptors.
+    /// Sends the keeper duplicates of `descriptors` to hold under `name` (1 to 383 bytes), in addition to those that
+    /// it holds there. With `replacing`, it closes the earlier ones once it holds the new ones. `completion` gets the
+    /// error: ENOSPC if the keeper's table is full, EMFILE if the keeper has no descriptors left.
     public func hold(
         _ name: String,
         _ descriptors: [Int32],
@@ -160,7 +160,7 @@ public final class Keeper {
         }
     }
 
-    /// Like `hold` of one descriptor with `replacing`, but only `onHoldRefused` reports the result.
+    /// Like `hold` with one descriptor and `replacing`, but only errors are reported, to `onHoldRefused`.
     public func holdQuietly(_ name: String, _ descriptor: Int32) {
         guard KeeperChannel.isName(name) else { return refuseHold(name, .invalidArgument) }
         let id = channel.nextId()
@@ -181,13 +181,13 @@ public final class Keeper {
         loop.later { [weak self] in self?.onHoldRefused?(name, errno) }
     }
 
-    /// An answer arrived: quiet holds that were sent before its request were not refused.
+    /// An answer shows that the keeper did not refuse what `holdQuietly` sent before that request.
     private func answered(_ id: UInt32) {
         guard id != 0, !quietHolds.isEmpty else { return }
         quietHolds.removeAll { Int32(bitPattern: id &- $0.id) > 0 }
     }
 
-    /// Releases all descriptors held under `name`. ENOENT if there are none.
+    /// Makes the keeper close all descriptors held under `name`. `completion` gets ENOENT if there are none.
     public func release(_ name: String, completion: ((Errno?) -> Void)? = nil) {
         guard KeeperChannel.isName(name) else {
             loop.later { completion?(.invalidArgument) }
@@ -196,7 +196,7 @@ public final class Keeper {
         ask(.release(name: name)) { completion?($0) }
     }
 
-    /// The names under which descriptors are held. Blocks for the answer.
+    /// The names under which the keeper holds descriptors. Blocks until the answer arrives.
     public func held() throws(Errno) -> [String] {
         var names: [String] = []
         var cursor: UInt32 = 0
@@ -210,8 +210,8 @@ public final class Keeper {
         return names
     }
 
-    /// Duplicates of the descriptors under `name`, in order of arrival; the keeper keeps its own. Empty if there are
-    /// none. Blocks for the answer.
+    /// Duplicates of the descriptors held under `name`, in order of arrival; empty if there are none. The keeper
+    /// still holds its own. Blocks until the answer arrives.
     public func takeHeld(_ name: String) throws(Errno) -> [Descriptor] {
         var result: [Descriptor] = []
         while true {
@@ -225,8 +225,8 @@ public final class Keeper {
         }
     }
 
-    /// All held descriptors by name, like `takeHeld` for each. Blocks for the answers, some milliseconds for
-    /// thousands of descriptors. Throws EMFILE if this process may not open that many.
+    /// Duplicates of all held descriptors, by name. Blocks until the answers arrive: some milliseconds for thousands
+    /// of descriptors. Throws EMFILE if torpord may not open that many.
     public func takeAllHeld() throws(Errno) -> [(name: String, descriptors: [Descriptor])] {
         var result: [(name: String, descriptors: [Descriptor])] = []
         var next: (name: UInt32, offset: UInt32) = (0, 0)
@@ -236,7 +236,7 @@ public final class Keeper {
             guard part.names.reduce(0, { $0 + $1.count }) == answer.descriptors.count else { throw .tooManyOpenFiles }
             var rest = answer.descriptors[...]
             for entry in part.names {
-                // A name that did not fit into one message continues in the next.
+                // A name whose descriptors did not fit into one message continues in the next.
                 if next.offset > 0, entry.name == result.last?.name {
                     result[result.count - 1].descriptors += rest.prefix(entry.count)
                 } else {
@@ -252,8 +252,9 @@ public final class Keeper {
     // MARK: What others launched
 
     /// Makes the keeper watch a process that another program launched, given by `pidfd`. Its exit is reported to
-    /// `onExit` like any other, as far as the kernel knows it (Linux 6.15). A process that has already ended is no
-    /// error. `completion` gets the error: EEXIST if the keeper already watches it, ENOSPC if its table is full.
+    /// `onExit`, with a status only if the kernel provides it (Linux 6.15). A process that has already ended is no
+    /// error. `completion` gets the error: EEXIST if the keeper already watches the process, ENOSPC if its table is
+    /// full.
     public func adopt(
         app: String,
         incarnation: UInt32,
@@ -272,36 +273,35 @@ public final class Keeper {
 
     // MARK: The rest
 
-    /// Notifies the service manager, if there is one: `READY=1`, `STATUS=…`; at most 8 KiB.
+    /// Sends a state such as `READY=1` or `STATUS=…`, at most 8 KiB, to the service manager, if there is one.
     public func tellManager(_ state: String) {
         guard isUnderManager, !isLost, state.utf8.count <= KeeperProtocol.managerTextLimit else { return }
         try? channel.send(KeeperRequest.manager(text: state).encoded(id: 0))
     }
 
-    /// Announces that the coming exit is intended. The keeper then exits with `status` (nil: with that of the exit),
-    /// even if this process is killed before it exits. Send nothing after it. With `keepingParked`, the service
-    /// manager's copies of held descriptors stay for the next start.
+    /// Announces that torpord exits on purpose. The keeper then exits with `status` (nil: with torpord's status),
+    /// even if torpord is killed before it exits. Send nothing afterwards. With `keepingParked`, the service manager
+    /// keeps its copies of held descriptors for the next start.
     public func sayBye(status: UInt8? = nil, keepingParked: Bool = false) {
         guard !isLost else { return }
         try? channel.send(KeeperRequest.bye(status: status, keepingParked: keepingParked).encoded(id: 0))
     }
 
-    /// Announces that this torpord has recovered and handles signals. The keeper now remembers its program, and
-    /// starts it again if a later one ends before doing the same.
+    /// Announces that this torpord has recovered and handles signals. The keeper remembers its program, and starts
+    /// that again if the program of a later torpord ends before announcing the same.
     public func settled() {
         guard !isLost else { return }
         try? channel.send(KeeperRequest.settled.encoded(id: 0))
     }
 
-    /// Announces that the coming exit makes room for the program on disk, which is started at once; with
-    /// `replacingKeeper` the keeper first executes its own program on disk. Has no effect before `settled`. Send
-    /// nothing after it.
+    /// Announces that torpord exits so that the keeper starts the program on disk at once. With `replacingKeeper`,
+    /// the keeper first executes its own program on disk. Has no effect before `settled`. Send nothing afterwards.
     public func handOver(replacingKeeper: Bool = false) {
         guard !isLost else { return }
         try? channel.send(KeeperRequest.handOver(replacingKeeper: replacingKeeper).encoded(id: 0))
     }
 
-    /// Blocks until the keeper has received everything, 2 s at most; for last messages before this process ends.
+    /// Blocks until the keeper has received everything, at most 2 s. For the last messages before torpord exits.
     public func finishSending() {
         let end = Clock.monotonic() + .seconds(2)
         while channel.isBlocked, !isLost, Clock.monotonic() < end {
@@ -310,20 +310,20 @@ public final class Keeper {
         }
     }
 
-    /// Changes with each request that is answered.
+    /// The id of the last request; it changes with each request that is answered.
     public var lastRequest: UInt32 { channel.lastId }
 
-    /// Whether a request is not answered yet.
+    /// Whether an answer to a request is still missing.
     public var isBusy: Bool { !launches.isEmpty || !holds.isEmpty }
 
-    /// Frees memory of answered requests, and tells the keeper that it is idle, so that it does the same.
+    /// Frees memory of answered requests, and tells the keeper that it is idle, so that it frees memory too.
     public func rest() {
         if !isLost { try? channel.send(KeeperRequest.rest.encoded(id: 0)) }
         if launches.isEmpty { launches = [:] }
         if holds.isEmpty { holds = [:] }
     }
 
-    /// The exit is persisted: frees its slot in the keeper. Only with `keepsExits`.
+    /// Frees the keeper's slot for an exit that torpord has persisted. Needed only with `keepsExits`.
     public func forget(_ record: ExitRecord) {
         try? channel.send(KeeperRequest.freeSlot(slot: record.slot, generation: record.generation).encoded(id: 0))
     }
@@ -379,7 +379,7 @@ public final class Keeper {
         }
     }
 
-    /// Delivers at once what an earlier torpord did not process: exits, orphans, launches that it requested.
+    /// Delivers at once what an earlier torpord did not handle: exits, orphans, and launches that it requested.
     public func deliverWaiting() { deliver() }
 
     private func deliver() {
@@ -459,7 +459,7 @@ public final class Keeper {
         isLost = true
         channel.close()
         watch?.cancel()
-        // First, since it may not return; requests in flight may have been carried out.
+        // First, since `onLost` may not return. The keeper may have carried out unanswered requests.
         onLost?()
         let launches = launches
         let holds = holds
@@ -481,7 +481,7 @@ public final class Keeper {
     }
 }
 
-/// Combines the answers to several messages: the first error, or none.
+/// Combines the answers to several messages into one: the first error, or none.
 private final class HoldProgress {
     private var waiting: Int
     private var error: Errno?

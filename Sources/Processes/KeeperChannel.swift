@@ -4,9 +4,9 @@ import EventLoop
 import KeeperProtocol
 import Linux
 
-/// The socket to the keeper, with messages queued for sending, and those received while waiting for another answer.
+/// The socket to the keeper, with queues of messages to send and of messages that came while waiting for an answer.
 final class KeeperChannel {
-    /// A message with its descriptors.
+    /// A received message with its descriptors.
     struct Received {
         var id: UInt32
         var message: KeeperMessage
@@ -30,14 +30,14 @@ final class KeeperChannel {
         !name.isEmpty && name.utf8.count <= KeeperProtocol.heldNameLimit && !name.utf8.contains(0)
     }
 
-    /// 0 is for messages without an answer.
+    /// The id for the next request; never 0, which is for messages without an answer.
     func nextId() -> UInt32 {
         lastId = lastId == .max ? 1 : lastId + 1
         return lastId
     }
 
-    /// Sends now, or in order as soon as there is room. In either case the caller may close the descriptors
-    /// afterwards.
+    /// Sends a message at once, or queues it until the socket has room. In either case the caller may close the
+    /// descriptors afterwards.
     func send(_ bytes: [UInt8], descriptors: [Int32] = []) throws(Errno) {
         if outbox.isEmpty, try sendNow(bytes, descriptors) { return }
         var kept: [Descriptor] = []
@@ -46,7 +46,7 @@ final class KeeperChannel {
         onBlocked?()
     }
 
-    /// Sends queued messages as far as there is room.
+    /// Sends queued messages as long as the socket has room.
     func flush() throws(Errno) {
         var sent = 0
         defer { outbox.removeFirst(sent) }
@@ -57,13 +57,13 @@ final class KeeperChannel {
         do throws(Errno) {
             return try Sockets.send(socket.raw, bytes, descriptors: descriptors) != nil
         } catch {
-            // Too many descriptors are in flight: retry when the keeper has received some.
+            // Too many descriptors are in flight: try again when the keeper has received some.
             if error == .tooManyReferences { return false }
             throw error
         }
     }
 
-    /// The next message; nil if there is none. Throws EPIPE at the end.
+    /// The next message; nil if there is none. Throws EPIPE when the keeper has closed the socket.
     func receive() throws(Errno) -> Received? {
         guard let raw = try Sockets.receive(socket.raw, into: &buffer) else { return nil }
         if raw.bytes.isEmpty { throw .brokenPipe }
@@ -73,7 +73,7 @@ final class KeeperChannel {
         return Received(id: decoded.id, message: decoded.message, descriptors: raw.descriptors)
     }
 
-    /// The next message; blocks until it arrives.
+    /// The next message. Blocks until it arrives; throws ETIMEDOUT after 10 s.
     func waitForNext() throws(Errno) -> Received {
         let deadline = Clock.monotonic() + Self.patience
         while true {
@@ -85,7 +85,7 @@ final class KeeperChannel {
         }
     }
 
-    /// Blocks until the answer to `id` arrives; other messages go to the backlog.
+    /// The answer with `id`. Blocks until it arrives; other messages go to the backlog.
     func wait(for id: UInt32) throws(Errno) -> Received {
         while true {
             let received = try waitForNext()
@@ -108,6 +108,6 @@ final class KeeperChannel {
 }
 
 extension Errno {
-    /// ETOOMANYREFS: more descriptors in flight than this user may have open.
+    /// ETOOMANYREFS: more descriptors are in flight than this user may have open.
     fileprivate static var tooManyReferences: Errno { Errno(rawValue: 109) }
 }

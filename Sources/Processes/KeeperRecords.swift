@@ -5,9 +5,9 @@ public import Linux
 
 /// How a process ended.
 public enum ExitStatus: Hashable, Sendable {
-    /// It exited with this status.
+    /// The process exited with this status.
     case exited(Int32)
-    /// A signal terminated it.
+    /// A signal terminated the process.
     case signaled(Int32, coreDumped: Bool)
 }
 
@@ -15,34 +15,34 @@ public enum ExitStatus: Hashable, Sendable {
 public struct ExitRecord: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// The run of the app, counted from 1.
+    /// The number of the app's incarnation (its run), from 1.
     public var incarnation: UInt32
-    /// The pid.
+    /// The pid of the process.
     public var pid: Int32
-    /// How it ended; nil if unknown, which happens only to adopted processes.
+    /// How the process ended; nil if unknown, which happens only for adopted processes.
     public var status: ExitStatus?
-    /// User time; zero for an adopted process, like the next two.
+    /// User time; zero for an adopted process, like the system time and the peak memory.
     public var userTime: Duration
     /// System time.
     public var systemTime: Duration
     /// Peak resident memory in bytes.
     public var maxResidentBytes: UInt64
-    /// Start time in clock ticks since boot.
+    /// The start time of the process, in clock ticks since boot.
     public var startTime: UInt64
-    /// Whether it was a helper (`LaunchPlan.isHelper`).
+    /// Whether the process was a helper (`LaunchPlan.isHelper`).
     public var isHelper: Bool
-    /// Set if it never reached exec, and that was noticed while torpord was not running.
+    /// Set if the process never reached its exec and no torpord was running when the keeper noticed that.
     public var launchFailure: LaunchFailure?
     /// The keeper's slot that stores this record until `Keeper.forget`.
     var slot: UInt32
     var generation: UInt32
 }
 
-/// The exit of a process that the keeper did not launch: a descendant of an app that had lost its parent.
+/// The exit of an orphan: a descendant of an app whose parent ended first, and that the keeper did not launch.
 public struct OrphanRecord: Hashable, Sendable {
-    /// The pid.
+    /// The pid of the orphan.
     public var pid: Int32
-    /// How it ended.
+    /// How the orphan ended.
     public var status: ExitStatus
     /// User time.
     public var userTime: Duration
@@ -50,17 +50,17 @@ public struct OrphanRecord: Hashable, Sendable {
     public var systemTime: Duration
     /// Peak resident memory in bytes.
     public var maxResidentBytes: UInt64
-    /// The app whose session it was in; nil if it had created its own session: then its cgroup may help.
+    /// The app whose session the orphan was in. nil if the orphan had created its own session: then `cgroup` may tell.
     public var app: String?
-    /// The run of that app.
+    /// The number of that app's incarnation.
     public var incarnation: UInt32
-    /// The session it was in.
+    /// The session that the orphan was in.
     public var session: Int32
-    /// Start time in clock ticks since boot.
+    /// The start time of the orphan, in clock ticks since boot.
     public var startTime: UInt64
-    /// The first 15 bytes of its name.
+    /// The first 15 bytes of the orphan's program name.
     public var command: String
-    /// The last 127 bytes of its cgroup v2 path; empty if it has none.
+    /// The last 127 bytes of the orphan's cgroup v2 path; empty if it had none.
     public var cgroup: String
     var sequence: UInt64
 }
@@ -69,25 +69,25 @@ public struct OrphanRecord: Hashable, Sendable {
 public struct OrphanedProcess {
     /// The name of the app.
     public let app: String
-    /// The run of the app, counted from 1; ``AppTag/companion`` for a companion.
+    /// The number of the app's incarnation (its run), from 1; ``AppTag/companion`` for a companion.
     public let incarnation: UInt32
-    /// The pid.
+    /// The pid of the process.
     public let pid: Int32
-    /// Start time in clock ticks since boot.
+    /// The start time of the process, in clock ticks since boot.
     public let startTime: UInt64
-    /// Its exec is not reported yet: `Keeper.onLaunched` will report it, or `Keeper.onExit` with a `launchFailure`.
+    /// Whether the exec is not reported yet: `Keeper.onLaunched` will report it, or `Keeper.onExit` a `launchFailure`.
     public let isLaunching: Bool
-    /// It was adopted: its parent is not the keeper.
+    /// Whether the process was adopted, so that its parent is not the keeper.
     public let isAdopted: Bool
-    /// Refers to it safely even if the pid is reused.
+    /// Refers to the process safely, even if its pid is reused.
     public let pidfd: Descriptor
-    /// The result that `launch` would have given.
+    /// The result that `Keeper.launch` would have given for this process.
     public var launched: Launched { Launched(pid: pid, startTime: startTime, pidfd: pidfd) }
 }
 
 extension OrphanedProcess {
     /// nil for helpers, which the keeper kills, and for failed launches, whose exit is reported when they are reaped.
-    /// Throws EMFILE if the pidfd is missing: otherwise a living app would be forgotten and started a second time.
+    /// Throws EMFILE if the pidfd is missing: otherwise torpord would forget a living app and start it a second time.
     init?(_ record: KeeperMessage.ProcessRecord, _ pidfd: Descriptor?) throws(Errno) {
         if record.isHelper { return nil }
         guard let pidfd else {
@@ -108,7 +108,7 @@ extension OrphanedProcess {
 
 extension ExitStatus {
     init(_ end: KeeperMessage.End) {
-        // CLD_EXITED 1, CLD_KILLED 2, CLD_DUMPED 3 (waitid(2)).
+        // The codes are CLD_EXITED 1, CLD_KILLED 2 and CLD_DUMPED 3 (waitid(2)).
         self = end.code == 1 ? .exited(end.status) : .signaled(end.status, coreDumped: end.code == 3)
     }
 }

@@ -5,14 +5,14 @@ import KeeperProtocol
 public import Linux
 
 extension Keeper {
-    /// The keeper that started this process; nil if there is none. Removes its variables from the environment, so
-    /// that no child takes them for its own.
+    /// A connection to the keeper that started this process; nil if none did. Removes the keeper's variables from the
+    /// environment, so that child processes do not use them.
     public static func fromEnvironment(loop: EventLoop) throws(Errno) -> Keeper? {
         guard let descriptor = descriptorFromEnvironment() else { return nil }
         return try Keeper(descriptor: descriptor, loop: loop)
     }
 
-    /// Whether a keeper has started this process.
+    /// Whether this process was started by a keeper.
     public static var isAbove: Bool {
         guard let text = ThisProcess.environment(KeeperProtocol.socketVariable), let fd = Int32(text), fd > 2,
             ThisProcess.environment(KeeperProtocol.pidVariable).flatMap(Int32.init) == ThisProcess.parent
@@ -20,7 +20,7 @@ extension Keeper {
         return Descriptor.isOpen(fd)
     }
 
-    /// The kernel appends this to the path of a replaced executable.
+    /// The kernel appends this to the path of an executable that was replaced on disk.
     private static let deleted = " (deleted)"
 
     private static func descriptorFromEnvironment() -> Descriptor? {
@@ -40,12 +40,12 @@ extension Keeper {
         ThisProcess.companion("torpor-keeper", variable: "TORPOR_KEEPER")
     }
 
-    /// Becomes the keeper, which starts this program again as its child, with `arguments` (without argument 0).
-    /// Returns only on failure, with the reason.
+    /// Executes the keeper in this process; the keeper then starts this program again as its child, with `arguments`
+    /// (without argument 0). Returns only on failure, with the reason.
     public static func become(arguments: [String]) -> String { become(arguments: arguments, state: nil) }
 
-    /// Becomes a keeper in place of the lost one, and passes itself the descriptors to hold; the torpord that it
-    /// starts recovers. `lost` provides the counter of torpords. Returns only on failure, with the reason.
+    /// Executes a keeper in this process in place of the lost one, and passes it the descriptors to hold; the torpord
+    /// that it starts recovers. `lost` counts torpords so far. Returns only on failure, with the reason.
     public static func become(
         arguments: [String],
         holding: [(name: String, descriptors: [Int32])],

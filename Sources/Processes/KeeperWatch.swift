@@ -3,15 +3,15 @@
 import EventLoop
 import Linux
 
-/// The keeper's watchdog of the event loop, a timer shared with the keeper. It is armed while the loop works,
-/// extended in each turn (with much output the loop may never sleep), and disarmed while the loop sleeps, so that an
-/// idle torpord causes no wake-ups. When it expires, the keeper kills torpord and starts another.
+/// The keeper's watchdog for the event loop: a timer that torpord and the keeper share. It is armed while the loop
+/// works, extended every few turns (with much output the loop may never sleep), and disarmed while the loop sleeps,
+/// so that an idle torpord causes no wake-ups. If it expires, the keeper kills torpord and starts another.
 final class KeeperWatch {
     private let timer: Descriptor
     private let limit: Duration
     private let putOffEach: Duration
     private var isCancelled = false
-    /// When it will be extended next.
+    /// The timer is extended again from this time on.
     private var putOffAt = Duration.zero
 
     init(timer: Descriptor, milliseconds: UInt32, loop: EventLoop) {

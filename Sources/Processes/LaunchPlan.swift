@@ -3,38 +3,38 @@
 import KeeperProtocol
 public import Linux
 
-/// Everything the keeper needs to start a program. Descriptors are numbers in this process; the caller keeps them,
-/// and may close them as soon as `Keeper.launch` has returned.
+/// Everything that the keeper needs to start a program. Descriptors are numbers in this process. The caller owns
+/// them, and may close them as soon as `Keeper.launch` has returned.
 public struct LaunchPlan {
-    /// The app's name, 1 to 63 bytes.
+    /// The name of the app, 1 to 63 bytes.
     public var app: String
-    /// The run of the app; ``AppTag/companion`` for a companion.
+    /// The number of the app's incarnation (its run); ``AppTag/companion`` for a companion.
     public var incarnation: UInt32
-    /// The program's absolute path.
+    /// The absolute path of the program.
     public var executable: String
-    /// Its arguments, starting with its name.
+    /// The arguments of the program, starting with its name.
     public var arguments: [String]
-    /// Its environment as `K=V`.
+    /// The environment of the program, as `K=V`.
     public var environment: [String]
-    /// Its working directory; nil: the keeper's.
+    /// The working directory of the program; nil for the keeper's.
     public var directory: String?
-    /// The user to run as; nil: the keeper's.
+    /// The user and groups to run as; nil for the keeper's.
     public var user: (uid: UInt32, gid: UInt32, groups: [UInt32])?
-    /// Its file mode creation mask.
+    /// The file mode creation mask; nil for the keeper's.
     public var umask: UInt32?
-    /// Its nice value, −20 to 19.
+    /// The nice value, −20 to 19; nil for the keeper's.
     public var nice: Int32?
-    /// Its oom_score_adj, −1000 to 1000.
+    /// The `oom_score_adj`, −1000 to 1000; nil for the keeper's.
     public var oomScoreAdjust: Int32?
-    /// Its limits by RLIMIT number (getrlimit(2)).
+    /// Resource limits, by RLIMIT number (getrlimit(2)).
     public var limits: [(resource: Int32, soft: UInt64, hard: UInt64)] = []
-    /// Standard output; −1: /dev/null.
+    /// The descriptor for standard output; −1 for /dev/null.
     public var standardOutput: Int32 = -1
-    /// Standard error; −1: /dev/null.
+    /// The descriptor for standard error; −1 for /dev/null.
     public var standardError: Int32 = -1
-    /// The path of standard input, else /dev/null: the child opens it, see ``LaunchRequest/inputFile``.
+    /// The file for standard input; nil for /dev/null. The child process opens it, see ``LaunchRequest/inputFile``.
     public var inputFile: String?
-    /// The path of a file that standard error is appended to instead; opened likewise.
+    /// The file that standard error is appended to, instead of `standardError`. The child process opens it too.
     public var errorFile: String?
     /// Descriptors that become 3, 4, … in the app.
     public var passed: [Int32] = []
@@ -42,9 +42,9 @@ public struct LaunchPlan {
     public var setListenPid = false
     /// Whether the child sets WATCHDOG_PID to its pid.
     public var setWatchdogPid = false
-    /// A descriptor of the cgroup directory to start it in.
+    /// A descriptor of the cgroup directory in which the program starts; nil for the keeper's cgroup.
     public var cgroup: Int32?
-    /// Whether the keeper kills it when torpord dies.
+    /// Whether the keeper kills the program when torpord dies.
     public var isHelper = false
 
     /// Creates a plan; the other properties are set afterwards.
@@ -81,21 +81,21 @@ public struct LaunchPlan {
     }
 }
 
-/// The stages at which a launch can fail, in order, except for the files.
+/// The stages at which a launch can fail, in order of execution, except for the files.
 public enum LaunchStage: UInt32, Sendable, CustomStringConvertible {
     case plan = 1
     case slot, fork, session, signals, cgroup, descriptors, limits, priority, oomScore, groups, group, user, directory
     case exec
-    /// Opening the file of standard input.
+    /// The file of standard input could not be opened.
     case input
-    /// Opening the file of standard error.
+    /// The file of standard error could not be opened.
     case error
-    /// The keeper is gone.
+    /// The keeper is lost.
     case keeper = 100
-    /// A stage that only a newer keeper knows.
+    /// A stage that this torpord does not know, because the keeper is newer.
     case unknown = 101
 
-    /// The stage in one or two words.
+    /// The name of the stage, in one to three words.
     public var description: String {
         switch self {
         case .plan: "plan"
@@ -123,16 +123,16 @@ public enum LaunchStage: UInt32, Sendable, CustomStringConvertible {
 
 /// Why a program was not started.
 public struct LaunchFailure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The stage that failed.
+    /// The stage of the launch that failed.
     public let stage: LaunchStage
-    /// The kernel's error.
+    /// The error that the kernel reported.
     public let errno: Errno
-    /// The program.
+    /// The path of the program.
     public let executable: String
-    /// Details; empty if there are none.
+    /// Details about the failure; empty if there are none.
     public let detail: String
 
-    /// Creates one for `executable`.
+    /// Creates a failure to start `executable`.
     public init(stage: LaunchStage, errno: Errno, executable: String, detail: String = "") {
         self.stage = stage
         self.errno = errno
@@ -140,7 +140,7 @@ public struct LaunchFailure: Error, Hashable, Sendable, CustomStringConvertible 
         self.detail = detail
     }
 
-    /// A sentence: `could not run /usr/bin/x (exec): No such file or directory`.
+    /// The failure as a sentence, such as `could not run /usr/bin/x (exec): No such file or directory`.
     public var description: String {
         let more = detail.isEmpty ? "" : " \(detail)"
         return "could not run \(executable) (\(stage)\(stage == .directory ? more : "")): "
@@ -150,14 +150,14 @@ public struct LaunchFailure: Error, Hashable, Sendable, CustomStringConvertible 
 
 /// A program that was started.
 public struct Launched {
-    /// Its pid, valid while `pidfd` shows that it lives.
+    /// The pid of the process, valid while `pidfd` shows that the process lives.
     public let pid: Int32
-    /// Start time in clock ticks since boot.
+    /// The start time of the process, in clock ticks since boot.
     public let startTime: UInt64
-    /// Refers to it safely even if the pid is reused.
+    /// Refers to the process safely, even if its pid is reused.
     public let pidfd: Descriptor
 
-    /// Creates one from its parts.
+    /// Creates a value from its parts.
     public init(pid: Int32, startTime: UInt64, pidfd: Descriptor) {
         self.pid = pid
         self.startTime = startTime

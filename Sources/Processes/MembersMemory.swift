@@ -2,9 +2,9 @@
 
 import Linux
 
-/// The memory of a fixed list of an app's processes: created on the event loop, used by a thread that may block.
+/// The memory of a fixed list of an app's processes: created on the event loop, used by threads that may block.
 public final class MembersMemory: @unchecked Sendable {
-    // Sendable, since it owns the descriptors and closes them only in its deinit.
+    // Sendable, because it owns the descriptors and closes them only in its deinit.
 
     /// A process and its pidfd.
     struct Member {
@@ -20,18 +20,18 @@ public final class MembersMemory: @unchecked Sendable {
         self.cgroupPath = cgroupPath
     }
 
-    /// The number of processes.
+    /// The number of processes in the list.
     public var count: Int { members.count }
 
-    /// Their memory now.
+    /// How much memory the processes use now (that of their whole cgroup, if it counts memory).
     public func footprint() -> Footprint {
         if let footprint = cgroupPath.flatMap({ Footprint(cgroup: $0) }) { return footprint }
-        // A pid cannot be reused before its process is reaped.
+        // Until a process is reaped, its pid cannot be reused.
         return Footprint(of: members.filter { !Pidfd.hasEnded($0.pidfd.raw) }.map(\.pid))
     }
 
-    /// Frees the memory of processes that were sent SIGKILL, without waiting for each to end (process_mrelease(2)).
-    /// Returns how many had any. Living processes are not affected.
+    /// Frees the memory of those processes that were sent SIGKILL, without waiting for each to end
+    /// (process_mrelease(2)). Living processes are not affected. Returns how many processes had memory to free.
     @discardableResult
     public func release() -> Int {
         var released = 0
@@ -41,7 +41,7 @@ public final class MembersMemory: @unchecked Sendable {
                     try Pidfd.releaseMemory(member.pidfd.raw)
                     released += 1
                 } catch {
-                    // Its mappings are being changed, which is soon over as it is dying: retry.
+                    // The mappings of the dying process are being changed, which is soon over: retry.
                     if error == .resourceTemporarilyUnavailable { continue }
                 }
                 break
@@ -52,14 +52,14 @@ public final class MembersMemory: @unchecked Sendable {
 }
 
 extension ProcessTree {
-    /// Whether ``pinned(in:)`` has to read all of /proc: for an app without a cgroup that this supervisor has not
-    /// stopped.
+    /// Whether ``pinned(in:)`` has to read all of /proc: it does for an app without a cgroup that this torpord has
+    /// not stopped.
     public var needsSnapshot: Bool { cgroupPath == nil && stopped.isEmpty }
 
-    /// Its current processes, each with a pidfd. For an app that was stopped without a cgroup, those that were
-    /// stopped.
+    /// The app's current processes, each with a pidfd. If the app was stopped and has no cgroup, these are the
+    /// processes that were stopped.
     ///
-    /// - Parameter snapshot: used if ``needsSnapshot``; without one, /proc is read.
+    /// - Parameter snapshot: the processes of the machine, used if ``needsSnapshot``; if it is nil, /proc is read.
     public func pinned(in snapshot: ProcessSnapshot? = nil) -> MembersMemory {
         let identities: [Identity]
         if cgroupPath == nil, !stopped.isEmpty {
@@ -71,7 +71,7 @@ extension ProcessTree {
         }
         let members = identities.compactMap { identity -> MembersMemory.Member? in
             guard let pinned = try? pin(identity) else { return nil }
-            // The tree owns the main process's descriptor.
+            // The tree owns the descriptor of the main process, so duplicate that.
             guard let own = identity == main ? try? pinned.duplicate() : pinned else { return nil }
             return MembersMemory.Member(pid: identity.pid, pidfd: own)
         }

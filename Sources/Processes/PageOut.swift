@@ -2,18 +2,18 @@
 
 public import Linux
 
-/// The result of paging an app out.
+/// The result of paging an app out: moving its memory to swap.
 public struct PageOutResult: Hashable, Sendable {
-    /// Its memory before.
+    /// The app's memory before.
     public var before: Footprint
-    /// Its memory now.
+    /// The app's memory afterwards.
     public var after: Footprint
-    /// Why a part could not be paged out; nil if all of it was attempted.
+    /// Why a part could not be paged out; nil if all parts were tried.
     public var failure: Errno?
-    /// Whether it was cancelled, since the app need no longer be paged out.
+    /// Whether paging out was cancelled, because the app is about to be continued or has ended.
     public var isCancelled: Bool
 
-    /// Creates one from its parts.
+    /// Creates a result from its parts.
     public init(
         before: Footprint = Footprint(),
         after: Footprint = Footprint(),
@@ -26,26 +26,26 @@ public struct PageOutResult: Hashable, Sendable {
         self.isCancelled = isCancelled
     }
 
-    /// How many bytes were freed.
+    /// How many bytes of resident memory were freed.
     public var freed: UInt64 { before.resident > after.resident ? before.resident - after.resident : 0 }
 }
 
 extension MembersMemory {
-    /// Bytes per call: the kernel compresses them in some 10 ms.
+    /// Bytes per call; the kernel takes some 10 ms to compress them.
     private static let pageOutStep = 8 << 20
     private static let coldStep = 256 << 20
-    /// Steps end at a huge page boundary, so that huge pages are not split.
+    /// Steps end at the boundary of a huge page, so that the kernel need not split huge pages.
     private static let hugePage: UInt = 2 << 20
 
-    /// Pages out their private memory, process by process; if that is not permitted, through their cgroup's
-    /// `memory.reclaim`. Blocks for up to seconds per gigabyte.
+    /// Pages out the private memory of the processes, one after the other. If that is not permitted, uses
+    /// `memory.reclaim` of their cgroup. Blocks for up to seconds per gigabyte.
     ///
-    /// - Parameter goesOn: called before each step of some milliseconds; false cancels.
+    /// - Parameter goesOn: called before each step of some milliseconds; if it returns false, the rest is cancelled.
     public func pageOut(while goesOn: () -> Bool = { true }) -> PageOutResult {
         pageOut(while: goesOn) { pidfd, ranges throws(Errno) in try MemoryAdvice.pageOut.give(to: pidfd, ranges) }
     }
 
-    /// Tests replace `give`, see ``MemoryAdvice/give(to:_:)``.
+    /// Pages out through `give`, which advises the kernel; tests replace it (see ``MemoryAdvice/give(to:_:)``).
     func pageOut(while goesOn: () -> Bool, _ give: Give) -> PageOutResult {
         var result = PageOutResult(before: footprint(), failure: nil)
         advise(give, Self.pageOutStep, goesOn, &result)
@@ -59,14 +59,14 @@ extension MembersMemory {
         return result
     }
 
-    /// Whether too much stayed, although some was paged out. The kernel skips pages that it cannot lock at that
-    /// moment, mostly huge ones; a second try seldom meets the same pages.
+    /// Whether much memory stayed resident although some was paged out. The kernel skips pages that it cannot lock at
+    /// that moment, mostly huge ones. A second try seldom meets the same pages.
     private func leavesMuch(_ result: PageOutResult) -> Bool {
         let now = footprint()
         return now.swapped > result.before.swapped && now.resident > result.before.resident / 4
     }
 
-    /// Marks their memory as unused, so that the kernel reclaims it first when memory is short.
+    /// Marks the memory of the processes as unused, so that the kernel reclaims it first when memory is short.
     public func markCold(while goesOn: () -> Bool = { true }) {
         var result = PageOutResult(failure: nil)
         let give: Give = { pidfd, ranges throws(Errno) in try MemoryAdvice.cold.give(to: pidfd, ranges) }
@@ -89,13 +89,13 @@ extension MembersMemory {
             } catch {
                 if error.isGone { continue }
                 result.failure = error
-                // The call is missing, so it fails for all processes.
+                // The kernel does not have the system call, so it would fail for all processes.
                 if error == .noFunction { return }
             }
         }
     }
 
-    /// Gives the advice for all these ranges, skipping those that cannot be advised on.
+    /// Advises the kernel on all these ranges, and skips ranges on which it accepts no advice.
     private static func advise(_ give: Give, _ pidfd: Int32, _ ranges: [MemoryAdvice.Range]) throws(Errno) {
         var rest = ranges[...]
         while !rest.isEmpty {
@@ -111,14 +111,14 @@ extension MembersMemory {
                     rest = rest.dropFirst()
                 }
             } catch {
-                // The range is locked, special or unmapped: skip it.
+                // The range is locked, special or no longer mapped: skip it.
                 guard error == .invalidArgument || error == .noMemory || error == .badAddress else { throw error }
                 rest = rest.dropFirst()
             }
         }
     }
 
-    /// Takes the next ranges, `step` bytes in all.
+    /// Removes the next ranges from the list, `step` bytes in total.
     private static func take(_ step: Int, from ranges: inout ArraySlice<MemoryAdvice.Range>) -> [MemoryAdvice.Range] {
         var result: [MemoryAdvice.Range] = []
         var room = step
@@ -130,7 +130,7 @@ extension MembersMemory {
                 continue
             }
             let end = (first.start + UInt(room)) & ~(hugePage - 1)
-            // The rest is smaller than a huge page.
+            // The room left in this step is smaller than a huge page.
             guard end > first.start else { break }
             let count = Int(end - first.start)
             result.append(.init(start: first.start, count: count))
@@ -162,7 +162,7 @@ extension MembersMemory {
 }
 
 extension ProcessTree {
-    /// Pages the app out and blocks until done: do not call it on the event loop (use
+    /// Pages the app out and blocks until that is done: do not call this on the event loop (use
     /// ``MembersMemory/pageOut(while:)``).
     public func pageOut() -> PageOutResult { pinned().pageOut() }
 }

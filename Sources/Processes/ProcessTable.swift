@@ -2,24 +2,24 @@
 
 public import Linux
 
-/// All processes at one moment, from one reading of /proc (about 6 µs a process).
+/// All processes at one moment, from one reading of /proc (about 6 µs per process).
 public struct ProcessSnapshot {
     /// The processes by pid, including zombies.
     public private(set) var byPid: [Int32: ProcessStat] = [:]
-    /// Pids of children by pid of the parent.
+    /// The pids of the children of each process, by its pid.
     public private(set) var children: [Int32: [Int32]] = [:]
-    /// Pids by session.
+    /// The pids of the processes of each session, by session id.
     public private(set) var sessions: [Int32: [Int32]] = [:]
 
     /// Whether a process ended and was reaped during the reading: a child that it forked just before may be missing.
     public private(set) var hasVanished = false
 
-    /// Whether something could not be read for lack of descriptors or memory: existing processes may be missing.
+    /// Whether torpord lacked descriptors or memory to read everything, so that existing processes may be missing.
     public internal(set) var isIncomplete = false
 
     private(set) var orphans = Orphans()
 
-    /// Reads /proc now. Processes that end in the meantime are omitted.
+    /// Reads /proc now. Processes that end during the reading are omitted.
     public init() {
         var reading = SnapshotReading()
         _ = reading.read(until: nil)
@@ -45,7 +45,7 @@ public struct ProcessSnapshot {
         sessions[stat.session, default: []].append(pid)
     }
 
-    /// Orphans that were reparented to the keeper or to process 1, by tag; searched on first use.
+    /// Orphans that were reparented to the keeper or to process 1, by tag. They are searched on first use.
     final class Orphans {
         fileprivate var adopter: Int32?
         fileprivate var byTag: [AppTag: [Int32]] = [:]
@@ -54,11 +54,11 @@ public struct ProcessSnapshot {
 
 /// Reads /proc in steps, for callers that must not block for long.
 public struct SnapshotReading {
-    /// The processes read so far.
+    /// The processes that were read so far.
     public private(set) var snapshot = ProcessSnapshot(nothing: ())
     private var rest: ArraySlice<Int32>
 
-    /// Prepares to read the processes that exist now.
+    /// Prepares to read all processes that exist now.
     public init() {
         do throws(Errno) {
             rest = try ProcFS.allPids()[...]
@@ -79,21 +79,21 @@ public struct SnapshotReading {
     }
 }
 
-/// State shared by all apps' trees: snapshots, and a cache of tags (an environment is read only once per process).
+/// State that the process trees of all apps share: snapshots of /proc, and a cache of the tags in environments.
 public final class ProcessTable {
     private var tags: [Identity: AppTag] = [:]
     private var untagged: Set<Identity> = []
-    /// The control socket of the apps' supervisor; nil accepts any supervisor's.
+    /// The control socket of the supervisor whose apps are meant; nil accepts the apps of any supervisor.
     private let manager: String?
-    /// The user of an app's processes. Any user can give a process any environment, so a tag is trusted only for
-    /// processes of this user, of root and of the supervisor's own. nil if the app is unknown.
+    /// The user that an app's processes run as; nil if the app is unknown. Any user can give a process any
+    /// environment, so a tag is trusted only for processes of this user, of root, and of torpord's own user.
     public var owner: (_ app: String) -> UInt32? = { _ in Users.effectiveUID }
 
-    /// Creates an empty table.
+    /// Creates a table without cached tags.
     public init(manager: String? = nil) { self.manager = manager }
 
-    /// Whether a process with the app's tag may belong to the app, by its real uid (a setuid program keeps its
-    /// caller's).
+    /// Whether a process with the app's tag may belong to the app, by its real uid (with a setuid program, that of
+    /// its caller).
     public func mayBe(_ pid: Int32, of app: String) -> Bool {
         guard let uid = (try? ProcFS.realUser(pid)) else { return false }
         return uid == 0 || uid == Users.effectiveUID || uid == owner(app)
@@ -106,7 +106,7 @@ public final class ProcessTable {
         return snapshot
     }
 
-    /// Removes processes that have ended from the cache.
+    /// Removes processes that have ended from the cache, if it has become large.
     private func tidy(after snapshot: ProcessSnapshot) {
         if tags.count > 2 * snapshot.byPid.count + 64 {
             tags = tags.filter { snapshot.byPid[$0.key.pid]?.startTime == $0.key.startTime }
@@ -116,10 +116,10 @@ public final class ProcessTable {
         }
     }
 
-    /// Processes of the supervisor whose control socket is at `manager`, whoever their parent is, by their initial
-    /// environment. The first of each incarnation is its probable main process: the leader of its session, else the
+    /// All processes whose initial environment names the supervisor with the control socket `manager`, whoever their
+    /// parents are. The first of each incarnation is probably its main process: the leader of its session, else the
     /// oldest. `helpers` are commands that ran on behalf of apps, such as hooks. Owners are not checked: call
-    /// ``mayBe(_:of:)`` before you treat one as the app's.
+    /// ``mayBe(_:of:)`` before you treat a process as the app's.
     public func strays(manager: String) -> (apps: [AppTag: [Identity]], helpers: [Identity]) {
         var found: [AppTag: [(isLeader: Bool, stat: ProcessStat)]] = [:]
         var helpers: [Identity] = []
@@ -141,8 +141,8 @@ public final class ProcessTable {
         return (apps, helpers)
     }
 
-    /// A child whose keeper died just before the child's exec has no tag yet. It has the keeper's name, its own
-    /// session, no children and no keeper as parent. That lasts microseconds, on a busy machine milliseconds.
+    /// Waits until no launch of a lost keeper is between fork and exec, for micro- or milliseconds. Until its exec,
+    /// such a child has no tag, but the keeper's name, its own session, no children, and no keeper as parent.
     private func snapshotWithoutLaunches() -> ProcessSnapshot {
         let name = (try? ProcFS.stat(ThisProcess.parent).comm) ?? Self.keeperName
         let pause = try? Descriptor.event()
@@ -160,16 +160,16 @@ public final class ProcessTable {
 
     /// All processes of an incarnation in a snapshot, whoever their parents are.
     ///
-    /// Each environment is read once. One without a tag never gets one, except for a child of the keeper before its
-    /// exec, which still has the keeper's name.
+    /// Each environment is read only once. A process without a tag never gets one, except for a child of the keeper
+    /// before its exec, which still has the keeper's name.
     func pids(of tag: AppTag, in snapshot: ProcessSnapshot) -> [Int32] {
         snapshot.byPid.values.compactMap { stat in
             stat.hasEnded || self.tag(stat, keeper: Self.keeperName) != tag ? nil : stat.pid
         }
     }
 
-    /// Children of the keeper and of process 1 with this tag. All of them are checked once per snapshot, since many
-    /// apps may be searched in it.
+    /// The children of the keeper and of process 1 that have this tag. All such children are checked once per
+    /// snapshot, because orphans of many apps may be searched in it.
     func orphans(of tag: AppTag, adopter: Int32, in snapshot: ProcessSnapshot) -> [Int32] {
         let orphans = snapshot.orphans
         if orphans.adopter != adopter {
@@ -187,7 +187,7 @@ public final class ProcessTable {
         return orphans.byTag[tag] ?? []
     }
 
-    /// The tag of a process. Its absence is cached once the process no longer has the keeper's name.
+    /// The tag of a process. If it has none, that is cached, once it no longer has the keeper's name.
     private func tag(_ stat: ProcessStat, keeper: String) -> AppTag? {
         let identity = Identity(stat)
         if untagged.contains(identity) { return nil }
@@ -208,7 +208,7 @@ public final class ProcessTable {
 
     private static let keeperName = "torpor-keeper"
 
-    /// The tag of a process. Its absence is not cached: between fork and exec it has none yet.
+    /// The tag of a process. That it has none is not cached, because between fork and exec it has none yet.
     func tag(_ identity: Identity) -> AppTag? {
         if let known = tags[identity] { return known }
         var isHelper = false

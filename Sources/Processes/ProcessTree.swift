@@ -4,46 +4,46 @@ public import Linux
 
 /// The processes of one incarnation of an app.
 ///
-/// Membership: with a cgroup, every process in it. Without one, four rules, each for processes that escape the one
-/// before: the session that the app was launched into; descendants; processes seen to belong earlier; and orphans
-/// reparented to the keeper (double fork and setsid; to any process if that keeper is lost) whose environment has the
-/// app's name and incarnation. Only an orphan in its own session that also cleared its environment before it was ever
-/// seen escapes: that takes a cgroup.
+/// Which processes belong: with a cgroup, all processes in it. Without one there are four rules, each for processes
+/// that the rules before it miss: the session that the app was launched into; descendants; processes that were seen
+/// to belong earlier; and orphans whose environment has the app's name and incarnation. Orphans (after a double fork
+/// and setsid) are children of the keeper, or of any process if the keeper is lost. Only an orphan that has its own
+/// session and cleared its environment before it was first seen escapes all rules: preventing that takes a cgroup.
 ///
-/// No call blocks. Longer work is a pass that the caller repeats: `stopPass`, `killPass`.
+/// No function blocks. Longer work is done in passes, single attempts that the caller repeats: `stopPass`, `killPass`.
 public final class ProcessTree {
-    /// The app and incarnation.
+    /// The app and the number of its incarnation.
     public let tag: AppTag
-    /// The launched process, leader of the app's session.
+    /// The process that was launched. It is the leader of the app's session.
     public let leader: Identity
-    /// The main process: the leader, unless the app named another (MAINPID).
+    /// The main process: `leader`, unless the app named another process (MAINPID).
     public private(set) var main: Identity
-    /// The main process's pidfd, readable when it has ended. nil if it had ended before it could be opened.
+    /// The pidfd of the main process, readable when that has ended. nil if it had ended before it could be opened.
     public private(set) var pidfd: Descriptor?
-    /// The absolute path of its cgroup.
+    /// The absolute path of the app's cgroup; nil if it has none.
     public let cgroupPath: String?
     /// Whether podman runs the app in a container (Container.swift).
     public var isContainer = false
 
     let table: ProcessTable
-    /// The keeper's pid: orphans of the app are reparented to it. nil if that keeper is lost: they may be children of
-    /// any process.
+    /// The pid of the keeper, to which orphans of the app are reparented. nil if that keeper is lost: then orphans
+    /// may be children of any process.
     let adopter: Int32?
-    /// Processes found to belong, without a cgroup: pid to start time.
+    /// Without a cgroup: processes that were found to belong to the app, as pid and start time.
     var known: [Int32: UInt64] = [:]
 
-    // Used for stopping, in Stopping.swift.
+    // State of stopping (Stopping.swift).
     var stopped: [Identity] = []
     var stoppedByThemselves: Set<Identity> = []
-    /// The `oom_score_adj` of its first process at exec, if nothing else was set for the app; nil if an earlier
-    /// supervisor may have set it.
+    /// The `oom_score_adj` of the app's first process at its exec, if nothing else was set for the app; nil if an
+    /// earlier torpord may have set something.
     public var born: Int32?
-    // Used for profiles, in ResourceProfile.swift.
+    // State of resource profiles (ResourceProfile.swift).
     var given: GivenProfile?
-    // Used for killing, in Ending.swift.
+    // State of killing (Ending.swift).
     var killed: Set<Identity> = []
 
-    /// The tree of a launched process. `adopter`: the pid of the keeper that launched it, while that keeper lives.
+    /// The tree of a launched process. `adopter` is the pid of the keeper that launched it, while that keeper lives.
     public init(
         tag: AppTag,
         main: Identity,
@@ -62,11 +62,11 @@ public final class ProcessTree {
         if cgroupPath == nil { known[main.pid] = main.startTime }
     }
 
-    /// Whether the main process has ended; it may be a zombie.
+    /// Whether the main process has ended, reaped or not.
     public var mainHasEnded: Bool { pidfd.map { Pidfd.hasEnded($0.raw) } ?? true }
 
-    /// Makes another process of the app the main one (MAINPID) and opens its pidfd. Throws ESRCH if there is no such
-    /// process, EPERM if it does not belong to the app.
+    /// Makes another process of the app its main process (MAINPID) and opens its pidfd. Throws ESRCH if there is no
+    /// such process, EPERM if it does not belong to the app.
     public func changeMain(to pid: Int32) throws(Errno) {
         let identity = try Identity(of: pid)
         let descriptor = try identity.open()
@@ -76,7 +76,7 @@ public final class ProcessTree {
         if cgroupPath == nil { known[pid] = identity.startTime }
     }
 
-    /// Restores a main process that the app named to an earlier supervisor. It may have ended.
+    /// Restores the main process that the app named to an earlier torpord. That process may have ended.
     public func restoreMain(_ identity: Identity) {
         main = identity
         pidfd = try? identity.open()
@@ -90,13 +90,13 @@ public final class ProcessTree {
 
     /// Whether no process of the app is left, not counting zombies.
     ///
-    /// False if that cannot be read.
+    /// False if the processes cannot be read.
     public var isEmpty: Bool {
         let listing = listing()
         return listing.members.isEmpty && !listing.isIncomplete
     }
 
-    /// Whether a process belongs to the app. Cheap: it checks only the process and its ancestors.
+    /// Whether a process belongs to the app. This is cheap, because it checks only the process and its ancestors.
     public func contains(_ pid: Int32) -> Bool {
         contains(pid, in: cgroupPath == nil ? nil : (try? ProcFS.cgroup(pid)) ?? nil)
     }
@@ -122,7 +122,7 @@ public final class ProcessTree {
 
     private func isInSession(_ stat: ProcessStat) -> Bool {
         guard stat.session == leader.pid else { return false }
-        // While the session lives, its id is not reused: another process with that pid means the session is gone.
+        // While the session exists, its id is not reused: if another process has that pid, the session is gone.
         guard let now = try? ProcFS.stat(leader.pid) else { return true }
         return now.startTime == leader.startTime
     }
@@ -133,23 +133,23 @@ public final class ProcessTree {
         return full == path || full.hasPrefix(path + "/")
     }
 
-    /// One listing. Pids are read first and inspected afterwards: a process that forks and ends in between hides its
-    /// child. So after a listing in which a process ended, list again before you conclude that none is left.
+    /// One listing of processes. Pids are read first and inspected afterwards, so a process that forks and ends in
+    /// between hides its child. If a process ended, list again before you conclude that none is left.
     struct Listing {
         /// Living processes, parents first.
         var members: [ProcessStat] = []
-        /// Processes that had ended but were not reaped when inspected.
+        /// Processes that had ended, but were not yet reaped, when they were inspected.
         var ended: [Identity] = []
-        /// Whether a process, perhaps the app's, ended and was reaped in between.
+        /// Whether a process, perhaps of the app, ended and was reaped while the processes were listed.
         var hasVanished = false
-        /// Whether something could not be read, so members may be missing.
+        /// Whether something could not be read, so that members may be missing.
         var isIncomplete = false
     }
 
-    /// The current members, parents first, from the cgroup or a full reading of /proc.
+    /// The current members of the app, parents first, from its cgroup or by reading all of /proc.
     func list() -> [ProcessStat] { listing().members }
 
-    /// The current members, and reasons why the list may be incomplete.
+    /// The current members of the app, with signs that the list may be incomplete.
     func listing() -> Listing {
         guard let cgroupPath else { return listing(in: table.snapshot()) }
         var result = Listing()
@@ -160,7 +160,7 @@ public final class ProcessTree {
             result.isIncomplete = error.isShortage
         }
         if !pids.contains(main.pid), !mainHasEnded { pids.append(main.pid) }
-        // If a pid was reused just now, `pin` rejects it when it is signalled.
+        // If a pid was reused just now, `pin` notices that when the process gets a signal.
         for pid in pids {
             let stat: ProcessStat
             do throws(Errno) {
@@ -179,7 +179,7 @@ public final class ProcessTree {
         return result
     }
 
-    /// The members in a snapshot, parents first, without a cgroup.
+    /// The members of an app without a cgroup, in a snapshot, parents first.
     func list(in snapshot: ProcessSnapshot) -> [ProcessStat] { listing(in: snapshot).members }
 
     private func listing(in snapshot: ProcessSnapshot) -> Listing {
@@ -213,7 +213,7 @@ public final class ProcessTree {
         for pid in found {
             guard let stat = snapshot.byPid[pid] else { continue }
             known[pid] = stat.startTime
-            // A main thread that has ended before the process's other threads shows Z.
+            // If the main thread has ended before other threads, the process has the state Z but lives.
             if !stat.hasEnded || stat.threads > 1 {
                 result.members.append(stat)
             } else {
@@ -224,7 +224,7 @@ public final class ProcessTree {
         return result
     }
 
-    /// Parents before children, in a stable order.
+    /// Sorts parents before children; otherwise by start time.
     private func ordered(_ members: [ProcessStat]) -> [ProcessStat] {
         if members.count < 2 { return members }
         let byPid = Dictionary(members.map { ($0.pid, $0) }, uniquingKeysWith: { first, _ in first })
@@ -244,7 +244,7 @@ public final class ProcessTree {
 
     // MARK: Signals
 
-    /// A pidfd for a member, after checking its membership again.
+    /// A pidfd of a member, opened after checking again that the process belongs to the app.
     func pin(_ identity: Identity) throws(Errno) -> Descriptor {
         if identity == main {
             guard let pidfd else { throw .noSuchProcess }
@@ -259,7 +259,7 @@ public final class ProcessTree {
         return descriptor
     }
 
-    /// Sends a signal to one member; false if it has ended.
+    /// Sends a signal to one member; returns false if that has ended.
     func send(_ number: Int32, to identity: Identity) throws(Errno) -> Bool {
         do throws(Errno) {
             try pin(identity).withRaw { raw throws(Errno) in try Pidfd.sendSignal(raw, number) }
@@ -270,12 +270,12 @@ public final class ProcessTree {
         }
     }
 
-    /// Sends a signal to the main process or to all, parents first; returns how many got it. In a container, only the
-    /// first process inside gets it. Throws ESRCH if none did; another error if one could not be reached (the rest are
-    /// still tried).
+    /// Sends a signal to the main process or to all processes, parents first; returns how many got it. In a
+    /// container, only its first process gets it. Throws ESRCH if no process got it, or another error if one could
+    /// not be reached (the rest are still tried).
     @discardableResult
     public func signal(_ number: Int32, toAll: Bool) throws(Errno) -> Int {
-        // Before the container runs, torpor-container lets podman finish.
+        // Before the container runs, torpor-container must wait for podman, so only the main process gets signals.
         let inside = insideContainer
         let all = toAll && (!isContainer || mainHasEnded)
         return try signal(number, inside.isEmpty ? (all ? list().map(Identity.init) : [main]) : inside)

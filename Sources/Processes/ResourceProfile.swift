@@ -3,14 +3,14 @@
 import Linux
 
 extension ProcessTree {
-    /// Applies a profile to all processes of the app: weights through its cgroup if that has the controllers, else
-    /// the nice value of its sessions and the I/O priority of its threads; `oom_score_adj` and timer slack for each.
-    /// Settings that a thread has chosen itself (ionice(1), PR_SET_TIMERSLACK) are kept. A process forked at the same
-    /// moment may be missed until the next call; later ones inherit all.
+    /// Applies a profile to all processes of the app: CPU and I/O weights through its cgroup if that has the
+    /// controllers, else as nice value of its sessions and I/O priority of its threads; `oom_score_adj` and timer
+    /// slack for each. Values that a thread has chosen itself (ionice(1), PR_SET_TIMERSLACK) stay. A process forked
+    /// at this moment may be missed until the next call; later ones inherit everything.
     ///
-    /// Call it only after the app's exec: earlier it would delay the launch.
+    /// Call it only after the app's exec, since before that it would delay the launch.
     ///
-    /// Values that are already right are not written: a second call only reads.
+    /// Values that are already right are not written, so a second call only reads.
     @discardableResult
     public func apply(_ profile: StateProfile) -> ProfileReport {
         var report = ProfileReport()
@@ -32,7 +32,7 @@ extension ProcessTree {
         return report
     }
 
-    /// The profile that was applied last; for an app without one, what it had at its exec.
+    /// The profile that was applied last; if none was, the values that the app had at its exec.
     public var profile: StateProfile {
         if let profile = given?.profile { return profile }
         var profile = StateProfile.ordinary
@@ -40,7 +40,7 @@ extension ProcessTree {
         return profile
     }
 
-    /// Continues with the profile that an earlier supervisor applied.
+    /// Continues with the profile that an earlier torpord applied.
     public func restore(_ profile: StateProfile) {
         let given = GivenProfile(bornWith: profile.oomScoreAdjust)
         given.profile = profile
@@ -67,7 +67,7 @@ extension ProcessTree {
             if nice != 0 { report.fail(.processorShare, "\(what) (\(obstacle))") }
             return
         }
-        // Only sessions of the app's own: others contain foreign processes too.
+        // Only sessions that the app created: other sessions contain foreign processes too.
         let own = Set(members.map(\.pid)).union([leader.pid])
         var sessions: Set<Int32> = []
         var count = 0
@@ -99,11 +99,11 @@ extension ProcessTree {
         report.fail(.processorLimit, "cpu.max \(text(wish)) (no cpu controller)")
     }
 
-    /// The nice value with the same weight: each step is a factor of 1.25 (sched(7)).
+    /// The nice value that corresponds to the weight: each step is a factor of 1.25 (sched(7)).
     static func nice(forWeight weight: Int) -> Int32 {
         var nice: Int32 = 0
         var step = 100.0
-        // The geometric middle between two steps.
+        // The geometric middle between two steps: the square root of 1.25.
         let half = 1.118
         while nice < 19, Double(weight) * half < step { (nice, step) = (nice + 1, step / 1.25) }
         while nice > -20, Double(weight) > step * half { (nice, step) = (nice - 1, step * 1.25) }
@@ -121,7 +121,7 @@ extension ProcessTree {
         let weight = max(1, min(profile.ioWeight, 10_000))
         let before = given.profile?.ioWeight ?? 100
         let isWeighed = write("io.weight", "default \(weight)", "default \(before)", given, .diskShare, &report)
-        // BFQ has its own file, with a smaller range.
+        // BFQ has its own file, with a smaller range of weights.
         let (bfq, bfqBefore) = ("\(min(weight, 1000))", "\(min(before, 1000))")
         if write("io.bfq.weight", bfq, bfqBefore, given, .diskShare, &report) || isWeighed { return }
         let priority = Self.ioPriority(forWeight: weight)
@@ -150,7 +150,7 @@ extension ProcessTree {
         if let failure { report.fail(.diskShare, "I/O priority \(priority) (\(failure))") }
     }
 
-    /// The nearest I/O priority: weights have no exact equivalent.
+    /// The nearest I/O priority; weights have no exact equivalent.
     static func ioPriority(forWeight weight: Int) -> IOPriority {
         switch weight {
         case ...5: .idle
@@ -165,7 +165,7 @@ extension ProcessTree {
         }
     }
 
-    /// Priorities that an earlier supervisor may have set.
+    /// I/O priorities that an earlier torpord may have set.
     private static let usualPriorities = [25, 1].map(ioPriority(forWeight:))
 
     // MARK: Memory
@@ -191,10 +191,10 @@ extension ProcessTree {
         apply("memory.low", profile.memoryLow, before?.memoryLow, none: "0", .memoryLow, &report)
     }
 
-    /// The `oom_score_adj` that apps inherit: torpord's own, except for torpord's own protection (a negative value).
+    /// The `oom_score_adj` that apps inherit: torpord's own, or 0 if that is negative (torpord's own protection).
     public static let inheritedOOMScore = max(0, (try? ProcFS.oomScoreAdjust(ThisProcess.pid)) ?? 0)
 
-    /// The value to set for a child before its exec to get that; nil: it already has it.
+    /// What to set as `oom_score_adj` of a child before its exec; nil if the child inherits the right value.
     public static let oomScoreForChildren: Int32? = {
         let own = (try? ProcFS.oomScoreAdjust(ThisProcess.pid)) ?? 0
         return own < 0 ? 0 : nil
@@ -222,7 +222,7 @@ extension ProcessTree {
                     do throws(Errno) {
                         try ProcFS.setOOMScoreAdjust(member.pid, score)
                     } catch {
-                        // Without privileges it cannot be set below the value at its exec.
+                        // Without privileges, a process cannot have a lower value than it had at its exec.
                         guard error.isRefusal, score < inherited else { throw error }
                         score = inherited
                         if present != score { try ProcFS.setOOMScoreAdjust(member.pid, score) }
@@ -240,10 +240,10 @@ extension ProcessTree {
         if let failure { report.fail(.oomScore, "oom_score_adj \(wish) (\(failure))") }
     }
 
-    /// A process's value apart from profiles: the one at its exec, or one that it has set itself since.
+    /// The `oom_score_adj` of a process apart from profiles: that at its exec, or one that it has set itself since.
     private func ownScore(_ identity: Identity, _ present: Int32, _ inherited: Int32, _ given: GivenProfile) -> Int32 {
         guard let before = given.oomScore else {
-            // An earlier supervisor may have set it.
+            // An earlier torpord may have set the present value.
             return Self.usualScores.contains(present) ? inherited : present
         }
         let own = given.ownScores[identity] ?? inherited
@@ -252,7 +252,7 @@ extension ProcessTree {
 
     static func score(_ wish: Int32, own: Int32, inherited: Int32) -> Int32 {
         if wish < 0 { return max(wish, -1000) }
-        // A process that has chosen its own value keeps it.
+        // A process that has chosen its own value keeps that.
         if wish == 0, own != inherited { return own }
         return min(max(wish, own), 1000)
     }
@@ -262,7 +262,7 @@ extension ProcessTree {
     // MARK: Timers
 
     private static let ordinarySlack: UInt64 = 50_000
-    /// Each thread takes the kernel 20 µs.
+    /// The most threads whose timer slack is set: each takes the kernel 20 µs.
     private static let mostThreads = 512
 
     private static func nanoseconds(_ slack: Duration?) -> UInt64 {
@@ -292,7 +292,7 @@ extension ProcessTree {
                 count += 1
             } catch {
                 if error.isGone { continue }
-                // Without permission it was never set, so there is nothing to revert.
+                // Without permission it was never set, so no earlier value has to be restored.
                 if wish != nil { report.fail(.timerSlack, "\(what) (\(error))") }
                 return
             }
@@ -304,8 +304,8 @@ extension ProcessTree {
 
     // MARK: Together
 
-    /// Writes a file of the app's cgroup unless it already has that content; false if there is no such file.
-    /// `before`: its content as far as known. `isQuiet`: do not report a value that is only reset.
+    /// Writes a file of the app's cgroup unless it already has that content; returns false if there is no such file.
+    /// `before` is its content as far as known. With `isQuiet`, a value that is only reset is not reported.
     private func write(
         _ file: String,
         _ text: String,

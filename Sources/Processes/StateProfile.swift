@@ -3,25 +3,25 @@
 public import Lifecycle
 import Linux
 
-/// An app's share of resources in a state (lifecycle.md, "Resources by state").
+/// The resources that an app gets in a state (lifecycle.md, "Resources by state").
 public struct StateProfile: Hashable, Sendable {
-    /// CPU weight: 1 to 10000, default 100.
+    /// The CPU weight: 1 to 10000, default 100.
     public var cpuWeight = 100
-    /// I/O weight, likewise.
+    /// The I/O weight: 1 to 10000, default 100.
     public var ioWeight = 100
-    /// OOM score adjustment, −1000 to 1000; the highest is killed first. An app's initial or own value is not
-    /// lowered, unless this is negative, which is set as it is.
+    /// The OOM score adjustment, −1000 to 1000; the kernel kills the process with the highest score first. It never
+    /// lowers a value that the app had at its start or chose itself, unless it is negative: then it is set as it is.
     public var oomScoreAdjust: Int32 = 0
-    /// Timer slack: how late its timers may fire; nil: the kernel's default, 50 µs.
+    /// The timer slack: how late the app's timers may fire. nil for the kernel's default, 50 µs.
     public var timerSlack: Duration?
-    /// Maximum processor time in thousandths of a percent of one processor: 50000 is half of one. nil: unlimited.
+    /// The most processor time, in thousandths of a percent of one processor (50000 is half of one); nil for no limit.
     public var cpuMaximum: Int?
-    /// Bytes of memory beyond which the kernel throttles it and reclaims its memory; nil: unlimited.
+    /// Bytes of memory above which the kernel throttles the app and reclaims its memory; nil for no limit.
     public var memoryHigh: UInt64?
-    /// Bytes of memory that the kernel reclaims only if nothing else is left; nil: none.
+    /// Bytes of memory that the kernel reclaims only if no other is left; nil for none.
     public var memoryLow: UInt64?
 
-    /// The values of an app without any settings.
+    /// The profile of an app without any settings, in the state active.
     public static let ordinary = StateProfile(of: .active)
 
     /// The default profile of a state.
@@ -34,13 +34,13 @@ public struct StateProfile: Hashable, Sendable {
         }
     }
 
-    /// Android's value for background processes.
+    /// The timer slack that Android uses for background processes.
     static let backgroundSlack = Duration.milliseconds(40)
 }
 
-/// A part of a profile, or a limit, that could not be applied.
+/// A part of a profile, or a limit, that torpord could not apply.
 public struct ProfileFailure: Hashable, Sendable {
-    /// The setting concerned.
+    /// Which setting it is.
     public enum Kind: String, Hashable, Sendable {
         case processorShare = "its share of processors"
         case processorLimit = "cpu_max"
@@ -51,16 +51,16 @@ public struct ProfileFailure: Hashable, Sendable {
         case tasks = "limits.tasks"
         case oomScore = "oom_score_adj"
         case timerSlack = "its timer slack"
-        /// A thread has chosen its own value, or no process is left: neither is a fault of this machine.
+        /// A thread has chosen its own value, or no process is left. Neither is a fault of the machine.
         case ownChoice = "the app's own choice"
     }
 
-    /// The setting concerned.
+    /// Which setting could not be applied.
     public let kind: Kind
-    /// What was requested, and why it failed: `autogroup nice 6 (kernel.sched_autogroup_enabled is 0)`.
+    /// What was requested and why it failed, such as `autogroup nice 6 (kernel.sched_autogroup_enabled is 0)`.
     public let text: String
 
-    /// Creates one from its parts.
+    /// Creates a failure from its parts.
     public init(_ kind: Kind, _ text: String) {
         self.kind = kind
         self.text = text
@@ -73,13 +73,13 @@ public struct ProfileReport: Hashable, Sendable, CustomStringConvertible {
     public internal(set) var done: [String] = []
     /// What could not be applied, and why.
     public internal(set) var failures: [ProfileFailure] = []
-    /// Whether a retry a little later may succeed: a user without privileges may change autogroups only ten times a
-    /// second.
+    /// Whether a retry a little later may succeed: the kernel lets a user without privileges change autogroups only
+    /// ten times a second.
     public internal(set) var isWorthRepeating = false
-    /// Whether memory is still being lowered to `memory_high`: apply it again soon, so that no call blocks on it.
+    /// Whether memory is still above `memory_high`: apply the profile again soon. No call blocks until it is below.
     public internal(set) var isUnfinished = false
 
-    /// A report without changes.
+    /// A report without any changes or failures.
     public init() {}
 
     /// The texts of the failures.
@@ -87,30 +87,30 @@ public struct ProfileReport: Hashable, Sendable, CustomStringConvertible {
 
     mutating func fail(_ kind: ProfileFailure.Kind, _ text: String) { failures.append(ProfileFailure(kind, text)) }
 
-    /// Everything in half a sentence: `cpu.weight 25, oom_score_adj 300; not timer slack (EPERM)`.
+    /// All changes and failures as half a sentence: `cpu.weight 25, oom_score_adj 300; not timer slack (EPERM)`.
     public var description: String {
         let failures = failed.isEmpty ? "" : (done.isEmpty ? "" : "; ") + "not " + failed.joined(separator: ", nor ")
         return done.joined(separator: ", ") + failures
     }
 }
 
-/// What profiles have set for an app's processes; settings that they chose themselves are kept.
+/// What profiles have set for an app's processes, and which values these have chosen themselves.
 final class GivenProfile {
-    /// The profile applied last; nil: only inherited values.
+    /// The profile that was applied last; nil if the processes have only inherited values.
     var profile: StateProfile?
     var oomScore: Int32?
-    /// Values of processes that differ from what apps inherit.
+    /// `oom_score_adj` values of processes, apart from profiles, that differ from the inherited value.
     var ownScores: [Identity: Int32] = [:]
     var timerSlack: UInt64?
     var ioPriority: IOPriority?
-    /// Whether nothing else was set, so that the cgroup's content is known without reading it.
+    /// Whether the profile was applied completely, so that the cgroup's files are known without reading them.
     var isWhole: Bool
-    /// A write has failed.
+    /// Whether a write has failed or is unfinished since the last complete application.
     var isUncertain = false
-    /// Memory usage at the last step of lowering it.
+    /// The app's memory usage, in bytes, at the last step of lowering it to `memory_high`.
     var loweredFrom: UInt64?
 
-    /// `oomScoreAdjust`: that of its first process at exec, if nothing else was set for the app; nil: unknown.
+    /// `oomScoreAdjust` is the value of the first process at its exec if nothing else was set; nil if unknown.
     init(bornWith oomScoreAdjust: Int32?) {
         oomScore = oomScoreAdjust
         isWhole = oomScoreAdjust != nil

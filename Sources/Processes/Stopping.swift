@@ -2,11 +2,11 @@
 
 public import Linux
 
-/// The result of one pass of stopping an app.
+/// The result of one pass: one attempt to stop all processes of an app.
 public enum StopResult: Hashable, Sendable {
     /// All threads of all processes are stopped, and no new process was found after that.
     case stopped
-    /// Some are not stopped yet: call again soon (after 1 ms at first).
+    /// Some threads are not stopped yet: try again soon (1 ms later at first).
     case again
     /// No process is left.
     case gone
@@ -17,11 +17,11 @@ enum StopState {
     case running
     case stopped
     case ended
-    /// It cannot be read, for lack of descriptors or memory.
+    /// The state cannot be read, because torpord lacks descriptors or memory.
     case unknown
 
-    /// Stopped means: every thread is T or t, or D with SIGSTOP pending, or D while other threads are stopped
-    /// (lifecycle.md).
+    /// The state of a process. It counts as stopped if every thread is T or t, or D (uninterruptible sleep) with
+    /// SIGSTOP pending, or D while other threads are stopped (lifecycle.md).
     static func of(_ pid: Int32) -> StopState {
         do throws(Errno) {
             return of(try ProcFS.stat(pid))
@@ -30,7 +30,7 @@ enum StopState {
         }
     }
 
-    /// By its `stat`; a process with several threads is inspected again.
+    /// The state of a process by its `stat`. If it has several threads, or is in D, each thread is read.
     static func of(_ stat: ProcessStat) -> StopState {
         guard stat.threads == 1, stat.state != "D" else { return ofThreads(stat.pid) }
         switch stat.state {
@@ -73,11 +73,11 @@ enum StopState {
 }
 
 extension ProcessTree {
-    /// One pass of stopping by SIGSTOP: parents before children, listed again until no process is new and none runs.
-    /// Processes that were already stopped are remembered, and `continue` leaves them stopped.
+    /// Tries once to stop all processes with SIGSTOP, parents before children. Lists the processes again until none
+    /// is new and none runs. Processes that were stopped before are noted, and `continue` leaves them stopped.
     public func stopPass() -> StopResult {
         if stopped.isEmpty { stoppedByThemselves = [] }
-        // If the main process is already stopped, an earlier supervisor may have done it: then `continue` wakes all.
+        // If the main process is already stopped, an earlier torpord may have done it: then `continue` wakes all.
         var isFirst: Bool?
         let lead = addressee
         var settled: Set<Identity> = []
@@ -92,8 +92,8 @@ extension ProcessTree {
                 isFirst = stopped.isEmpty && (first.map(StopState.of) ?? StopState.of(lead.pid)) == .running
             }
             let unknown = members.filter { !settled.contains(Identity($0)) }
-            // A process that ended since the last listing may have forked just before: list once more. If one
-            // vanished, so that its app is unknown, list twice more.
+            // A process that ended since the last listing may have forked just before, so list once more. If a
+            // process vanished, so that its app is unknown, list twice more.
             let hasNewlyEnded = listing.ended.reduce(false) { settled.insert($1).inserted || $0 }
             if unknown.isEmpty, !hasNewlyEnded {
                 if listing.isIncomplete { return .again }
@@ -117,7 +117,7 @@ extension ProcessTree {
                 }
                 if !stopped.contains(identity) { stopped.append(identity) }
             }
-            // The kernel takes microseconds, unless no processor is free.
+            // The kernel takes microseconds to stop a process, unless no processor is free.
             for _ in 0..<16 where !waiting.isEmpty {
                 waiting.removeAll { identity in
                     guard StopState.of(identity.pid) == .stopped else { return false }
@@ -137,7 +137,7 @@ extension ProcessTree {
         return .again
     }
 
-    /// Whether its cgroup contains only these processes, all of them stopped: then no new one can appear.
+    /// Whether the app's cgroup contains only these processes. They are all stopped, so that no new one can appear.
     private func hasNobodyBut(_ settled: Set<Identity>) -> Bool {
         guard !settled.isEmpty, let cgroupPath, let pids = try? Cgroup.procs(cgroupPath), !pids.isEmpty else {
             return false
@@ -145,8 +145,8 @@ extension ProcessTree {
         return pids.allSatisfy { pid in settled.contains { $0.pid == pid } }
     }
 
-    /// Whether every process is stopped. `thoroughly` also looks for new processes, which may mean reading all of
-    /// /proc; otherwise it checks those that were stopped.
+    /// Whether every process of the app is stopped. With `thoroughly`, new processes are searched for too, which may
+    /// mean reading all of /proc; otherwise only the processes that were stopped are checked.
     public func isStopped(thoroughly: Bool = true) -> Bool {
         if !thoroughly, !stopped.isEmpty {
             return stopped.allSatisfy { identity in
@@ -164,17 +164,17 @@ extension ProcessTree {
         return members.allSatisfy { StopState.of($0.pid) != .running || isFrozenBelow($0.pid) }
     }
 
-    /// Whether it is frozen in a cgroup below the app's, by the app or with its scene. A pending SIGSTOP takes effect
-    /// when it is thawed, before it runs.
+    /// Whether the process is frozen in a cgroup below the app's (by the app, or with its scene). A pending SIGSTOP
+    /// takes effect when it is thawed, before it runs.
     private func isFrozenBelow(_ pid: Int32) -> Bool {
         guard let cgroupPath, let mount = Cgroup.mount, let place = try? ProcFS.cgroup(pid) else { return false }
         let path = mount + place
         return path != cgroupPath && Self.isWithin(place, cgroupPath) && (try? Cgroup.events(path).frozen) == true
     }
 
-    /// Continues the app: thaws it if frozen, else sends SIGCONT, children before parents, in reverse order of
-    /// stopping. Processes that were stopped before stay so. A supervisor that did not stop them lists the processes
-    /// first. Throws EPERM if some could not be reached; the rest continue.
+    /// Continues the app: thaws its cgroup, and sends SIGCONT to processes that were stopped, children before
+    /// parents, in reverse order of stopping. Processes that were stopped before stay stopped. A torpord that did not
+    /// stop the app itself lists its processes first. Throws EPERM if one could not be reached; the rest continue.
     public func `continue`() throws(Errno) {
         if try thaw(), stopped.isEmpty { return }
         var order = stopped.isEmpty ? list().map(Identity.init) : stopped
@@ -184,7 +184,7 @@ extension ProcessTree {
             do throws(Errno) {
                 _ = try send(Signal.continue, to: identity)
             } catch {
-                // Out of descriptors: signal it by pid, which cannot be reused while it is stopped.
+                // No descriptor is left for a pidfd: use the pid, which a stopped process does not lose.
                 if error.isShortage, (try? Signal.send(Signal.continue, to: identity.pid)) != nil { continue }
                 failure = error
             }
@@ -196,15 +196,15 @@ extension ProcessTree {
 
     // MARK: The freezer
 
-    /// Freezes the app's cgroup (`suspend_with = "freezer"`); `isFrozen` tells when it is complete. Throws ENOTSUP
-    /// without a cgroup.
+    /// Freezes the app's cgroup (`suspend_with = "freezer"`); `isFrozen` says when that is complete. Throws ENOTSUP
+    /// if the app has no cgroup.
     public func freeze() throws(Errno) {
         guard let cgroupPath else { throw .notSupported }
         try Cgroup.freeze(cgroupPath, true)
     }
 
-    /// Thaws the app's cgroup if it is frozen or being frozen, whoever requested that. Cgroups below that the app
-    /// itself has frozen stay so. Returns false if it was not frozen.
+    /// Thaws the app's cgroup if it is frozen or being frozen, whoever requested that. Cgroups below it that the app
+    /// has frozen itself stay frozen. Returns false if there was nothing to thaw.
     @discardableResult
     public func thaw() throws(Errno) -> Bool {
         guard let cgroupPath, Cgroup.isFreezeWanted(cgroupPath) else { return false }

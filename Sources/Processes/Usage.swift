@@ -4,15 +4,15 @@ import Linux
 
 /// An app's resource usage.
 public struct Usage: Hashable, Sendable {
-    /// Memory in bytes: `memory.current` if it has the controller, else the resident memory of its processes, with
-    /// shared pages counted for each.
+    /// Memory in bytes: `memory.current` of the cgroup if it has the memory controller. Otherwise the resident memory
+    /// of the processes, in which shared pages count for each process.
     public var memoryBytes: UInt64
-    /// Total processor time of living processes and their reaped children.
+    /// Total processor time: of the whole cgroup, or else of living processes and their reaped children.
     public var processorTime: Duration
     /// The number of processes.
     public var processes: Int
 
-    /// All zeros.
+    /// No usage at all.
     public static let none = Usage(memoryBytes: 0, processorTime: .zero, processes: 0)
 
     init(memoryBytes: UInt64, processorTime: Duration, processes: Int) {
@@ -37,10 +37,10 @@ public struct Usage: Hashable, Sendable {
 }
 
 extension ProcessTree {
-    /// What the app uses now.
+    /// The resources that the app uses now.
     public func usage() -> Usage { look().usage }
 
-    /// The current usage of several apps, in order; /proc is read at most once.
+    /// The current usage of several apps, in the given order. /proc is read at most once.
     public static func usage(of trees: [ProcessTree]) -> [Usage] {
         var snapshot: ProcessSnapshot?
         return trees.map { tree in
@@ -51,20 +51,20 @@ extension ProcessTree {
         }
     }
 
-    /// The current usage, and the processes, parents first. `processorTime`: a value just read by
-    /// ``processorTime()``.
+    /// The current usage and the processes, parents first. `processorTime` is a value just read by
+    /// ``processorTime()``, so that it is not read again.
     public func look(processorTime: Duration? = nil) -> (usage: Usage, members: [Identity]) {
         look(at: list(), processorTime)
     }
 
-    /// The same from a snapshot, for an app without a cgroup.
+    /// The usage and the processes, parents first, of an app without a cgroup, from a snapshot.
     public func look(in snapshot: ProcessSnapshot) -> (usage: Usage, members: [Identity]) {
         look(at: list(in: snapshot))
     }
 
-    /// The app's total processor time in microseconds, from one small file; nil without a cgroup.
+    /// The app's total processor time, from one small file; nil without a cgroup.
     public func processorTime() -> Duration? {
-        // cpu.stat exists without the controller, and includes processes that have ended.
+        // cpu.stat exists even without the cpu controller, and includes processes that have ended.
         cgroupPath.flatMap { Cgroup.value($0, "cpu.stat", key: "usage_usec") }
             .map { .microseconds(Int64(clamping: $0)) }
     }
@@ -80,7 +80,7 @@ extension ProcessTree {
 }
 
 extension ProcessTree {
-    /// How much memory of the app is paged out, in bytes. Reads a file of each process.
+    /// How much memory of the app is in swap, in bytes. Reads a file for each process.
     public func pagedOut() -> UInt64 {
         members().reduce(0) { sum, pid in
             let text = (try? ProcFS.statusField(pid, "VmSwap")).flatMap { $0 }
