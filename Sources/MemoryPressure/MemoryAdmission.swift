@@ -7,25 +7,25 @@ package import Lifecycle
 import Linux
 import Processes
 
-/// Launches that wait for memory (`memory_needed`), and the memory that is promised to apps already launched.
+/// Launches that wait for memory (`memory_needed`), and memory that is reserved for apps that were just launched.
 package struct MemoryAdmission {
-    /// In order of arrival.
+    /// The apps whose launches wait, in order of arrival.
     package var waiting: [AppID] = []
-    /// Apps that were launched and may not have used all the memory they need yet, with the rest that is promised.
+    /// Bytes that launched apps need but may not use yet. They stay reserved for the app until the given time.
     var promised: [AppID: (bytes: UInt64, until: Duration)] = [:]
-    /// Checks again whether a launch can begin.
+    /// Fires when waiting launches are to be checked again.
     package var timer: TimerSource?
-    /// Waits for the effect of an app's end to show.
+    /// Runs after an app has ended, until the memory that it freed shows in the statistics.
     package var pause: TimerSource?
-    /// The ladder for launches.
+    /// The ladder that frees memory for launches.
     var ladder = MemoryLadder()
 
     package var isEmpty: Bool { waiting.isEmpty }
 }
 
 extension MemoryWatch {
-    /// Memory is no longer watched: all waiting launches continue. Callbacks may read `waiting`, so it is emptied
-    /// first.
+    /// Continues all waiting launches, because memory is no longer watched. Callbacks may read `waiting`, so it is
+    /// emptied before.
     func admitAll() {
         let waiting = admission.waiting
         admission.waiting = []
@@ -36,26 +36,26 @@ extension MemoryWatch {
         }
     }
 
-    /// Continues an app's launch: there is memory for it, or memory is not watched.
+    /// Continues an app's launch, because there is memory for it or memory is not watched.
     package func admit(_ app: AppID) {
         uninterrupted { [self] in perform(coordinator.admitMemory(app, now: now)) }
     }
 
-    /// How long memory stays promised to an app after its launch.
+    /// How long memory stays reserved for an app after its launch.
     private static let promise = Duration.seconds(30)
-    /// How often to check again if nothing else triggers a check.
+    /// How long to wait until launches are checked again, if nothing else causes a check.
     private static let lookAgain = Duration.milliseconds(500)
 
-    /// The core asks whether an app with `memory_needed` may be launched.
+    /// Called when the core asks whether an app with `memory_needed` may be launched.
     package func launchNeedsMemory(_ app: AppRuntime) {
         guard !admission.waiting.contains(app.id) else { return }
         admission.waiting.append(app.id)
-        // Not within the core's current step.
+        // Deferred, because the core's current step is not finished.
         loop.later { [weak self] in self?.admitNext() }
     }
 
-    /// Launches waiting apps for which there is room, first come, first served, but launches into the foreground
-    /// first.
+    /// Launches waiting apps for which there is memory. Launches into the foreground go first, otherwise those that
+    /// waited longest.
     func admitNext() {
         let hadWaiting = !admission.isEmpty
         admission.waiting.removeAll { !coordinator.waitsForMemory($0) }
@@ -85,14 +85,14 @@ extension MemoryWatch {
 
     private func nextToAdmit() -> AppRuntime? {
         let coordinator = coordinator
-        // A forced launch does not wait for others either.
+        // A launch that a user forces does not even wait for other launches.
         let first =
             admission.waiting.first { apps[$0].skipsAdmission == true }
             ?? admission.waiting.first { coordinator.launchesIntoForeground($0) } ?? admission.waiting.first
         return first.map { apps[$0] }
     }
 
-    /// nil if the app has to wait.
+    /// Whether the launch is allowed or refused; nil if it has to wait.
     private func decide(_ app: AppRuntime) -> Decision? {
         let isForced = app.skipsAdmission == true
         app.skipsAdmission = nil
@@ -111,19 +111,19 @@ extension MemoryWatch {
         return .admit
     }
 
-    /// Available bytes minus those promised and those kept free.
+    /// Available bytes minus those reserved for other apps and those kept free.
     private func free(_ memory: MachineMemory) -> UInt64 {
         let taken = taken(of: memory)
         return memory.available > taken ? memory.available - taken : 0
     }
 
-    /// Bytes promised and bytes kept free; may exceed what is available.
+    /// Bytes reserved for other apps plus bytes kept free. The sum may exceed what is available.
     private func taken(of memory: MachineMemory) -> UInt64 {
         admission.promised.values.reduce(kept(of: memory)) { $0 &+ $1.bytes }
     }
 
-    /// `8414 MiB are free: of 21.0 GiB that are available 1204 MiB are kept free (critical_available) and 12.0 GiB
-    /// were promised to other apps`.
+    /// The free memory as text: `8414 MiB are free: of 21.0 GiB that are available 1204 MiB are kept free
+    /// (critical_available) and 12.0 GiB were promised to other apps`.
     private func freeText(_ memory: MachineMemory) -> String {
         let promised = admission.promised.values.reduce(0) { $0 &+ $1.bytes }
         let others = promised == 0 ? "" : " and \(MemoryReading.size(promised)) were promised to other apps"
@@ -132,10 +132,10 @@ extension MemoryWatch {
             + "\(MemoryReading.size(kept(of: memory))) are kept free (critical_available)\(others)"
     }
 
-    /// Bytes kept free whatever is launched.
+    /// Bytes that must stay free whatever is launched.
     private func kept(of memory: MachineMemory) -> UInt64 { UInt64(Double(memory.total) * rules.criticalAvailable) }
 
-    /// Reduces promises by what launched apps have used since, and drops those that are over.
+    /// Reduces reservations by what the launched apps use by now, and removes those whose time is over.
     private func forgetPromises() {
         let now = now
         var running: [AppRuntime] = []
@@ -146,8 +146,7 @@ extension MemoryWatch {
                 admission.promised[id] = nil
                 continue
             }
-            // A suspended app uses the rest only when it runs again; memory that went to swap meanwhile was used
-            // before.
+            // A suspended app uses the rest of its reservation only when it runs again. Memory in swap was used before.
             if machine.state == .suspended {
                 admission.promised[id] = nil
                 continue
@@ -164,7 +163,7 @@ extension MemoryWatch {
         }
     }
 
-    /// Makes room for a launch, one step at a time; if none can be made, it waits.
+    /// Frees memory for a launch, one step at a time. If no step is possible, the launch waits.
     private func waitOn(_ app: AppRuntime) {
         if admission.timer == nil { admission.timer = try? loop.timer { [weak self] in self?.admitNext() } }
         admission.timer?.arm(after: Self.lookAgain)
@@ -188,7 +187,7 @@ extension MemoryWatch {
         let demand = MemoryLadder.Demand.launch(foreground: foreground, priority: app.specification.priority)
         let candidates = candidates()
         admission.ladder.worth = MemoryRules.worth(missing: needed)
-        // If all of it would still not be enough, no app is terminated.
+        // If all steps together would not free enough, no app is terminated.
         guard memory.available &+ MemoryLadder.obtainable(demand, candidates) >= taken(of: memory) &+ needed,
             let step = admission.ladder.next(demand, candidates, now: now)
         else { return }

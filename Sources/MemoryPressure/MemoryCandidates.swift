@@ -8,36 +8,36 @@ import Linux
 import Notify
 package import Processes
 
-/// The measured memory of an app. A suspended app is measured only once, since it cannot change.
+/// The measured memory of an app. A suspended app is measured only once, because its memory does not change.
 struct KnownFootprint {
     var footprint: Footprint
     let incarnation: UInt32
     let at: Duration
 }
 
-/// The order in which policies would terminate apps, by their last answer.
+/// The order in which policies want apps terminated, from their last answer.
 struct PolicyOrder {
-    /// The policy that answered; nil for none. Apps that a policy does not name are not terminated.
+    /// The policy that answered; nil for none. If there is one, apps that it does not name are not terminated.
     var policy: String?
     var places: [AppID: (place: Int, reason: String)] = [:]
-    /// When policies were asked; nil if no answer is awaited.
+    /// When policies were asked for an order; nil if no answer is awaited.
     var askedAt: Duration?
-    /// When the answer came.
+    /// When the last answer came; nil if none did.
     var answeredAt: Duration?
-    /// No answer came while memory was urgently short: continue without it.
+    /// Whether memory was urgently short and no answer came in time: then steps are taken without the policies.
     var isGivenUp = false
 }
 
-/// The apps that could free memory or be terminated.
+/// The apps that the ladder may choose from: those that could free memory or be terminated.
 extension MemoryWatch {
-    /// How long the measurement of a running app is valid.
+    /// How long a measurement stays valid: of a running app's memory, of free swap, and of the policies' order.
     private static let goodFor = Duration.seconds(1)
-    /// How long to wait for policies before the first step.
+    /// How long to wait for the policies' answer before the first step.
     private static let policyTime = Duration.milliseconds(100)
     /// How long no app is terminated without the policies' answer, even if memory is urgently short.
     private static let longestPolicyTime = Duration.seconds(1)
 
-    /// All apps with processes.
+    /// All apps with processes, as candidates for the ladder.
     package func candidates() -> [MemoryLadder.Candidate] {
         var candidates: [MemoryLadder.Candidate] = []
         candidates.reserveCapacity(apps.count)
@@ -76,10 +76,10 @@ extension MemoryWatch {
     }
 
     private static let refusal = Duration.seconds(2)
-    /// Less memory is not worth paging out.
+    /// An app with less resident memory, in bytes, is not worth paging out.
     private static let worthPaging: UInt64 = 1 << 20
 
-    /// Whether swap has room. Cached for up to a second, since a thousand apps may ask at once.
+    /// Whether swap has room. The answer is cached for up to a second, because the question may come once per app.
     var canSwap: Bool {
         let now = now
         if let known = swapRoom, now - known.at < Self.goodFor { return known.isThere }
@@ -90,13 +90,13 @@ extension MemoryWatch {
 
     // MARK: Measuring
 
-    /// Measures the apps with no measurement since that moment (by default 1 s ago), then calls `then`: at once if
-    /// none has to be measured.
+    /// Measures apps whose last measurement is from before `since` (by default, 1 s ago), then calls `then`. Calls it
+    /// at once if no app has to be measured.
     package func measure(since: Duration? = nil, _ then: @escaping () -> Void) {
         let now = now
         let since = since ?? now - Self.goodFor
         guard afterMeasuring.isEmpty else {
-            // The measurement under way may have begun before that moment or before an app was launched.
+            // The measurement in progress may have begun before `since`, or before an app was launched.
             return afterMeasuring.append { [weak self] in self?.measure(since: since, then) }
         }
         let due = apps.filter { app in
@@ -112,7 +112,7 @@ extension MemoryWatch {
         afterMeasuring.append(then)
         worker.footprints(of: trees) { [weak self] found in
             guard let self else { return }
-            // Discard the result if the run has ended: the place may have another run or app.
+            // Discard the result if that run of the app has ended: its id may belong to another run or app now.
             for (index, app) in due.enumerated()
             where found.indices.contains(index) && app.run.tree === trees[index] {
                 self.footprints[app.id] = KnownFootprint(
@@ -127,7 +127,7 @@ extension MemoryWatch {
         }
     }
 
-    /// An app's memory as text: `61 MiB`, `4 MiB and 57 MiB in swap`.
+    /// The memory of an app as text, such as `61 MiB` or `4 MiB and 57 MiB in swap`.
     package func text(_ footprint: Footprint?) -> String {
         guard let footprint else { return "an unknown amount of memory" }
         let resident = MemoryReading.size(footprint.resident)
@@ -136,18 +136,18 @@ extension MemoryWatch {
 
     // MARK: Policies
 
-    /// Asks policies again for the order of eviction, then calls `then`: at once if no policy gives an order.
+    /// Asks policies again for the order of eviction, then calls `then`. Calls it at once if no policy gives an order.
     func askPolicies(_ then: @escaping () -> Void = {}) {
         guard let policy = host.evictionPolicy else {
             order = PolicyOrder()
             return then()
         }
-        // Until it answers, the policy may protect any app.
+        // Until the policy answers, it may protect any app.
         if order.policy == nil { order.policy = policy }
         order.askedAt = now
         host.evictionOrder { [weak self] ranked in
             guard let self else { return }
-            // A policy that failed protects no app.
+            // If a policy failed, it protects no app.
             let policy = ranked.first?.policy ?? self.host.evictionPolicy
             self.order = PolicyOrder(policy: policy, answeredAt: self.now)
             for (place, entry) in ranked.enumerated() { self.order.places[entry.app.id] = (place, entry.reason) }
@@ -155,7 +155,7 @@ extension MemoryWatch {
         }
     }
 
-    /// An old answer does not cover apps that were suspended since: ask again.
+    /// Asks policies again if their answer is old, because it does not cover apps that were suspended since.
     func keepOrder(_ isUrgent: Bool) {
         let now = now
         if let asked = order.askedAt {
@@ -165,10 +165,10 @@ extension MemoryWatch {
         }
     }
 
-    /// Whether a policy's answer may still change which apps can be terminated.
+    /// Whether an answer from a policy may still change which apps can be terminated.
     var mayBeNamed: Bool { order.askedAt.map { now - $0 <= Self.longestPolicyTime } ?? false }
 
-    /// Whether a policy's answer is awaited and worth waiting for.
+    /// Whether an answer from policies is awaited and worth waiting for.
     var waitsForPolicies: Bool {
         guard let asked = order.askedAt else { return false }
         return now - asked < Self.policyTime

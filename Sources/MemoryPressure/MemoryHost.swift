@@ -9,22 +9,22 @@ package import Notify
 package protocol MemoryHost: AnyObject {
     /// The configuration in `[supervisor.memory]`.
     var memoryRules: MemorySpecification { get }
-    /// The cgroup that contains those of the apps; nil if there is none.
+    /// The cgroup that contains the cgroups of all apps; nil if there is none.
     var cgroup: String? { get }
-    /// The memory level has changed.
+    /// Called when the memory level has changed.
     func memoryPressure(from: MemoryLevel, to: MemoryLevel)
-    /// Memory is no longer short: work that waited for that continues.
+    /// Called when memory is no longer short, so that work that waited for this continues.
     func memoryIsEnough()
 
     /// The policy that orders evictions; nil if there is none.
     var evictionPolicy: String? { get }
-    /// The order in which policies want apps terminated, first one first, each with the policy's reason.
+    /// Asks policies for the order in which apps are to be terminated, first one first, each with its policy's reason.
     func evictionOrder(_ completion: @escaping ([(app: AppRuntime, policy: String, reason: String)]) -> Void)
 
-    /// Whether an app receives the memory warning on its own socket.
+    /// Whether an app gets the memory warning through its own socket.
     func hearsByChannel(_ app: AppID) -> Bool
     /// Whether the app is under a debugger, so that it must be left alone.
     func restsForTracer(_ app: AppRuntime) -> Bool
-    /// A descriptor that the app stored was removed.
+    /// Called when torpord has removed a descriptor that the app had stored.
     func letGo(of entry: FDStore.Entry, _ app: AppRuntime)
 }

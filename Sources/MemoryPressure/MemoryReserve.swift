@@ -3,14 +3,14 @@
 import Engine
 import Linux
 
-/// Memory allocated in advance for allocations that are needed when memory is short. The blocks are written to, so
-/// that they are resident. When memory becomes short they are freed, and the heap hands them out again.
+/// Memory for allocations that torpord needs when memory is short, allocated in advance. The blocks are written to,
+/// so that they are resident. When memory becomes short, they are freed, and the heap uses them for new allocations.
 struct MemoryReserve {
-    /// Smaller than the heap's mmap threshold: larger blocks would go back to the kernel when freed.
+    /// A block's size, below the heap's mmap threshold: larger blocks would return to the kernel when freed.
     private static let block = 64 << 10
     private var held: [UnsafeMutableRawPointer] = []
 
-    /// Fills the reserve for that many apps: 256 KiB, and 256 bytes per app.
+    /// Fills the reserve for that many apps: 256 KiB, plus 256 bytes per app.
     mutating func fill(for apps: Int) {
         let count = 4 + apps * 256 / Self.block
         held.reserveCapacity(count)
@@ -22,7 +22,7 @@ struct MemoryReserve {
         Memory.keepFreed(false)
     }
 
-    /// Frees the reserve for the heap to use.
+    /// Frees the reserve, so that the heap can use it.
     mutating func open() {
         Memory.keepFreed(true)
         for pointer in held { pointer.deallocate() }

@@ -4,15 +4,15 @@ import Engine
 package import Lifecycle
 import Linux
 
-/// The kernel's memory statistics at one moment. Two of them make a ``MemoryReading``.
+/// The kernel's memory statistics at one moment. Two samples together give a ``MemoryReading``.
 struct MemorySample {
     let at: Duration
     let memory: MachineMemory
     let pressure: Pressure?
     let activity: MemoryActivity?
 
-    /// Reads the statistics of the machine, or of a limit around all apps; nil if `/proc/meminfo` cannot be read.
-    /// `root` is a prefix of /proc paths. `now` is evaluated after the first file is read, which may take a while.
+    /// Reads the statistics of the machine, or of the limit `bound` around all apps; nil if `/proc/meminfo` cannot be
+    /// read. `root` is a prefix of /proc paths. `now` is evaluated after the first file is read, which may take long.
     init?(at now: @autoclosure () -> Duration, root: String, bound: MemoryBound? = nil) {
         guard let machine = MachineMemory(root: root) else { return nil }
         at = now()
@@ -28,7 +28,7 @@ struct MemorySample {
         activity = bound.activity
     }
 
-    /// The changes since an earlier sample; without one only the momentary values.
+    /// The changes since an earlier sample; without one, only the values of this moment.
     func reading(since earlier: MemorySample?) -> MemoryReading {
         var reading = MemoryReading(
             total: memory.total,
@@ -54,7 +54,7 @@ struct MemorySample {
 }
 
 extension MemoryReading {
-    /// The measurements as text: `212 MiB of 4 GiB available (5.2 %), swap 3 % free, some task waited …`.
+    /// The reading as text, such as `212 MiB of 4 GiB available (5.2 %), swap 3 % free, some task waited …`.
     package var text: String {
         var parts = ["\(Self.size(available)) of \(Self.size(total)) available (\(Self.percent(availablePart)))"]
         parts.append(swapTotal == 0 ? "no swap" : "swap \(Self.percent(swapPart)) free")
@@ -69,7 +69,7 @@ extension MemoryReading {
         return tenths >= 100 || tenths % 10 == 0 ? "\((tenths + 5) / 10) %" : "\(tenths / 10).\(tenths % 10) %"
     }
 
-    /// `61 MiB`, `4.2 GiB`.
+    /// A number of bytes as text, such as `61 MiB` or `4.2 GiB`.
     package static func size(_ bytes: UInt64) -> String {
         if bytes < 10 << 10 { return "\(bytes) bytes" }
         if bytes < 10 << 20 { return "\(bytes >> 10) KiB" }

@@ -7,16 +7,16 @@ package import Lifecycle
 import Linux
 import Processes
 
-/// A step in progress to free memory.
+/// A step of the ladder that is in progress.
 package struct MemoryWork {
     package let number: Int
-    /// The reason: the machine, or a launch that waits.
+    /// Why the step is taken: the machine is short of memory, or a launch waits.
     let cause: Cause
-    /// What.
+    /// The step itself.
     package let step: MemoryLadder.Step
-    /// When it began.
+    /// When the step began.
     package let since: Duration
-    /// Available bytes before the step.
+    /// Available bytes before the step began.
     package let before: UInt64
 
     enum Cause: Equatable {
@@ -25,13 +25,13 @@ package struct MemoryWork {
     }
 }
 
-/// Steps of the ladder.
+/// Takes steps of the ladder.
 extension MemoryWatch {
-    /// How long to wait for a terminating app, when memory is critical, before the next step.
+    /// How long the next step waits for a terminating app when memory is critical. `patience` is the time otherwise.
     private static let criticalPatience = Duration.milliseconds(500)
     private static let patience = AppMachine.shortGrace + .milliseconds(500)
 
-    /// Takes the next step, once the last one is done and its effect shows.
+    /// Takes the next step, if the last one is done and had time to show its effect.
     func act(_ level: MemoryLevel, _ reading: MemoryReading) {
         let now = now
         if let work = underWay {
@@ -47,7 +47,7 @@ extension MemoryWatch {
             guard let self, self.underWay == nil else { return }
             self.climb(level, reading, isUrgent: isUrgent)
         }
-        // If it is urgent, decide by the measurements at hand.
+        // If memory is urgently short, decide by the measurements that exist.
         if isUrgent, !footprints.isEmpty { return choose() }
         guard isUrgent || !waitsForPolicies, afterMeasuring.isEmpty else { return }
         measure(choose)
@@ -73,7 +73,7 @@ extension MemoryWatch {
         )
     }
 
-    /// Carries out a step of the ladder.
+    /// Carries out a step; `why` is the reason as text.
     func carryOut(_ step: MemoryLadder.Step, _ cause: MemoryWork.Cause, _ why: String) {
         let now = now
         switch step.rung {
@@ -100,7 +100,7 @@ extension MemoryWatch {
         case .pageOut:
             pageOut(app, why) { [weak self] in self?.done(number, settling: false) }
         case .evict, .endBackground, .endInactive, .endActive:
-            // A debugger may have attached since the last check. From now on the core knows the app as traced.
+            // A debugger may have attached since the last check. The core learns that now.
             if host.restsForTracer(app) { return done(number, settling: false) }
             let text = "\(step.rung == .evict ? "is evicted" : "is ended"): \(why); \(account(of: app, step))"
             note(app, .madeRoom, text: text, reason: step.rung.rawValue)
@@ -118,7 +118,7 @@ extension MemoryWatch {
         }
     }
 
-    /// Why this app was chosen and others were passed over.
+    /// Why this app was chosen and other apps were passed over, as text.
     package func account(of app: AppRuntime, _ step: MemoryLadder.Step) -> String {
         let machine = machine(app)
         var parts = ["it is \(machine.state.rawValue)", "has \(text(footprints[app.id]?.footprint))"]
@@ -138,7 +138,7 @@ extension MemoryWatch {
         return text
     }
 
-    /// The largest apps that may not be terminated.
+    /// The largest apps that may not be terminated, as text; empty if there are none.
     private func passedOver(_ candidates: [MemoryLadder.Candidate]) -> String {
         let largest = candidates.filter { $0.protection != nil }.sorted { $0.bytes > $1.bytes }.prefix(3)
         guard !largest.isEmpty else { return "" }
@@ -149,7 +149,7 @@ extension MemoryWatch {
         return "; left alone: " + names.joined(separator: ", ")
     }
 
-    /// Why an app is left alone, as text.
+    /// Why an app may not be terminated, as text.
     func explain(_ protection: MemoryLadder.Protection, _ app: AppID) -> String {
         switch protection {
         case .never: "evict = \"never\""
@@ -185,7 +185,7 @@ extension MemoryWatch {
 
     // MARK: Done
 
-    /// Whether the app is being terminated for its memory.
+    /// Whether the app is being terminated to free its memory.
     package func isEnding(_ app: AppRuntime) -> Bool {
         underWay?.step.apps.first == app.id && underWay?.step.rung.endsApp == true || outlasted[app.id] != nil
     }
@@ -199,7 +199,7 @@ extension MemoryWatch {
 
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         footprints[app.id] = nil
-        // Promises belong to a run.
+        // A reservation is valid only for one run of the app.
         admission.promised[app.id] = nil
         pageOuts.forget(app.id)
         if let tree = app.run.tree { worker.cancel(tree) }
@@ -213,11 +213,11 @@ extension MemoryWatch {
         if !admission.isEmpty { loop.later { [weak self] in self?.admitNext() } }
     }
 
-    /// Reports what an app's end has freed, once its effect shows.
+    /// Reports how much memory an app's end has freed, once that shows in the statistics.
     private func settle(_ work: MemoryWork, _ name: String) {
         notBefore = now + rules.settling
         let isShort = isShort
-        // Another app may have ended less than the settling time ago.
+        // Another app may have ended a moment ago, and its report is not written yet.
         tellFreed()
         freed = (work.before, name)
         admission.pause = try? loop.timer { [weak self] in
@@ -240,7 +240,7 @@ extension MemoryWatch {
         note(.madeRoom, text: text, reason: "freed")
     }
 
-    /// Completes a step; ignored if another step has replaced it meanwhile.
+    /// Completes the step with that number. Ignored if another step has replaced it.
     private func done(_ number: Int, settling: Bool) {
         guard let work = underWay, work.number == number else { return }
         underWay = nil

@@ -8,59 +8,59 @@ package import Linux
 import Processes
 import TorporPolicyABI
 
-/// Prevents the machine from running out of memory: the kernel reports when work waits for memory, and then steps of
-/// the ladder (``MemoryLadder``) are taken until it no longer waits.
+/// Prevents the machine from running out of memory. When the kernel reports that tasks wait for memory, takes steps
+/// of the ladder (``MemoryLadder``) until no task waits any longer.
 ///
-/// While there is enough, nothing is read and no timer runs: the kernel's PSI triggers report pressure. From the
-/// first report on, memory is sampled every ``interval`` until there was no pressure for ``calm``; this is an
-/// episode. Without triggers, or without swap (triggers are too late then), available memory is polled too, more
-/// often the less there is.
+/// While there is enough memory, nothing is read and no timer runs: the kernel's PSI triggers report pressure. From
+/// the first report on, memory is sampled every ``interval`` until there was no pressure for ``calm``. This time is
+/// called an episode. Without triggers, or without swap (then triggers come too late), available memory is polled
+/// too, more often the less there is.
 package final class MemoryWatch: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
-    /// The rest of the supervisor. It owns this room.
+    /// The rest of the supervisor, which owns this object.
     package unowned(unsafe) let host: any MemoryHost
     package let worker: MemoryWorker
     /// A prefix of `/proc` paths: empty, except in tests.
     package let root: String
     /// The current memory level.
     package private(set) var level = MemoryLevel.none
-    /// Why nothing is done about short memory, or only late; as text.
+    /// Why torpord cannot act on short memory, or only late, as text; nil if it can.
     package private(set) var trouble: String?
     var ladder = MemoryLadder()
-    /// The measured memory of each app.
+    /// The last measured memory of each app.
     var footprints: [AppID: KnownFootprint] = [:]
-    /// The order of eviction by policies.
+    /// The order in which policies want apps terminated.
     var order = PolicyOrder()
-    /// The step in progress.
+    /// The step in progress; nil if there is none.
     package var underWay: MemoryWork?
-    /// Steps that took too long, by app: another step began meanwhile.
+    /// By app: steps that took too long, so that another step has begun while the app still terminates.
     var outlasted: [AppID: MemoryWork] = [:]
-    /// An app's end that was not reported yet: bytes available before, and the app's name.
+    /// The end of an app that is not reported yet: bytes available before it, and the app's name.
     var freed: (before: UInt64, app: String)?
     var workNumber = 0
-    /// Apps that the core refused to terminate, and when: they are left alone for a while.
+    /// Apps that the core refused to terminate, and when. They are not chosen again for a while.
     package var refused: [AppID: Duration] = [:]
-    /// Work that waits for measurements.
+    /// Callbacks that wait for the measurement in progress.
     var afterMeasuring: [() -> Void] = []
-    /// The next step must not begin before this time.
+    /// No step may begin before this time.
     var notBefore = Duration.zero
-    /// The last reading.
+    /// The last reading of the machine's memory; nil before the first.
     package private(set) var reading: MemoryReading?
-    /// Launches that wait for memory.
+    /// Launches that wait for memory, and reserved memory.
     package var admission = MemoryAdmission()
-    /// Suspended apps that are paged out after a while.
+    /// Suspended apps that will be paged out when they have been suspended long enough.
     var pageOuts = PageOutQueue()
-    /// Whether swap had room, and when that was read.
+    /// Whether swap had room at the given time.
     var swapRoom: (isThere: Bool, at: Duration)?
-    /// Whether it was reported that no app may be evicted.
+    /// Whether it was reported, in this episode, that no app may be evicted.
     var isAtAnEnd = false
 
     private var triggers: [(trigger: PressureTrigger, source: IOSource)] = []
     private var timer: TimerSource?
-    /// A memory limit around the supervisor and all its apps; nil if there is none.
+    /// The memory limit around torpord and all its apps (such as a container's); nil if there is none.
     private var bound: MemoryBound?
-    /// Of the machine, and of the limit.
+    /// The last samples: of the machine, and of the limit if there is one.
     private var samples: [MemorySample] = []
     private var isInEpisode = false
     private var quietSince: Duration?
@@ -68,11 +68,11 @@ package final class MemoryWatch: Room, LifecycleObserver {
 
     /// The time between samples during an episode.
     package static let interval = Duration.milliseconds(100)
-    /// An episode ends after this time without pressure.
+    /// An episode ends after this time without memory pressure.
     package static let calm = Duration.seconds(2)
-    /// After this time without pressure, new pressure is a new burst: short bursts do not add up to a long one.
+    /// After this time without pressure, new pressure counts as a new burst: short bursts do not add up to a long one.
     private static let pause = Duration.milliseconds(500)
-    /// Samples closer together are meaningless.
+    /// Two samples that are closer together give no meaningful reading.
     private static let shortestSpan = Duration.milliseconds(20)
 
     /// - Parameter root: a prefix of `/proc` paths.
@@ -95,7 +95,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
 
     // MARK: When it looks
 
-    /// Applies the current configuration.
+    /// Applies the current configuration of `[supervisor.memory]`.
     package func configure() {
         triggers.forEach { $0.source.cancel() }
         triggers = []
@@ -115,7 +115,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
             return log.warning("torpord cannot act when memory is short: /proc/meminfo cannot be read")
         }
         listen()
-        // An episode that began under the old rules continues under the new ones.
+        // If an episode began under the old rules, it continues under the new ones.
         guard !isInEpisode else { return }
         reserve.fill(for: apps.count)
         samples = first
@@ -137,7 +137,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
         }
     }
 
-    /// Adds a trigger for the machine and one for the limit, with a window of 1 s, or of 2 s if 1 s is not permitted.
+    /// Adds a trigger for the machine and one for the limit. The window is 1 s, or 2 s if 1 s is not permitted.
     private func listen(_ share: PressureTrigger.Share, _ stall: Duration, _ level: MemoryLevel) throws(Errno) {
         let ordinary = PressureTrigger.ordinaryWindow
         for (stall, window, isLast) in [(stall, .seconds(1), false), (stall * 2, ordinary, true)] {
@@ -154,16 +154,16 @@ package final class MemoryWatch: Room, LifecycleObserver {
 
     private func watch(_ trigger: PressureTrigger, _ level: MemoryLevel) throws(Errno) {
         let source = try loop.watch(trigger.descriptor.raw, .priority) { [weak self] events in
-            // The limit's cgroup is gone; the trigger would report errors forever.
+            // On an error the limit's cgroup is gone, and the trigger would report errors for ever.
             if events.contains(.error) { self?.configure() } else { self?.heard(level) }
         }
         triggers.append((trigger, source))
     }
 
-    /// The kernel reports that work waits for memory.
+    /// Called when the kernel reports that tasks wait for memory.
     private func heard(_ level: MemoryLevel) {
         guard !isInEpisode else { return }
-        // The trigger's threshold counts as the first reading. If that shows enough memory, nothing follows.
+        // The threshold of the trigger counts as the first reading. If that shows enough memory, nothing follows.
         look(told: level)
     }
 
@@ -172,12 +172,12 @@ package final class MemoryWatch: Room, LifecycleObserver {
         timer?.arm(after: time)
     }
 
-    /// When to sample without a report from the kernel; nil for never. Without swap, no work waits until memory is
-    /// gone, since programs' memory cannot be reclaimed: the kernel's first sign is an OOM kill (measured: 39 ms of
-    /// stall in all, with 8 of 3,000 MiB left). So the time is that in which 1 GiB/s would use up what is left.
+    /// When to sample without a report from the kernel; nil for never. Without swap the kernel cannot reclaim the
+    /// memory of programs, so no task waits until memory is gone, and the first sign is an OOM kill (measured: 39 ms
+    /// of stalls in total, with 8 of 3,000 MiB left). So this is the time in which 1 GiB/s would use up what is left.
     private func nextLook(_ samples: [MemorySample]) -> Duration? {
         if triggers.isEmpty { return pollInterval(samples) }
-        // If only stalls count, only the kernel's triggers matter.
+        // If only stalls count, no sample is needed: the kernel's triggers report them.
         guard rules.warningAvailable > 0 || rules.criticalAvailable > 0 else { return nil }
         guard let memory = samples.last?.memory, memory.swapFree < memory.total / 20 else { return nil }
         let bound = UInt64(Double(memory.total) * rules.warningAvailable)
@@ -185,8 +185,8 @@ package final class MemoryWatch: Room, LifecycleObserver {
         return max(Self.interval, .microseconds(Int64(clamping: left / (1 << 10))))
     }
 
-    /// The poll interval without triggers: the time in which 4 GiB/s would use up what is left and half of the free
-    /// swap; at least ``interval`` and at most 1 s.
+    /// The interval of samples without triggers: the time in which 4 GiB/s would use up what is left and half of the
+    /// free swap. At least ``interval``, at most 1 s.
     private func pollInterval(_ samples: [MemorySample]) -> Duration {
         guard let sample = samples.last else { return .seconds(1) }
         let bound = UInt64(Double(sample.memory.total) * rules.warningAvailable)
@@ -201,7 +201,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
         isAtAnEnd = false
         worker.staysReady = true
         reserve.open()
-        // Until it answers, a policy may protect any app.
+        // Until the policy answers, it may protect any app.
         if let policy = host.evictionPolicy { order = PolicyOrder(policy: policy, askedAt: now) }
         loop.later { [weak self] in self?.askPolicies() }
     }
@@ -224,7 +224,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
             .compactMap { $0 }
     }
 
-    /// The worse reading: of the machine or of the limit.
+    /// The worse of two readings: of the machine and of the limit.
     private func reading(_ samples: [MemorySample], told: MemoryLevel?) -> MemoryReading? {
         var worst: MemoryReading?
         for (index, sample) in samples.enumerated() {
@@ -260,7 +260,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
         } else if quietSince == nil {
             quietSince = now
         }
-        // The level rises at once, and falls after a while without pressure.
+        // The level rises at once, but falls only after a time without pressure.
         if level > self.level { change(to: level) }
         let quiet = quietSince.map { now - $0 } ?? .zero
         if quiet >= Self.pause { ladder.pause() }

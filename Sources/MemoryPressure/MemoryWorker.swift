@@ -5,11 +5,11 @@ package import EventLoop
 import Linux
 package import Processes
 
-/// Kernel calls about memory that may block, on a thread that exists only while it has work: paging apps out,
-/// measuring their memory, releasing that of killed processes. Paging out may take seconds; other jobs are done in
-/// between.
+/// Runs kernel calls about memory that may block, on a thread that exists only while it has work: paging out apps,
+/// measuring their memory, and releasing that of killed processes. Paging out may take seconds; the thread does other
+/// jobs in between.
 ///
-/// Use it only on the loop's thread. Completions are called later, on the loop.
+/// Use it only on the thread of the event loop. Completions are called later, on the event loop.
 package final class MemoryWorker {
     private enum Job: Sendable {
         case snapshot(Int)
@@ -20,7 +20,7 @@ package final class MemoryWorker {
         case purge(Int, Handed<[Descriptor]>, [String], UInt32?)
     }
 
-    /// Whether a job is still wanted.
+    /// Whether a job is still wanted, or was cancelled.
     private final class Wish: Sendable {
         private let isGone = Monitor(false)
 
@@ -36,11 +36,11 @@ package final class MemoryWorker {
         case done
     }
 
-    /// A value handed from one thread to another; the first no longer uses it.
+    /// A value handed from one thread to another. The first thread no longer uses it.
     private struct Handed<Value>: @unchecked Sendable { let value: Value }
 
     private struct Queue {
-        /// Jobs that take only moments.
+        /// Jobs that take only moments. `slow` has the others.
         var quick: [Job] = []
         var slow: [Job] = []
         var isRunning = false
@@ -48,7 +48,7 @@ package final class MemoryWorker {
         var answers: [(ticket: Int, answer: Answer)] = []
     }
 
-    /// How long a thread may take to end after its answer.
+    /// How long a thread may take to end after its last answer.
     private static let leaving = Duration.milliseconds(100)
 
     private let loop: EventLoop
@@ -65,7 +65,7 @@ package final class MemoryWorker {
     /// - Parameter name: the name of the thread; at most 15 bytes.
     package init(_ loop: EventLoop, named name: String = "memory") { (self.loop, self.name) = (loop, name) }
 
-    // Otherwise the thread would wait forever.
+    // Otherwise the thread would wait for ever.
     deinit { if staysReady { letGo() } }
 
     private func letGo() {
@@ -73,16 +73,16 @@ package final class MemoryWorker {
         queue.wake()
     }
 
-    /// Whether an answer is awaited.
+    /// Whether the completion of a job is still to be called.
     var isAtWork: Bool { !pending.isEmpty }
 
-    /// Whether none of its threads exists.
+    /// Whether no thread of this worker exists.
     package var isIdle: Bool {
         !isAtWork && !staysReady && leftAt.map { loop.now - $0 > Self.leaving } ?? true
     }
 
-    /// Whether the thread stays when it has no work: starting one takes memory, which may be missing when memory is
-    /// short.
+    /// Whether the thread waits for work instead of ending. Starting a thread takes memory, which may be missing when
+    /// memory is short.
     var staysReady = false {
         didSet {
             guard staysReady != oldValue else { return }
@@ -94,7 +94,7 @@ package final class MemoryWorker {
 
     // MARK: What is asked
 
-    /// Pages out an app's memory. Only one page-out per app at a time: a second one fails with EBUSY.
+    /// Pages out an app's memory. If a page-out of the app is in progress, a second one fails with EBUSY.
     func pageOut(_ tree: ProcessTree, _ completion: @escaping (PageOutResult) -> Void) {
         let key = ObjectIdentifier(tree)
         if let before = wishes[key] {
@@ -112,7 +112,7 @@ package final class MemoryWorker {
         }
     }
 
-    /// Marks an app's memory as the first to be reclaimed (MADV_COLD).
+    /// Tells the kernel to reclaim this app's memory first (MADV_COLD).
     func markCold(_ tree: ProcessTree) {
         let key = ObjectIdentifier(tree)
         guard wishes[key] == nil else { return }
@@ -123,11 +123,11 @@ package final class MemoryWorker {
         }
     }
 
-    /// An app is to be continued: cancels its page-out. One that is under way ends within a few milliseconds and
-    /// reports so to its completion.
+    /// Cancels the page-out of an app that is about to be continued. One in progress ends within a few milliseconds,
+    /// and its completion is told that it was cancelled.
     package func cancel(_ tree: ProcessTree) { wishes.removeValue(forKey: ObjectIdentifier(tree))?.wish.cancel() }
 
-    /// Measures the memory of these apps, in their order.
+    /// Measures the memory of these apps; the results are in the same order.
     func footprints(of trees: [ProcessTree], _ completion: @escaping ([Footprint]) -> Void) {
         members(of: trees) { [self] members in
             let ticket = newTicket()
@@ -138,17 +138,16 @@ package final class MemoryWorker {
         }
     }
 
-    /// Releases the memory of processes that were sent SIGKILL, process_mrelease(2), before the last of them has
-    /// exited.
+    /// Releases the memory of processes that were sent SIGKILL before all of them have exited (process_mrelease(2)).
     ///
-    /// - Parameter processes: as listed before the signal (``ProcessTree/pinned(in:)``).
+    /// - Parameter processes: the processes, listed before SIGKILL was sent (``ProcessTree/pinned(in:)``).
     package func release(_ processes: MembersMemory) {
         let ticket = newTicket()
         ask(ticket, .release(ticket, processes)) { _ in }
     }
 
-    /// Empties files in memory, which no process of the supervisor uses any more, and removes the user's files in
-    /// these folders if they are in memory (tmpfs). Reports how many bytes they took.
+    /// Empties files in memory that no process of torpord uses any longer. Removes the user's files in these folders,
+    /// if they are in memory (tmpfs). Reports how many bytes they took.
     func purge(
         _ files: [Descriptor],
         _ folders: [String],
@@ -171,7 +170,7 @@ package final class MemoryWorker {
         return nextTicket
     }
 
-    /// Lists and pins processes; if all of /proc has to be read, that is done on the thread.
+    /// Lists processes and opens their pidfds. If all of /proc has to be read, the thread does that.
     private func members(of trees: [ProcessTree], _ completion: @escaping ([MembersMemory]) -> Void) {
         guard trees.contains(where: \.needsSnapshot) else { return completion(trees.map { $0.pinned() }) }
         let ticket = newTicket()
@@ -193,7 +192,7 @@ package final class MemoryWorker {
         run()
     }
 
-    /// Makes sure that a thread handles the queued jobs.
+    /// Makes sure that a thread runs the queued jobs.
     private func run() {
         let isThere = queue.withLock { queue in
             defer { queue.isRunning = true }
@@ -205,8 +204,8 @@ package final class MemoryWorker {
             try WorkerThread.start(named: name) { Self.work(queue, doorbell) }
         } catch {
             queue.withLock { $0.isRunning = false }
-            // No thread could be created: the loop does the quick jobs itself this once; the others are answered as
-            // not done.
+            // No thread could be created. The event loop runs the quick jobs itself this once; the slow ones are
+            // answered as not done.
             loop.later { [weak self] in self?.goWithout() }
         }
     }
@@ -253,7 +252,7 @@ package final class MemoryWorker {
             queue.withLock { $0.answers.append((ticket, answer)) }
             doorbell?.signal()
         }
-        /// Does queued quick jobs between the steps of a slow one; returns whether the slow one is still wanted.
+        /// Runs queued quick jobs between the steps of a slow job; returns whether the slow job is still wanted.
         func goesOn(_ wish: Wish) -> Bool {
             while let quick = queue.withLock({ $0.quick.isEmpty ? nil : $0.quick.removeFirst() }) {
                 perform(quick, queue, doorbell)

@@ -7,7 +7,7 @@ package import Lifecycle
 import Linux
 import Processes
 
-/// Suspended apps, to be paged out when they have been suspended for `page_out_after`.
+/// Suspended apps that will be paged out when they have been suspended for `page_out_after`.
 struct PageOutQueue {
     private(set) var due: [AppID: Duration] = [:]
     var timer: TimerSource?
@@ -34,14 +34,14 @@ extension MemoryWatch {
             armPageOuts()
         case .background:
             pageOuts.forget(app.id)
-            // The app will not use its memory soon: the kernel may reclaim it first.
+            // The app will not use its memory soon, so the kernel may reclaim it first.
             if isEnabled, let tree = app.run.tree, canSwap { worker.markCold(tree) }
         case .notRunning, .inactive, .active: pageOuts.forget(app.id)
         }
         if !admission.isEmpty { loop.later { [weak self] in self?.admitNext() } }
     }
 
-    /// The app is about to be continued: stops paging it out.
+    /// Stops paging out an app that is about to be continued.
     package func continues(_ app: AppRuntime) {
         pageOuts.forget(app.id)
         guard let tree = app.run.tree else { return }
@@ -70,7 +70,7 @@ extension MemoryWatch {
         armPageOuts()
     }
 
-    /// Moves the memory of a suspended app to swap.
+    /// Moves the memory of a suspended app to swap; `why` is the reason as text.
     func pageOut(_ app: AppRuntime, _ why: String, _ completion: @escaping () -> Void) {
         guard let tree = app.run.tree, app.run.isPagedOut != true else { return completion() }
         app.run.isPagedOut = true
@@ -102,7 +102,7 @@ extension MemoryWatch {
 }
 
 extension Incarnation {
-    /// Whether its memory is in swap or on its way there; reset when it is continued.
+    /// Whether the app's memory is in swap or being moved there; nil again once the app is continued.
     var isPagedOut: Bool? {
         get { slots[IsPagedOutSlot.self] }
         set { slots[IsPagedOutSlot.self] = newValue }

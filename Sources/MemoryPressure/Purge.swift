@@ -7,10 +7,10 @@ import Linux
 import Notify
 import Processes
 
-/// Memory that apps declared purgeable: folders in memory (`purgeable`), and stored descriptors whose names begin
-/// with `purgeable`.
+/// Frees memory that apps declared purgeable: folders in memory (`purgeable`), and stored descriptors whose names
+/// begin with `purgeable`.
 extension MemoryWatch {
-    /// Drops it; `completion` gets the number of bytes later.
+    /// Drops the app's purgeable memory; calls `completion` later with the number of bytes.
     func purge(_ app: AppRuntime, _ completion: @escaping (UInt64) -> Void) {
         let entries = app.store.removePurgeable()
         for entry in entries { host.letGo(of: entry, app) }
