@@ -5,29 +5,29 @@ import Linux
 package import SystemPackage
 import Varlink
 
-/// The state archives of one app on disk: `current`, for its next launch, and `set-aside`, with which a launch
-/// failed.
+/// The state archives of one app on disk. The next launch gets `current`; `set-aside` is the archive with which a
+/// launch failed.
 ///
 /// Most functions block on the disk: call them on the threads of ``StateArchives``.
 package struct ArchiveFolder: Sendable {
-    /// The folder; its parents belong to the supervisor.
+    /// The path of the folder. Its parent folders belong to torpord.
     package let path: String
     package var current: String { path + "/current" }
     package var aside: String { path + "/set-aside" }
 
     private static let draft = ".new-"
 
-    /// An archive, from stat(2).
+    /// An archive on disk, as stat(2) describes it.
     package struct Found: Hashable, Sendable {
         package let path: String
         package let bytes: UInt64
-        /// Microseconds since 1970.
+        /// When the archive was saved, in microseconds since 1970.
         let savedAt: Int64
     }
 
-    /// The archive for the next launch; reads only the directory, so it does not block on a disk that hangs.
+    /// The archive for the next launch. Reads only the directory, so it does not block on a disk that hangs.
     package var found: Found? { Self.found(current) }
-    /// The archive that was set aside last.
+    /// The archive that was set aside last; nil if there is none.
     package var foundAside: Found? { Self.found(aside) }
 
     private static func found(_ path: String) -> Found? {
@@ -37,13 +37,13 @@ package struct ArchiveFolder: Sendable {
 
     // MARK: What waits for the disk
 
-    /// Saves an archive in place of the current one, which stays if anything fails. It is durable when this returns.
-    /// Returns its size in bytes.
+    /// Saves an archive in place of the current one, which stays if anything fails. The archive is durable when this
+    /// function returns. Returns its size in bytes.
     ///
     /// - Parameters:
-    ///   - name: its file name, if not ``current``.
-    ///   - limit: in bytes; nil for none.
-    ///   - owner: the user that can read it, if not the supervisor's.
+    /// - name: the file name of the archive, if not `current`.
+    /// - limit: the most bytes; nil for no limit.
+    /// - owner: the user that may read the archive, if it is not torpord's.
     func save(
         _ content: ArchiveContent,
         as name: String? = nil,
@@ -71,7 +71,7 @@ package struct ArchiveFolder: Sendable {
         }
     }
 
-    /// Removes the current archive; no error if there is none.
+    /// Removes the current archive. It is no error if there is none.
     func discard() throws(Errno) {
         do throws(Errno) {
             try File.remove(current)
@@ -82,8 +82,8 @@ package struct ArchiveFolder: Sendable {
         try Self.synchronise(path)
     }
 
-    /// Sets the current archive aside, so that no launch gets it, in place of an earlier one; no error if there is
-    /// none.
+    /// Renames the current archive to `set-aside`, so that no launch gets it; an earlier one there is replaced. It is
+    /// no error if there is no current archive.
     package func setAside() throws(Errno) {
         do throws(Errno) {
             try File.rename(current, aside)
@@ -94,7 +94,7 @@ package struct ArchiveFolder: Sendable {
         try Self.synchronise(path)
     }
 
-    /// Removes everything stored for the app.
+    /// Removes the folder with everything in it.
     package func remove() throws(Errno) { try File.removeTree(path) }
 
     private func write(
@@ -103,7 +103,7 @@ package struct ArchiveFolder: Sendable {
         limit: UInt64?,
         owner: ArchiveOwner?
     ) throws -> UInt64 {
-        // Only its owner may read it, and no one may write to it by mistake.
+        // Only the owner may read the archive, and no program can write to it by mistake.
         let file = try File.open(draft, [.write, .create, .exclusive, .noFollow], mode: 0o400)
         let bytes = try source.copy(to: file.raw, limit: limit)
         if let owner { try File.setOwner(draft, uid: owner.uid, gid: owner.gid) }
@@ -111,7 +111,7 @@ package struct ArchiveFolder: Sendable {
         return bytes
     }
 
-    /// Creates the folder durably: its directory entry must survive a power failure like its contents.
+    /// Creates the folder durably, so that the folder itself survives a power failure, not only its contents.
     private func make() throws(Errno) {
         if try File.kind(path) == .directory { return }
         var missing: [String] = []
@@ -120,12 +120,12 @@ package struct ArchiveFolder: Sendable {
             missing.append(directory)
             directory = parent
         }
-        // The app's user may pass through it, but not list it.
+        // The app's user may open files in the folder by name, but not list it.
         try File.makeDirectories(path, mode: 0o711)
         for made in missing { if let parent = File.parent(of: made) { try Self.synchronise(parent) } }
     }
 
-    /// Removes what a killed torpord left unfinished.
+    /// Removes unfinished files of a torpord that was killed.
     private func removeDrafts() {
         for name in (try? File.list(path)) ?? [] where name.hasPrefix(Self.draft) {
             try? File.remove(path + "/" + name)
@@ -147,7 +147,7 @@ package struct ArchiveFolder: Sendable {
     }
 }
 
-/// The owner of an app's archives.
+/// The user and group that own an app's archives.
 struct ArchiveOwner: Hashable, Sendable {
     let uid: UInt32
     let gid: UInt32
@@ -155,31 +155,31 @@ struct ArchiveOwner: Hashable, Sendable {
 
 /// Why an archive was not saved.
 package enum ArchiveFailure: Error, Hashable, Sendable {
-    /// It is larger than the limit, in bytes.
+    /// The content is larger than the limit, in bytes.
     case tooLarge(limit: UInt64)
-    /// The app's request cannot be met; a sentence.
+    /// The request of the app cannot be met; the text is a sentence.
     case refused(String)
-    /// Writing to disk failed; a sentence.
+    /// Writing to the disk failed; the text is a sentence.
     case failed(String)
 }
 
-/// What an app wants to save.
+/// What is to be saved as an archive or snapshot.
 package enum ArchiveContent: Sendable {
-    /// Base64 text.
+    /// Data from the app, as Base64 text.
     case data(String)
-    /// The output of a command or a server.
+    /// The output of a command, or the answer of a server.
     case bytes([UInt8])
-    /// A file in the app's state directory, or another that it names. It must belong to one of these users.
+    /// A file in the app's state directory, or in another directory. It must belong to one of the users.
     case file(name: String, directory: String, owners: Set<UInt32>)
 
-    /// The most bytes of decoded data: the size of a message is limited.
+    /// The most bytes of decoded data, because the size of a message to torpord is limited.
     static let largestData = 512 << 10
 
     enum Source {
         case bytes([UInt8])
         case file(Descriptor)
 
-        /// Writes everything to a file; returns the number of bytes.
+        /// Writes the whole content to an open file; returns the number of bytes.
         func copy(to file: Int32, limit: UInt64?) throws -> UInt64 {
             switch self {
             case .bytes(let bytes):
@@ -191,7 +191,7 @@ package enum ArchiveContent: Sendable {
                     while true {
                         guard let count = try Descriptor.read(source.raw, into: buffer), count > 0 else { return total }
                         total += UInt64(count)
-                        // The file may grow while it is read.
+                        // The file may grow while it is being read.
                         if let limit, total > limit { throw ArchiveFailure.tooLarge(limit: limit) }
                         let part = UnsafeRawBufferPointer(rebasing: buffer[..<count])
                         if let failure = Descriptor.writeAll(file, part).failure { throw failure }
@@ -201,7 +201,7 @@ package enum ArchiveContent: Sendable {
         }
     }
 
-    /// The bytes of memory that it takes while it waits.
+    /// How many bytes of memory the content takes until it is written.
     var waitingBytes: Int {
         switch self {
         case .data(let text): text.utf8.count
@@ -210,7 +210,7 @@ package enum ArchiveContent: Sendable {
         }
     }
 
-    /// Reads everything into memory, to inspect it.
+    /// Reads the whole content into memory, to inspect it.
     package func read(limit: UInt64) throws(ArchiveFailure) -> [UInt8] {
         switch try open(limit: limit) {
         case .bytes(let bytes):
@@ -219,7 +219,7 @@ package enum ArchiveContent: Sendable {
             do throws(Errno) {
                 return try File.read(descriptor: source.raw, limit: Int(clamping: limit))
             } catch {
-                // The file may have grown since it was opened.
+                // The file may have grown since its size was checked.
                 if error == .fileTooLarge { throw .tooLarge(limit: limit) }
                 throw .refused("it cannot be read: \(error)")
             }
@@ -248,7 +248,7 @@ package enum ArchiveContent: Sendable {
         }
     }
 
-    /// Opens a file that the app itself could have opened, even if the app changes the path meanwhile.
+    /// Opens a file that the app itself could have opened, safely even if the app changes the path at the same time.
     private static func open(
         _ name: String,
         in directory: String,
@@ -271,7 +271,7 @@ package enum ArchiveContent: Sendable {
     ) throws(ArchiveFailure) -> (Descriptor, FileStatus) {
         do throws(Errno) {
             let folder = try File.open(directory, [.path, .directory, .noFollow])
-            // O_NONBLOCK: opening must not block on a FIFO or a lease.
+            // With O_NONBLOCK, opening does not block on a FIFO or a lease.
             let file = try File.open(name, in: folder.raw, [.noFollow, .nonBlocking])
             return (file, try File.status(descriptor: file.raw))
         } catch {

@@ -9,12 +9,12 @@ package import VarlinkServer
 
 /// State archives: state that an app saves, so that it can continue after an eviction, a crash or a reboot.
 ///
-/// The disk is the only record of them; memory has no copy. An archive stays until a user stops the app, the app
-/// exits successfully, or the app discards it. If a launch with it fails, it is set aside.
+/// Archives are only on disk; memory has no copy. An archive stays until a user stops the app, the app exits
+/// successfully, or the app discards it. If a launch with an archive fails, the archive is set aside.
 package final class SavedStates: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
-    /// The rest of the supervisor. It owns this room.
+    /// The rest of the supervisor, which owns this object.
     package unowned(unsafe) let host: any ArchiveHost
     private let folders: StateArchives
 
@@ -25,7 +25,7 @@ package final class SavedStates: Room, LifecycleObserver {
         folders = StateArchives(loop: engine.loop)
     }
 
-    /// Decides what happens to the archive.
+    /// Discards the app's archive, sets it aside or leaves it, depending on how the app ended.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         let isOver = !(machine(app).lastEnding ?? ending.reason).keepsState
         let isDone = isOver && app.specification.rules.isOneshot
@@ -39,7 +39,7 @@ package final class SavedStates: Room, LifecycleObserver {
     }
 
     package func forget(_ app: AppRuntime) {
-        // Its folder now belongs to a scene inside another app.
+        // The folder belongs to a scene inside another app now.
         if host.isScene(named: app.name) { return }
         let folder = archives(of: app)
         guard File.exists(folder.path) || folders.isBusy(folder) else { return }
@@ -51,24 +51,24 @@ package final class SavedStates: Room, LifecycleObserver {
         }
     }
 
-    /// The folder of an app's archives.
+    /// The folder of the archives of an app, or of a scene inside it.
     package func archives(of app: AppRuntime, scene: String? = nil) -> ArchiveFolder {
         ArchiveFolder(path: host.stateFolder + "/archives/" + Self.name(of: app, scene: scene))
     }
 
-    /// The name of the folder of an app, or of a scene inside it.
+    /// The name of the archive folder of an app, or of a scene inside it.
     static func name(of app: AppRuntime, scene: String?) -> String {
         scene.map { AppName.scene(app.name, $0) } ?? app.name
     }
 
-    /// Calls `completion` once everything requested so far for the app's folder is done.
+    /// Calls `completion` when everything that was requested so far in the app's folder is done.
     package func whenDone(_ app: AppRuntime, scene: String? = nil, _ completion: @escaping () -> Void) {
         folders.whenDone(archives(of: app, scene: scene), completion)
     }
 
     // MARK: What apps ask
 
-    /// Saves an archive; `completion` is called with its size in bytes once it is durable.
+    /// Saves an archive. `completion` is called with its size in bytes once it is durable.
     package func saveState(
         of app: AppRuntime,
         scene: String? = nil,
@@ -88,7 +88,7 @@ package final class SavedStates: Room, LifecycleObserver {
             in: archives(of: app, scene: scene)
         ) { [weak self, weak app] outcome in
             if let self, let app, case .success(let bytes) = outcome {
-                // Work is done in order, so the failed archive was set aside before this one was written.
+                // Jobs in a folder are done in order, so the failed archive was set aside before this one was saved.
                 if scene == nil, app.restoration == .failed {
                     app.restoration = nil
                     self.record(app)
@@ -97,7 +97,7 @@ package final class SavedStates: Room, LifecycleObserver {
                 self.note(app, .stateKept, text: "saved \(whose), \(bytes) byte\(bytes == 1 ? "" : "s")")
             }
             completion(outcome)
-            // Reported once per run: a full disk stays full.
+            // Reported once per run of the app, because a full disk stays full.
             guard let self, let app, case .failure(.failed(let sentence)) = outcome,
                 app.run.stateNotKeptIn != incarnation
             else { return }
@@ -106,10 +106,10 @@ package final class SavedStates: Room, LifecycleObserver {
         }
     }
 
-    /// Whether an archive is about to be removed or set aside: treat it as absent.
+    /// Whether the archive is about to be removed or set aside, so that it counts as absent.
     func takesAway(_ folder: ArchiveFolder) -> Bool { folders.takesAway(folder) }
 
-    /// What an app wants to save: data, or the name of a file in its state directory.
+    /// The content that an app wants to save: data, or a file in its state directory.
     package func given(
         by app: AppRuntime,
         _ peer: Peer,
@@ -119,7 +119,7 @@ package final class SavedStates: Room, LifecycleObserver {
         switch (data, file) {
         case (let data?, nil): return .success(.data(data))
         case (nil, let name?):
-            // An app that was started as root may have changed its user.
+            // An app that was started as root may have changed its user, so its files may belong to its present user.
             let owners = ownUsers(of: app).union([peer.uid])
             return .success(.file(name: name, directory: stateDirectory(of: app), owners: owners))
         case (nil, nil): return .failure(.refused("nothing to keep: give data or file"))
@@ -127,10 +127,10 @@ package final class SavedStates: Room, LifecycleObserver {
         }
     }
 
-    /// The users whose files belong to the app.
+    /// The users that own files of the app.
     func ownUsers(of app: AppRuntime) -> Set<UInt32> { host.userID(of: app).map { [$0] } ?? [] }
 
-    /// Removes the archive at the app's request.
+    /// Removes the archive, because the app requested that.
     package func discardState(
         of app: AppRuntime,
         scene: String? = nil,
@@ -141,7 +141,7 @@ package final class SavedStates: Room, LifecycleObserver {
 
     // MARK: What scenes inside apps get
 
-    /// The archive for a scene that connects now; nil if there is none.
+    /// The archive for a scene that is connecting; nil if there is none.
     package func found(of app: AppRuntime, scene: String) -> ArchiveFolder.Found? {
         let folder = archives(of: app, scene: scene)
         return folders.takesAway(folder) ? nil : folder.found
@@ -161,7 +161,7 @@ package final class SavedStates: Room, LifecycleObserver {
         }
     }
 
-    /// TORPOR_STATE_DIRECTORY.
+    /// The path in TORPOR_STATE_DIRECTORY, where the app may store files.
     package func stateDirectory(of app: AppRuntime) -> String { host.stateFolder + "/apps/" + app.name }
 
     private func archiveOwner(_ app: AppRuntime) -> ArchiveOwner? {
@@ -171,11 +171,11 @@ package final class SavedStates: Room, LifecycleObserver {
 
     // MARK: What launches get
 
-    /// The archive for this launch; nil for none. One that no launch may get any more is discarded.
+    /// The archive for this launch; nil for none. If no launch may get the archive any longer, it is discarded.
     package func archiveToRestore(_ app: AppRuntime, _ order: LaunchOrder) -> ArchiveFolder.Found? {
         let folder = archives(of: app)
         if app.restoration == .failed {
-            // An earlier torpord ended before it was set aside.
+            // An earlier torpord ended before it could set the archive aside.
             if !folders.takesAway(folder) { setAside(app, folder) }
             return nil
         }
@@ -193,24 +193,24 @@ package final class SavedStates: Room, LifecycleObserver {
     private func isRestorable(_ found: ArchiveFolder.Found, _ app: AppRuntime, _ order: LaunchOrder) -> Bool {
         let known = app.lastExit.flatMap { TerminationReason(rawValue: $0.reason) }
         if order.previousEnding?.keepsState ?? true, known?.keepsState ?? true { return true }
-        // The last known ending may be older than the archive: the end of a later run was not seen.
+        // The last known ending may be older than the archive, if torpord did not see the end of a later run.
         return app.lastExit?.at.map { found.savedAt > $0 } ?? false
     }
 
-    /// The app declined the archive: the next launch gets it.
+    /// Keeps the archive for the next launch, because the app declined it.
     package func restorationDeclined(_ app: AppRuntime) {
         guard app.restoration == .offered else { return }
         app.restoration = nil
         record(app)
     }
 
-    /// The app reported that it could not restore its state.
+    /// Sets the archive aside, because the app reported that it could not restore its state from it.
     package func restorationFailed(_ app: AppRuntime, _ text: String?) {
         guard app.restoration == .offered else { return }
         setArchiveAside(app, "the app could not restore it" + (text.map { " (\($0))" } ?? ""))
     }
 
-    /// A user stops or force-quits an app that does not run.
+    /// Discards the archive of an app that does not run, because a user stopped or force-quit it.
     package func personEnds(_ app: AppRuntime) {
         if !coordinator.machine(app.id).isAlive { discardArchive(app) }
     }
@@ -240,7 +240,7 @@ package final class SavedStates: Room, LifecycleObserver {
         folders.ask(.setAside, in: folder) { [weak self, weak app] outcome in
             guard let self, let app else { return }
             if case .failure(let failure) = outcome {
-                // This is tried again before the next launch.
+                // The archive will be set aside before the next launch.
                 return self.log.warning("\(app.name): its state archive cannot be set aside: \(failure)")
             }
             guard app.restoration == .failed else { return }
@@ -251,22 +251,22 @@ package final class SavedStates: Room, LifecycleObserver {
 }
 
 extension ArchiveInfo {
-    /// The information for clients.
+    /// The archive in the form in which clients see it.
     package init(_ found: ArchiveFolder.Found) {
         self.init(path: found.path, bytes: Int64(clamping: found.bytes), at: found.savedAt)
     }
 }
 
-/// The state of the archive that a launch got.
+/// What became of the archive that a launch got.
 package enum Restoration: UInt8 {
-    /// It was offered to the incarnation that runs or is being launched.
+    /// The archive was offered to the incarnation that runs or is being launched.
     case offered = 1
-    /// It is being set aside.
+    /// The launch or the restoration failed, and the archive is being set aside.
     case failed = 2
 }
 
 extension AppRuntime {
-    /// The state of the archive that the app's launch got; nil for none.
+    /// What became of the archive that the app's launch got; nil if it got none, or that is settled.
     package var restoration: Restoration? {
         get { slots[RestorationSlot.self] }
         set { slots[RestorationSlot.self] = newValue }
@@ -276,7 +276,7 @@ extension AppRuntime {
 private enum RestorationSlot: Slot { typealias Value = Restoration }
 
 extension Incarnation {
-    /// The incarnation for which it was reported that its state cannot be saved.
+    /// The number of the incarnation for which it was reported that its state cannot be saved.
     var stateNotKeptIn: UInt32? {
         get { slots[StateNotKeptInSlot.self] }
         set { slots[StateNotKeptInSlot.self] = newValue }

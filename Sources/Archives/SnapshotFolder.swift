@@ -4,21 +4,21 @@ import Engine
 import Linux
 import TorporAPI
 
-/// The snapshot of one app on disk: a file named by its incarnation and type, such as `3.png`.
+/// The snapshot of an app on disk: a file named after the incarnation and the type, such as `3.png`.
 extension ArchiveFolder {
     /// The largest snapshot, in bytes.
     static let largestSnapshot: UInt64 = 4 << 20
 
-    /// A snapshot, from its name and stat(2).
+    /// A snapshot on disk, as its name and stat(2) describe it.
     struct FoundSnapshot: Hashable, Sendable {
         let path: String
         let info: SnapshotInfo
     }
 
-    /// The latest snapshot; reads only the directory, so it does not block on a disk that hangs.
+    /// The latest snapshot. Reads only the directory, so it does not block on a disk that hangs.
     var snapshot: FoundSnapshot? {
         let names = (try? File.list(path)) ?? []
-        // There are two if torpord was killed after it added the new one and before it removed the old one.
+        // If torpord was killed after it added a snapshot and before it removed the old one, there are two.
         return names.compactMap(snapshot(named:)).max { $0.info.at < $1.info.at }
     }
 
@@ -39,7 +39,7 @@ extension ArchiveFolder {
 
     // MARK: What waits for the disk
 
-    /// Saves a snapshot in place of the previous one, which stays if anything fails. Returns its size in bytes.
+    /// Saves a snapshot in place of the previous one, which stays if anything fails. Returns the size in bytes.
     package func saveSnapshot(_ content: ArchiveContent, incarnation: UInt32) throws(ArchiveFailure) -> UInt64 {
         let bytes = try content.read(limit: Self.largestSnapshot)
         if bytes.isEmpty { throw .refused("it is empty") }
@@ -52,12 +52,12 @@ extension ArchiveFolder {
         return count
     }
 
-    /// A part of the snapshot, from that offset on.
+    /// A part of the snapshot, beginning at `offset` (bytes).
     func snapshotPart(at offset: UInt64) -> SnapshotPart {
-        // A new snapshot may replace the one found.
+        // Try again if a new snapshot has replaced the one that was found.
         for _ in 0..<4 {
             guard let found = snapshot else { break }
-            // Reading past the end may fail.
+            // Reading past the end of the file may fail.
             guard offset < UInt64(clamping: found.info.bytes) else { return SnapshotPart(found.info) }
             guard let file = try? File.open(found.path, [.read, .noFollow]),
                 let data = try? File.read(file.raw, at: offset, maximum: SnapshotPart.mostBytes)

@@ -3,13 +3,13 @@
 import Engine
 package import EventLoop
 
-/// Limits how many snapshots are taken at once: when the session is locked, all apps enter the background at the same
-/// moment, and each snapshot may take several megabytes of memory. The others wait in a queue, within their
-/// deadlines.
+/// Limits how many snapshots are taken at once. When the session is locked, all apps enter the background at the same
+/// moment, and each snapshot may take several megabytes of memory. Snapshots above the limit wait in a queue, within
+/// their deadlines.
 ///
-/// Use it only on the loop's thread.
+/// Use it only on the thread of the event loop.
 package final class SnapshotQueue {
-    /// Enough commands to keep a machine busy, and at most 64 MiB.
+    /// The most snapshots at once: enough to keep a machine busy, and together at most 64 MiB.
     private static let most = 16
 
     private struct Waiting {
@@ -23,14 +23,14 @@ package final class SnapshotQueue {
 
     package init(_ loop: EventLoop) { self.loop = loop }
 
-    /// Begins a run when it is its turn, never before this returns. The run frees its place with ``leave()``.
+    /// Calls `begin` when it is the run's turn, never before this returns. The run frees its place with ``leave()``.
     package func enter(_ run: SnapshotRun, _ begin: @escaping (SnapshotRun) -> Void) {
         waiting.removeAll { $0.run == nil }
         waiting.append(Waiting(run: run, begin: begin))
         if underWay < Self.most { nextSoon() }
     }
 
-    /// A run that has begun is over.
+    /// Frees the place of a snapshot that had begun.
     package func leave() {
         underWay -= 1
         if !waiting.isEmpty { nextSoon() }
@@ -41,7 +41,7 @@ package final class SnapshotQueue {
     private func next() {
         while underWay < Self.most, !waiting.isEmpty {
             let first = waiting.removeFirst()
-            // The app may have left the background meanwhile.
+            // The snapshot may have been cancelled, for example because the app left the background.
             guard let run = first.run else { continue }
             underWay += 1
             first.begin(run)

@@ -8,16 +8,16 @@ import Lifecycle
 import Linux
 import Processes
 
-/// Takes a snapshot as configured: by a command or a request to a server, whose output it collects, or from a file.
-/// When its last reference goes, it ends what it started.
+/// Takes one snapshot from the configured source: the output of a command, the answer of a server, or a file. When
+/// the last reference to this object is dropped, the command or request is ended.
 package final class SnapshotRun {
-    /// The content to save, or why there is none, as a sentence.
+    /// The content to save, or the reason why there is none, as a sentence.
     typealias Outcome = Result<ArchiveContent, LaunchError>
 
     private static let mostBytes = Int(ArchiveFolder.largestSnapshot)
-    /// Bytes per read, so that other work gets a turn.
+    /// Bytes per read, limited so that other work of the event loop gets a turn.
     private static let portion = 64 << 10
-    /// Added to the deadline, so that the core's deadline comes first.
+    /// Added to the deadline, so that the core's own deadline expires first.
     private static let reserve = Duration.seconds(1)
 
     private let loop: EventLoop
@@ -27,21 +27,21 @@ package final class SnapshotRun {
     private var isOver = false
     private var bytes: [UInt8] = []
     private var timer: TimerSource?
-    /// The app has shown something new meanwhile.
+    /// Whether the app has shown something new since the snapshot began.
     package var isOutdated = false
     private var descriptor: Descriptor?
     private var source: IOSource?
     private var command: Descriptor?
     private var question: HTTPQuestion?
 
-    /// - Parameter completion: is called once by the loop, unless the last reference goes before.
+    /// - Parameter completion: called once by the event loop, unless the last reference is dropped before.
     init(_ loop: EventLoop, _ queue: SnapshotQueue, _ completion: @escaping (Outcome) -> Void) {
         self.loop = loop
         self.queue = queue
         self.completion = completion
     }
 
-    /// Takes the snapshot after `wait`, as soon as it is its turn then.
+    /// Takes the snapshot when `wait` is over and the queue has a place for it.
     package func begin(
         _ specification: SnapshotSpecification,
         after wait: Duration,
@@ -57,7 +57,7 @@ package final class SnapshotRun {
     }
 
     private func enter(_ specification: SnapshotSpecification, for app: AppRuntime, _ states: SavedStates) {
-        // Deadlines of the app are paused while it is traced; this one is not.
+        // The core pauses the app's deadlines while a debugger is attached, but not this timer.
         timer = try? loop.timer { [weak self] in self?.fail("it was not ready within its deadline") }
         timer?.arm(after: specification.deadline + Self.reserve)
         queue.enter(self) { [weak app, weak states] run in
@@ -115,12 +115,12 @@ package final class SnapshotRun {
             self.command = pidfd
         } completion: { [weak self] result in
             guard let self, !self.isOver else { return }
-            // End the processes that the command left behind: nothing else would.
+            // Kill processes that the command left behind, because nothing else would.
             if let command = self.command { Pidfd.killGroup(command.raw) }
             self.command = nil
             switch result {
             case .success(.exited(0)):
-                // At most what a pipe holds is still unread.
+                // Read what the pipe still holds.
                 while self.read(name) == .some {}
                 self.finish(.success(.bytes(self.bytes)))
             case .success(.exited(let code)): self.fail("command \(name) failed with exit status \(code)")
@@ -131,11 +131,11 @@ package final class SnapshotRun {
     }
 
     private func gather(_ name: String) {
-        // The command may close its output and keep running: its exit decides.
+        // The command may close its output and continue to run, so only its exit completes the snapshot.
         if read(name) == .end { source?.cancel() }
     }
 
-    /// The result of one read.
+    /// What one read of the command's output gave.
     private enum Portion { case some, none, end }
 
     private func read(_ name: String) -> Portion {
@@ -167,7 +167,7 @@ package final class SnapshotRun {
 
     // MARK: A file
 
-    /// Files are read by the threads that may block on disks.
+    /// Passes the file on; threads that may block on disks read it.
     private func take(file path: String, of owners: Set<UInt32>) {
         let name = path.split(separator: "/").last.map(String.init) ?? ""
         let folder = File.parent(of: path) ?? "/"

@@ -8,18 +8,18 @@ import Linux
 package import TorporAPI
 package import VarlinkServer
 
-/// Snapshots: pictures or texts of what apps show, as of when they were last in the background. The core decides when
-/// one is taken; this gets it from the configured source or from the app itself, and saves it.
+/// Snapshots: pictures or texts that show apps as they were when they were last in the background. The core decides
+/// when a snapshot is taken. This class gets it from the configured source or from the app itself, and saves it.
 ///
-/// The disk is the only record of them; memory only has the time of each picture.
+/// Snapshots are only on disk; memory has only the time of each picture.
 package final class Snapshots: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
-    /// The rest of the supervisor. It owns this room.
+    /// The rest of the supervisor, which owns this object.
     package unowned(unsafe) let host: any ArchiveHost
     private let savedStates: SavedStates
     private let folders: StateArchives
-    /// Limits how many are taken at once.
+    /// Limits how many snapshots are taken at once.
     private let queue: SnapshotQueue
     /// Reads snapshots for clients.
     private let reads: BackgroundWorker
@@ -29,7 +29,7 @@ package final class Snapshots: Room, LifecycleObserver {
         self.recorder = recorder
         self.host = host
         self.savedStates = savedStates
-        // Separate threads, so that saving states does not wait for snapshots.
+        // Separate threads from those for archives, so that saving states does not wait for snapshots.
         folders = StateArchives(loop: engine.loop, workers: 2)
         queue = SnapshotQueue(engine.loop)
         reads = BackgroundWorker(engine.loop, named: "snapshots")
@@ -42,12 +42,12 @@ package final class Snapshots: Room, LifecycleObserver {
         if !host.isScene(named: app.name) { removeSnapshot(of: app) }
     }
 
-    /// The folder of an app's snapshot.
+    /// The folder of the snapshot of an app, or of a scene inside it.
     package func snapshots(of app: AppRuntime, scene: String? = nil) -> ArchiveFolder {
         ArchiveFolder(path: host.stateFolder + "/snapshots/" + SavedStates.name(of: app, scene: scene))
     }
 
-    /// Calls `completion` once everything requested so far for the app's folder is done.
+    /// Calls `completion` when everything that was requested so far in the app's folder is done.
     package func whenDone(_ app: AppRuntime, scene: String? = nil, _ completion: @escaping () -> Void) {
         folders.whenDone(snapshots(of: app, scene: scene), completion)
     }
@@ -58,7 +58,7 @@ package final class Snapshots: Room, LifecycleObserver {
         return folders.takesAway(folder) ? nil : folder.snapshot?.info
     }
 
-    /// The file and type of the app's snapshot, if it is a picture.
+    /// The file and type of the app's snapshot, if it is a picture; nil otherwise.
     package func picture(of app: AppRuntime) -> (path: String, kind: String)? {
         let folder = snapshots(of: app)
         guard !folders.takesAway(folder), let snapshot = folder.snapshot, let kind = snapshot.info.kind, kind != .text
@@ -70,10 +70,10 @@ package final class Snapshots: Room, LifecycleObserver {
 
     // MARK: Those that the configuration says
 
-    /// Takes a snapshot. If one is being taken, the request is only remembered, so that an app that shows something
+    /// Takes a snapshot. If one is being taken, this only notes that it is outdated. So an app that shows something
     /// new all the time starts at most one per second.
     ///
-    /// - Parameter isAnother: whether it follows one that was outdated; none follows on it.
+    /// - Parameter isAnother: whether this snapshot replaces one that was outdated. It is not replaced itself.
     package func takeSnapshot(_ app: AppRuntime, isAnother: Bool = false) {
         guard let specification = app.specification.snapshot else { return snapshotIsOver(app) }
         if let run = app.snapshotRun {
@@ -86,16 +86,16 @@ package final class Snapshots: Room, LifecycleObserver {
             app.snapshotRun = nil
             switch outcome {
             case .success(.file(let name, let directory, let owners)):
-                // The threads for disks read it; until then the app must stay in the background.
+                // The threads for disks read the file. Until then the app must stay in the background.
                 return self.keepSnapshot(.file(name: name, directory: directory, owners: owners), of: app) { _ in
-                    // If another snapshot was requested meanwhile, the app waits for that.
+                    // If another snapshot was requested since, the app stays in the background for that.
                     if app.snapshotRun == nil { self.snapshotIsOver(app) }
                 }
             case .success(let content): self.keepSnapshot(content, of: app)
             case .failure(let trouble): self.noteNoSnapshot(app, trouble.description)
             }
             if isOutdated { return self.takeSnapshot(app, isAnother: true) }
-            // The disk may be slow; the app need not wait for it.
+            // The disk may be slow, and the app need not wait until the snapshot is saved.
             self.snapshotIsOver(app)
         }
         app.snapshotRun = run
@@ -103,16 +103,16 @@ package final class Snapshots: Room, LifecycleObserver {
         run.begin(specification, after: wait, for: app, savedStates)
     }
 
-    /// The shortest time between the beginnings of two snapshots.
+    /// The shortest time between the beginnings of two snapshots of an app.
     private static let betweenSnapshots = Duration.seconds(1)
 
-    /// Ends the run if the machine no longer waits for it: the app left the background or declined, or time is up.
+    /// Cancels a snapshot that the core no longer waits for: the app left the background or declined, or time is up.
     func checkSnapshot(_ app: AppRuntime) {
         guard app.snapshotRun != nil || app.snapshotBegan != nil else { return }
         let machine = coordinator.machine(app.id)
         guard !machine.awaitsSnapshot else { return }
         app.snapshotRun = nil
-        // In the next stay in the background, the first one need not wait.
+        // After the app has left the background, its next snapshot need not wait.
         if machine.state != .background { app.snapshotBegan = nil }
     }
 
@@ -124,7 +124,7 @@ package final class Snapshots: Room, LifecycleObserver {
 
     // MARK: Those that apps give
 
-    /// Saves a snapshot that the app sends; `completion` is called with its size in bytes once it is durable.
+    /// Saves a snapshot that the app sends. `completion` is called with the size in bytes once the snapshot is durable.
     package func saveSnapshot(
         of app: AppRuntime,
         scene: String? = nil,
@@ -144,7 +144,7 @@ package final class Snapshots: Room, LifecycleObserver {
         }
     }
 
-    /// The app shows something private: removes its snapshot; none is taken until it enters the background again.
+    /// Removes the snapshot of an app that shows something private. It gets none until it enters the background again.
     package func declineSnapshot(
         of app: AppRuntime,
         scene: String? = nil,
@@ -156,7 +156,7 @@ package final class Snapshots: Room, LifecycleObserver {
         removeSnapshot(of: app, completion)
     }
 
-    /// The app's identity has changed: removes the snapshot of what it showed before.
+    /// Removes the app's snapshot, because it shows the identity that the app had before a change.
     package func discardForIdentity(of app: AppRuntime) { removeSnapshot(of: app) }
 
     // MARK: What is kept
@@ -191,7 +191,7 @@ package final class Snapshots: Room, LifecycleObserver {
         }
     }
 
-    /// Removes an app's snapshot, because the app declined it or left the configuration.
+    /// Removes an app's snapshot, because the app declined it, its identity changed, or it left the configuration.
     func removeSnapshot(
         of app: AppRuntime,
         scene: String? = nil,
@@ -212,7 +212,7 @@ package final class Snapshots: Room, LifecycleObserver {
         }
     }
 
-    /// Sends a client one part of the snapshot.
+    /// Sends a client one part of the snapshot, beginning at `offset` (bytes).
     package func sendSnapshot(of app: AppRuntime, scene: String? = nil, at offset: Int64, _ reply: Reply) {
         let folder = snapshots(of: app, scene: scene)
         guard !folders.takesAway(folder) else { return reply.send(SnapshotPart(nil).json) }
@@ -221,14 +221,13 @@ package final class Snapshots: Room, LifecycleObserver {
 
     // MARK: What should not be there
 
-    /// Removes a snapshot that the app declined before this torpord started, in case the last one could not.
+    /// Removes a snapshot that the app declined when an earlier torpord ran, in case that could not remove it.
     package func removeDeclinedSnapshot(of app: AppRuntime) {
         let machine = coordinator.machine(app.id)
         if machine.isAlive, machine.declinesSnapshot { removeSnapshot(of: app) }
     }
 
-    /// Finds out which apps have pictures, and removes snapshots of apps that left the configuration while no torpord
-    /// ran.
+    /// Finds out which apps have pictures. Removes snapshots of apps that left the configuration while no torpord ran.
     package func takeStock() {
         let path = host.stateFolder + "/snapshots"
         reads.ask {
@@ -253,19 +252,19 @@ package final class Snapshots: Room, LifecycleObserver {
 }
 
 extension AppRuntime {
-    /// When the snapshot was taken, in microseconds since 1970; nil if there is none or it is text.
+    /// When the app's picture was taken, in microseconds since 1970; nil if there is no snapshot or it is text.
     package var pictureAt: Int64? {
         get { slots[PictureAtSlot.self] }
         set { slots[PictureAtSlot.self] = newValue }
     }
 
-    /// The snapshot that is being taken.
+    /// The snapshot of the app that is being taken; nil if none is.
     package var snapshotRun: SnapshotRun? {
         get { slots[SnapshotRunSlot.self] }
         set { slots[SnapshotRunSlot.self] = newValue }
     }
 
-    /// When the last snapshot in this stay in the background began.
+    /// When the last snapshot began in this stay of the app in the background; nil if none did.
     var snapshotBegan: Duration? {
         get { slots[SnapshotBeganSlot.self] }
         set { slots[SnapshotBeganSlot.self] = newValue }

@@ -4,21 +4,21 @@ import Engine
 import EventLoop
 import Linux
 
-/// Disk work for state archives and snapshots, on threads that exist only while there is work. Work in one folder is
-/// done in order; work in several folders is done in parallel, so that the disk can make it durable together.
+/// Runs disk work for state archives and snapshots, on threads that exist only while there is work. Work in one folder
+/// is done in order. Work in several folders is done in parallel, so that the disk can make it durable together.
 ///
-/// Use it only on the loop's thread.
+/// Use it only on the thread of the event loop.
 final class StateArchives {
-    /// Work in an app's folder.
+    /// A kind of work in an app's folder.
     enum Work: Sendable {
         case save(ArchiveContent, limit: UInt64?, owner: ArchiveOwner?)
-        /// Saves a snapshot in place of the previous one; the incarnation becomes part of its name.
+        /// Save a snapshot in place of the previous one. The number of the incarnation becomes part of the file name.
         case saveSnapshot(ArchiveContent, incarnation: UInt32)
         case discard
         case setAside
         case remove
 
-        /// The content to save.
+        /// The content to save; nil if the work saves nothing.
         var content: ArchiveContent? {
             switch self {
             case .save(let content, _, _), .saveSnapshot(let content, _): content
@@ -26,7 +26,7 @@ final class StateArchives {
             }
         }
 
-        /// Whether the current file is gone afterwards.
+        /// Whether the work removes or renames the current file.
         var takesAway: Bool {
             switch self {
             case .save, .saveSnapshot: false
@@ -66,7 +66,7 @@ final class StateArchives {
 
     private struct Queue {
         var waiting: [Job] = []
-        /// Folders in which a thread works.
+        /// Folders in which a thread is working.
         var busy: Set<String> = []
         var workers = 0
         var answers: [(ticket: Int, outcome: Outcome)] = []
@@ -81,15 +81,15 @@ final class StateArchives {
         let completion: (Outcome) -> Void
     }
 
-    /// The most jobs per app, waiting or in progress.
+    /// The most jobs per folder, waiting or in progress.
     private static let mostOfAnApp = 4
-    /// The most bytes of all apps in memory.
+    /// The most bytes that the content of all jobs may take in memory.
     private static let mostBytes = 64 << 20
-    /// How long a thread may take to end after its answer.
+    /// How long a thread may take to end after its last answer.
     private static let leaving = Duration.milliseconds(100)
 
     private let loop: EventLoop
-    /// More threads would not make a disk faster.
+    /// The most threads; more would not make a disk faster.
     private let mostWorkers: Int
     private let queue = Monitor(Queue())
     private var doorbell: EventCounter?
@@ -101,18 +101,18 @@ final class StateArchives {
 
     init(loop: EventLoop, workers: Int = 8) { (self.loop, mostWorkers) = (loop, workers) }
 
-    /// Whether none of its threads exists.
+    /// Whether no thread of this object exists.
     var isIdle: Bool { pending.isEmpty && answeredAt.map { loop.now - $0 > Self.leaving } ?? true }
 
-    /// Whether work in the folder is not done yet.
+    /// Whether a job in the folder is not done yet.
     func isBusy(_ folder: ArchiveFolder) -> Bool { pending.values.contains { $0.path == folder.path } }
 
-    /// Whether the current file is about to go.
+    /// Whether a job is about to remove or rename the current file of the folder.
     func takesAway(_ folder: ArchiveFolder) -> Bool {
         pending.values.contains { $0.path == folder.path && $0.takesAway }
     }
 
-    /// Calls `completion` once everything requested so far for the folder is done.
+    /// Calls `completion` when everything that was requested so far in the folder is done.
     func whenDone(_ folder: ArchiveFolder, _ completion: @escaping () -> Void) {
         guard let last = pending.filter({ $0.value.path == folder.path }).keys.max(), let entry = pending[last] else {
             return loop.later(completion)
@@ -123,7 +123,7 @@ final class StateArchives {
         }
     }
 
-    /// Requests work; `completion` is called by the loop, with the size in bytes of a saved archive.
+    /// Requests work. `completion` is called by the event loop, with the size in bytes of what was saved.
     func ask(_ work: Work, in folder: ArchiveFolder, _ completion: @escaping (Outcome) -> Void) {
         var size = 0
         if let content = work.content {
@@ -155,7 +155,7 @@ final class StateArchives {
                 queue.waiting.removeAll { $0.ticket == job.ticket && queue.workers == 0 }
                 return queue.workers == 0
             }
-            // Another thread will do the job.
+            // A thread exists that will do the job.
             guard isAlone else { return }
             forget(job.ticket)
             loop.later { completion(.failure(.failed("no thread for it could be started: \(error)"))) }
