@@ -1,54 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an app reports after it was told to look for new content.
+/// What an app reports after a fetch: torpord told it to look for new content.
 public enum FetchResult: String, Sendable, Hashable, CaseIterable {
-    /// There was something new.
+    /// The app found new content.
     case newData = "new-data"
-    /// There was nothing new.
+    /// The app found nothing new.
     case noData = "no-data"
-    /// It could not look for content.
+    /// The app could not look for content.
     case failed
 }
 
-/// When an app looks for new content: the interval gets shorter while it finds some and longer while it finds none. A
-/// value without I/O and clocks.
+/// When an app looks for new content (a fetch). The interval gets shorter while it finds some, and longer while it
+/// finds none. A value without I/O and clocks.
 public struct FetchState: Sendable, Hashable {
     /// The longest interval, unless `minimum` is longer.
     public static let longest = Duration.seconds(86_400)
 
     /// The shortest interval (`fetch_interval`).
     public private(set) var minimum: Duration
-    /// The current interval, adapted to what was found.
+    /// The current interval, adapted to what the app found.
     public private(set) var interval: Duration
-    /// When the last fetch began, in microseconds since 1970.
+    /// When the last fetch began, in microseconds since 1970; nil if there was none.
     public private(set) var lastWall: Int64?
-    /// When the interval began, since boot.
+    /// When the current interval began, as time since boot.
     public private(set) var anchor: Duration
     /// How many fetches in a row have failed.
     public private(set) var failures: Int
     /// How many fetches had each result.
     public private(set) var counts: [FetchResult: Int64]
-    /// Until when fetches are put off, since boot: the battery is low, memory is short, or the load is high.
+    /// Until when fetches are postponed (battery, memory or load), as time since boot; nil if they are not.
     public private(set) var putOffUntil: Duration?
-    /// When they were first put off, since boot.
+    /// When the fetch that is due was first postponed, as time since boot.
     public private(set) var putOffSince: Duration?
-    /// Whether a fetch is under way.
+    /// Whether a fetch is in progress.
     public private(set) var isUnderWay = false
 
-    /// What has been learned about an app's fetches.
+    /// What the results of an app's fetches have changed.
     public struct FetchHistory: Sendable, Hashable {
-        /// The interval.
+        /// The adapted interval.
         public var interval: Duration
         /// How many fetches in a row have failed.
         public var failures = 0
         /// How many fetches had each result.
         public var counts: [FetchResult: Int64] = [:]
 
-        /// A history with an interval only.
+        /// A history with no results yet.
         public init(interval: Duration) { self.interval = interval }
     }
 
-    /// What has been learned, to be stored.
+    /// The history to store for the next torpord.
     public var learned: FetchHistory {
         var learned = FetchHistory(interval: interval)
         learned.failures = failures
@@ -56,7 +56,7 @@ public struct FetchState: Sendable, Hashable {
         return learned
     }
 
-    /// The fetches of an app, at most one per `minimum`.
+    /// The fetches of an app, with at most one in the time `minimum`.
     public init(minimum: Duration, _ learned: FetchHistory? = nil, lastWall: Int64? = nil, now: ClockPair) {
         self.minimum = minimum
         interval = max(minimum, min(learned?.interval ?? minimum, Self.ceiling(minimum)))
@@ -68,22 +68,22 @@ public struct FetchState: Sendable, Hashable {
 
     private static func ceiling(_ minimum: Duration) -> Duration { max(minimum, min(longest, minimum * 32)) }
 
-    /// When the next fetch is due, since boot.
+    /// When the next fetch is due, as time since boot.
     public var due: Duration {
         let backoff = failures == 0 ? interval : min(Self.ceiling(minimum), minimum * (1 << min(failures, 5)))
         return max(anchor + max(interval, backoff), putOffUntil ?? .zero)
     }
 
-    /// The earliest time for the next fetch if the app, or the machine, is awake anyway.
+    /// The earliest time for the next fetch if the app or the machine is awake anyway, as time since boot.
     public var opportunity: Duration { max(anchor + max(minimum, interval * 3 / 4), putOffUntil ?? .zero, retry) }
 
-    /// After a failure, a fetch never comes early.
+    /// After a failed fetch, the next one never begins before it is due.
     private var retry: Duration { failures == 0 ? .zero : due }
 
-    /// How much later than `due` a fetch may begin, so as to begin together with others.
+    /// How much later than `due` a fetch may begin, so that it can begin together with others.
     public var slack: Duration { interval / 4 }
 
-    /// A fetch begins.
+    /// Notes that a fetch begins.
     public mutating func begin(now: ClockPair) {
         lastWall = now.wall
         anchor = now.running
@@ -92,7 +92,7 @@ public struct FetchState: Sendable, Hashable {
         isUnderWay = true
     }
 
-    /// A fetch has ended.
+    /// Notes that a fetch has ended, and adapts the interval to its result.
     public mutating func end(_ result: FetchResult) {
         guard isUnderWay else { return }
         isUnderWay = false
@@ -108,10 +108,10 @@ public struct FetchState: Sendable, Hashable {
         }
     }
 
-    /// A fetch has ended without a result: nothing is learned.
+    /// Notes that a fetch has ended without a result; the interval stays.
     public mutating func endUnknown() { isUnderWay = false }
 
-    /// Puts the fetch off (low battery, short memory, high load), longer the longer that lasts: 60 s to 30 min.
+    /// Postpones the fetch (low battery, short memory, high load) by 60 s to 30 min: the longer this lasts, the longer.
     public mutating func putOff(now: ClockPair) {
         let since = putOffSince ?? now.running
         putOffSince = since
@@ -119,7 +119,7 @@ public struct FetchState: Sendable, Hashable {
         putOffUntil = now.running + min(.seconds(1_800), max(.seconds(60), min(minimum / 4, .seconds(300)), waited / 2))
     }
 
-    /// The configured interval has changed.
+    /// Applies a changed `fetch_interval`.
     public mutating func setMinimum(_ minimum: Duration) {
         self.minimum = minimum
         interval = max(minimum, min(interval, Self.ceiling(minimum)))

@@ -2,25 +2,25 @@
 
 public import CalendarTime
 
-/// One timer: computes when it fires next, from its rule and history. A value without I/O and clocks.
+/// One timer: computes from its rule and history when it fires next. A value without I/O and clocks.
 public struct TimerState: Sendable {
-    /// When it fires.
+    /// When the timer is to fire.
     public private(set) var rule: TimerRule
-    /// What happened to it so far.
+    /// When the timer fired so far, and since when it is known.
     public private(set) var history: TimerHistory
-    /// Calendar times after this one count, in microseconds since 1970.
+    /// Only calendar times after this time count, in microseconds since 1970.
     private var calendarBase: Int64
-    /// The next calendar time, including its delay, in microseconds since 1970.
+    /// The next calendar time with its random delay, in microseconds since 1970; nil if there is none.
     private var calendarDue: Int64?
 
-    /// - Parameter goesOn: whether an earlier supervisor had the timer in this boot, and this one continues it.
+    /// - Parameter goesOn: whether an earlier torpord had the timer in this boot, so that it continues unchanged.
     public init(_ rule: TimerRule, _ history: TimerHistory?, goesOn: Bool, now: ClockPair) {
         self.rule = rule
         var history = history ?? TimerHistory(now: now)
         if !goesOn, rule.every != nil, rule.afterBoot == nil, rule.afterStart == nil { history.anchor = now.running }
         let known = history.lastWall ?? history.sinceWall
         if !goesOn, rule.isPersistent, rule.every != nil, history.anchor != nil || history.lastWall != nil {
-            // A clock that was set back must not delay it for long.
+            // If the clock was set back since, the timer must not wait for it to catch up.
             history.anchor = now.running - .microseconds(max(0, now.wall - known))
         }
         if !goesOn, !rule.isPersistent, let every = rule.every, let anchor = history.anchor, anchor < now.running {
@@ -43,7 +43,7 @@ public struct TimerState: Sendable {
         }
     }
 
-    /// When it fires next, since boot; nil for never.
+    /// When the timer fires next, as time since boot; nil for never.
     public func due(now: ClockPair) -> Duration? {
         var due: Duration?
         func consider(_ time: Duration?) {
@@ -72,14 +72,14 @@ public struct TimerState: Sendable {
         return history.since + time + rule.delay(of: history.since.wholeMicroseconds)
     }
 
-    /// It fires now, once for everything that is due.
+    /// Fires the timer now, once for all its times that are due.
     public mutating func fire(now: ClockPair) {
         if let time = bootDue, time <= now.running { history.cameAfterBoot = true }
         if let time = startDue, time <= now.running { history.cameAfterStart = true }
         if let every = rule.every {
             if let anchor = history.anchor {
                 if let due = everyDue, due <= now.running {
-                    // Keep the phase of earlier times, however late it fires.
+                    // Keep the phase of earlier intervals, however late the timer fires.
                     history.anchor = max(Self.latest(anchor, every, notAfter: now.running), anchor + every)
                 }
             } else {
@@ -91,10 +91,10 @@ public struct TimerState: Sendable {
         findCalendarDue()
     }
 
-    /// The wall clock was set, by `step`: calendar times follow the new one.
+    /// Applies a step of the wall clock: calendar times follow the new time.
     ///
-    /// If it was set back, times repeat. If it was set forward by an hour or less, the times skipped fire now. If by
-    /// more, they are dropped, unless the timer is persistent.
+    /// If the clock was set back, times repeat. If it was set forward by at most an hour, the timer fires now for times
+    /// that were skipped. If it was set forward by more, skipped times are dropped, unless the timer is persistent.
     public mutating func clockWasSet(by step: Duration, now: ClockPair) {
         guard !rule.calendar.isEmpty else { return }
         if step > Self.littleStep, !rule.isPersistent { calendarBase = now.wall }
@@ -104,7 +104,7 @@ public struct TimerState: Sendable {
 
     private static let littleStep = Duration.seconds(3_600)
 
-    /// The machine's time zone has changed: the same expressions mean other times.
+    /// Applies a new time zone of the machine, in which the same expressions mean other times.
     public mutating func zoneChanged(_ calendar: [CalendarExpression], now: ClockPair) {
         rule.calendar = calendar
         calendarBase = now.wall

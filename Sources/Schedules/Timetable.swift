@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// All timers and fetches of all apps: computes when the next of them fire, together where possible. A value without
-/// I/O and clocks.
+/// All timers and fetches of all apps. Computes when the next ones fire, together where possible. A value without I/O
+/// and clocks.
 public struct Timetable<Key: Hashable & Sendable>: Sendable {
-    /// A timer or the fetches of an app.
+    /// A timer of an app, or the fetches of an app.
     public enum Entry: Sendable {
         case timer(TimerState)
         case fetch(FetchState)
 
-        /// The earliest and the latest time at which it may fire, since boot.
+        /// The earliest and the latest time at which the entry may fire, as time since boot.
         func window(now: ClockPair) -> (from: Duration, to: Duration)? {
             switch self {
             case .timer(let state): state.due(now: now).map { ($0, $0 + state.rule.accuracy) }
@@ -17,11 +17,11 @@ public struct Timetable<Key: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// An entry that fires now.
+    /// A timer or fetch that fires now.
     public struct Arrival: Sendable, Hashable {
-        /// Its key.
+        /// The key of its entry in the timetable.
         public let key: Key
-        /// When it was due, since boot.
+        /// When the entry was due, as time since boot.
         public let due: Duration
     }
 
@@ -30,10 +30,10 @@ public struct Timetable<Key: Hashable & Sendable>: Sendable {
     /// An empty timetable.
     public init() {}
 
-    /// Whether there is nothing in it.
+    /// Whether the timetable has no entries.
     public var isEmpty: Bool { entries.isEmpty }
 
-    /// The keys, in no order.
+    /// The keys of all entries, in no particular order.
     public var keys: some Collection<Key> { entries.keys }
 
     /// The entry with that key.
@@ -42,25 +42,25 @@ public struct Timetable<Key: Hashable & Sendable>: Sendable {
         set { entries[key] = newValue }
     }
 
-    /// Changes the timer with that key.
+    /// Changes the timer with that key, if there is one.
     public mutating func updateTimer(_ key: Key, _ change: (inout TimerState) -> Void) {
         guard case .timer(var state) = entries[key] else { return }
         change(&state)
         entries[key] = .timer(state)
     }
 
-    /// Changes the fetches with that key.
+    /// Changes the fetches with that key, if there are any.
     public mutating func updateFetch(_ key: Key, _ change: (inout FetchState) -> Void) {
         guard case .fetch(var state) = entries[key] else { return }
         change(&state)
         entries[key] = .fetch(state)
     }
 
-    /// When it is due by itself, since boot; nil for never.
+    /// When the entry is due by itself, as time since boot; nil for never.
     public func due(_ key: Key, now: ClockPair) -> Duration? { entries[key]?.window(now: now)?.from }
 
-    /// When to wake next, since boot; nil for never. That is when the last entry is due of those due before the first
-    /// deadline: as few wakes as possible, each as early as possible.
+    /// When to wake next, as time since boot; nil for never. Of the entries that are due before the first deadline of
+    /// any entry, this is when the last one is due. So there are as few wakes as possible, each as early as possible.
     public func wakeTime(now: ClockPair) -> Duration? {
         var windows: [(from: Duration, to: Duration)] = []
         windows.reserveCapacity(entries.count)
@@ -69,8 +69,8 @@ public struct Timetable<Key: Hashable & Sendable>: Sendable {
         return windows.lazy.map(\.from).filter { $0 <= limit }.max()
     }
 
-    /// Returns what is due now, earliest first; timers in it have fired. Fetches that are nearly due come along,
-    /// since the machine is awake.
+    /// Returns the entries that are due now, earliest first, and fires the timers among them. Fetches that are nearly
+    /// due are included, since the machine is awake.
     public mutating func arrive(now: ClockPair) -> [Arrival] {
         var due: [Arrival] = []
         for (key, entry) in entries {
