@@ -2,8 +2,8 @@
 
 public import Varlink
 
-/// How messages about the same topic are combined while they wait. The raw values are those in configurations and
-/// `torpor post`.
+/// How messages about the same topic are combined while they wait (coalescing). The raw values are those that
+/// configurations and `torpor post` use.
 public enum Coalescing: String, Sendable, Hashable, CaseIterable {
     /// Each message is delivered separately.
     case all
@@ -11,49 +11,49 @@ public enum Coalescing: String, Sendable, Hashable, CaseIterable {
     case latest
     /// Only the latest message is delivered, with the number of messages.
     case count
-    /// The payloads, JSON objects, are combined as merge patches (RFC 7396).
+    /// The payloads, which must be JSON objects, are combined as merge patches (RFC 7396).
     case merge
-    /// The payload has `before` and `after`: delivered is the change from the first `before` to the last `after`, and
-    /// nothing if they are equal (plugged in and out again). Each `key` is combined separately.
+    /// The payload has `before` and `after`. The app gets the change from the first `before` to the last `after`, or
+    /// nothing if they are equal (plugged in and removed again). Each `key` is combined separately.
     case net
 }
 
-/// How an app may be woken for mail. The raw values are stored.
+/// How an app may be woken for a message. The raw values are stored on disk.
 public enum MailWake: String, Sendable, Hashable, CaseIterable {
-    /// Into the background.
+    /// Wake the app into the background.
     case background
-    /// Into the foreground.
+    /// Wake the app into the foreground.
     case foreground
 
-    /// The stronger of two.
+    /// The stronger of two ways to wake the app; nil is the weakest.
     static func stronger(_ one: MailWake?, _ other: MailWake?) -> MailWake? {
         one == .foreground || other == .foreground ? .foreground : one ?? other
     }
 }
 
-/// A message to an app that is not in its mailbox yet.
+/// A message to an app that is not yet in the app's mailbox.
 public struct MailDraft: Sendable, Hashable {
-    /// What it is about; messages with the same topic may be combined.
+    /// What the message is about. Messages with the same topic may be combined.
     public var topic: String
-    /// The name of the message to a delegate.
+    /// The name of the message when it is sent to a delegate.
     public var message: String
-    /// What it says.
+    /// The content of the message.
     public var payload: JSON
-    /// How it is combined with messages that wait already.
+    /// How the message is combined with messages that wait already.
     public var coalescing: Coalescing
-    /// A subject within the topic: only messages with the same key are combined.
+    /// A subject within the topic: only messages with the same key are combined. nil counts as a key of its own.
     public var key: String?
-    /// The sender: an app's name, or the source of the event.
+    /// The sender of the message: the name of an app, or the source of the event.
     public var sender: String
-    /// How the app is woken for it; nil to wait until the app runs anyway.
+    /// How the app is woken for the message; nil if the message waits until the app runs for another reason.
     public var wake: MailWake?
-    /// The apps that received it before and did not handle it; nil if there are none.
+    /// The apps that got the message before and did not handle it; nil if there are none.
     public var chain: MailChain?
-    /// It has no sender: it is about a timer, file or device of the app, or about the machine. It has served its
-    /// purpose once the app was woken and got it.
+    /// Whether the message has no sender, because it is about a timer, file or device of the app, or about the
+    /// machine. Such a message is done once the app was woken and got it.
     public var isOwnEvent = false
 
-    /// Makes one from its parts.
+    /// Creates a message from its parts.
     public init(
         topic: String,
         message: String,
@@ -78,25 +78,25 @@ public struct MailDraft: Sendable, Hashable {
 
 /// A message in an app's mailbox, waiting or being delivered.
 public struct Mail: Sendable, Hashable {
-    /// Its number; numbers increase and are never reused.
+    /// The number of the message. Numbers increase and are never reused.
     public let id: Int64
-    /// The message.
+    /// The content of the message, with its topic and sender.
     public internal(set) var draft: MailDraft
-    /// The number of messages combined in it.
+    /// How many messages are combined in this one.
     public internal(set) var count: Int64
-    /// When the first of them came, in microseconds since 1970.
+    /// When the first of the combined messages came, in microseconds since 1970.
     public let firstAt: Int64
-    /// When the last of them came, in microseconds since 1970.
+    /// When the last of the combined messages came, in microseconds since 1970.
     public internal(set) var lastAt: Int64
-    /// It was sent and is not answered yet: new messages are not combined with it.
+    /// Whether the message was sent and is not answered yet, so that new messages are not combined with it.
     public internal(set) var isInFlight = false
-    /// The number of the app's runs in which it was sent and not answered: runs that ended without being asked to,
-    /// and the current one.
+    /// In how many runs of the app the message was sent and not answered: runs that ended without a request, and the
+    /// current run.
     public internal(set) var attempts = 0
-    /// The run in which it was sent; nil while it waits.
+    /// The run (incarnation) of the app in which the message was sent; nil while it waits.
     public internal(set) var run: UInt32?
 
-    /// A stored message.
+    /// A message with the values that were stored.
     public init(
         id: Int64,
         draft: MailDraft,
@@ -115,15 +115,15 @@ public struct Mail: Sendable, Hashable {
         self.run = run
     }
 
-    /// Sets the apps that received it before.
+    /// Sets the apps that got the message before.
     public mutating func setChain(_ chain: MailChain) { draft.chain = chain }
 
-    /// Its approximate size in bytes.
+    /// The approximate size of the message in bytes, which counts towards the limits of the mailbox.
     public var size: Int {
         64 + draft.topic.utf8.count + (draft.key?.utf8.count ?? 0) + draft.payload.serialised().count
     }
 
-    /// The parameters of the message to a delegate.
+    /// The parameters with which the message is sent to a delegate.
     public var parameters: JSON {
         var object: JSONObject = [
             "id": .int(id), "topic": .string(draft.topic), "key": .optional(draft.key), "payload": draft.payload,
@@ -133,7 +133,7 @@ public struct Mail: Sendable, Hashable {
             object["url"] = .string(url)
             for name in ["source", "type"] { object[name] = draft.payload[name] ?? .null }
         }
-        // As separate members, so that apps need not know about mail.
+        // The payload's members are added one by one, so that apps need not know about the mailbox.
         if draft.topic == TransferMail.topic {
             for member in draft.payload.objectValue?.members ?? [] { object[member.name] = member.value }
         }
@@ -144,6 +144,6 @@ public struct Mail: Sendable, Hashable {
         return .object(object)
     }
 
-    /// The URL to open; nil if it is not about a URL.
+    /// The URL that the app is to open; nil if the message is not about a URL.
     public var url: String? { draft.topic == OpenedURL.topic ? draft.payload["url"]?.stringValue : nil }
 }

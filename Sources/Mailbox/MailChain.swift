@@ -2,15 +2,15 @@
 
 public import Varlink
 
-/// The apps that got a message before, and those that get it next if it is not handled.
+/// The apps that got a message before, and those that get it next if no app has handled it.
 public struct MailChain: Sendable, Hashable {
-    /// The apps that got it, in order; it was sent to the first.
+    /// The apps that got the message, in order. The sender addressed the first one.
     public private(set) var asked: [String] = []
-    /// The apps that get it next, in order.
+    /// The apps that get the message next, in order.
     public private(set) var waiting: [String] = []
-    /// The sender to the first app.
+    /// The sender that addressed the first app.
     public let sender: String
-    /// Its number in the mailbox of the last app that got it: prevents passing it on twice.
+    /// The number of the message in the mailbox of the last app that got it. It prevents passing the message on twice.
     public private(set) var source: Int64 = 0
 
     /// The most apps in a chain.
@@ -19,11 +19,11 @@ public struct MailChain: Sendable, Hashable {
     /// A chain of a message that no app got yet.
     public init(sender: String) { self.sender = sender }
 
-    /// An app got the message and did not handle it.
+    /// Notes that an app got the message and did not handle it.
     ///
     /// - Parameters:
     ///   - source: the message's number in that app's mailbox.
-    ///   - next: the apps to which that app passes it on. No app gets it twice.
+    /// - next: the apps to which that app passes the message on; apps that got it before are left out.
     public mutating func passedOver(_ app: String, source: Int64, next: [String]) {
         if !asked.contains(app) { asked.append(app) }
         self.source = source
@@ -35,14 +35,14 @@ public struct MailChain: Sendable, Hashable {
     /// Removes and returns the next app; nil at the end of the chain.
     public mutating func takeNext() -> String? { waiting.isEmpty ? nil : waiting.removeFirst() }
 
-    /// The stored form.
+    /// The chain in the form in which it is stored.
     public var json: JSON {
         [
             "asked": .strings(asked), "waiting": .strings(waiting), "sender": .string(sender), "source": .int(source),
         ]
     }
 
-    /// Reads the stored form; nil for anything else.
+    /// Reads a stored chain; nil if the JSON is not one.
     public init?(_ json: JSON) {
         guard let asked = json["asked"]?.arrayValue, let waiting = json["waiting"]?.arrayValue,
             let sender = json["sender"]?.stringValue, let source = json["source"]?.intValue

@@ -3,16 +3,16 @@
 import Varlink
 
 /// The messages that wait for one app, in the order of their first arrival: limited, and combined by topic. A value
-/// without I/O; the owner stores what ``Mailbox/Change`` reports.
+/// without I/O; the owner must store each ``Mailbox/Change``.
 public struct Mailbox: Sendable {
-    /// Limits on what may wait.
+    /// Limits on the messages that may wait.
     public struct Limits: Sendable, Hashable {
-        /// The number of messages.
+        /// The most messages.
         public var count: Int
-        /// The total size in bytes, as ``Mail/size`` counts.
+        /// The most bytes in total, as ``Mail/size`` counts.
         public var bytes: Int
 
-        /// By default 1,000 messages and 1 MiB.
+        /// Creates limits; the default is 1,000 messages and 1 MiB.
         public init(count: Int = 1_000, bytes: Int = 1 << 20) {
             self.count = count
             self.bytes = bytes
@@ -21,16 +21,16 @@ public struct Mailbox: Sendable {
 
     /// Why a message was not accepted.
     public enum Refusal: Error, Sendable, Hashable, CustomStringConvertible {
-        /// The mailbox already has the most messages allowed.
+        /// The mailbox already has the most messages that it may have.
         case tooMany(Int)
-        /// The mailbox would exceed the size limit in bytes.
+        /// The message would exceed the size limit of the mailbox, in bytes.
         case tooLarge(Int)
-        /// The payload does not fit its coalescing.
+        /// The payload does not fit the way in which the message is to be combined; the text is a sentence.
         case payload(String)
 
         private static let remedy = "wake the app, or take some out with ‘torpor mailbox APP --drop ID’"
 
-        /// The sentence, to follow the app's name.
+        /// The reason as a sentence that starts after the app's name.
         public var description: String {
             switch self {
             case .tooMany(let count): "has a full mailbox: \(count) messages wait in it; \(Self.remedy)"
@@ -40,31 +40,31 @@ public struct Mailbox: Sendable {
         }
     }
 
-    /// The effect of adding a message.
+    /// The effect of adding a message to the mailbox.
     public enum Change: Sendable, Hashable {
-        /// It was added.
+        /// The message was added.
         case added(Mail)
-        /// It was combined with this one, which waited already.
+        /// The message was combined with this one, which waited already.
         case changed(Mail)
-        /// It cancelled this one, which waited: the net change is nothing.
+        /// The message cancelled this one, which waited already: together they change nothing.
         case cancelled(Mail)
     }
 
-    /// The messages, oldest first.
+    /// The messages, in the order of their first arrival.
     public private(set) var items: [Mail] = []
-    /// Their total size in bytes.
+    /// The total size of the messages in bytes.
     public private(set) var bytes = 0
 
-    /// An empty one.
+    /// A mailbox without messages.
     public init() {}
 
-    /// A mailbox with stored messages, which are sorted by number.
+    /// A mailbox with messages that were stored; they are sorted by number.
     public init(keeping items: [Mail]) {
         self.items = items.sorted { $0.id < $1.id }
         bytes = items.reduce(0) { $0 + $1.size }
     }
 
-    /// Adds a message. `at` is in microseconds since 1970; `id` is used if it is not combined with another message.
+    /// Adds a message. `at` is in microseconds since 1970. `id` becomes its number if it is not combined with another.
     ///
     /// - Throws: ``Refusal``; then nothing changes.
     public mutating func add(
@@ -113,11 +113,11 @@ public struct Mailbox: Sendable {
         if let index = items.firstIndex(where: { $0.id == id }) { items[index].isInFlight = isInFlight }
     }
 
-    /// Notes that a message is about to be sent in that run. Returns the changed message; nil if it was sent in that
-    /// run before.
+    /// Notes that a message is about to be sent in a run of the app. Returns the changed message; nil if the message
+    /// was sent in the same run before.
     ///
-    /// A run counts once, however often the message is sent in it. ``endAttempts(counts:where:)`` decides whether it
-    /// counts.
+    /// A run is one attempt, however often the message is sent in it. ``endAttempts(counts:where:)`` decides whether
+    /// the attempt counts.
     public mutating func beginAttempt(_ id: Int64, in run: UInt32) -> Mail? {
         guard let index = items.firstIndex(where: { $0.id == id }), items[index].run != run else { return nil }
         items[index].attempts += 1
@@ -125,9 +125,9 @@ public struct Mailbox: Sendable {
         return items[index]
     }
 
-    /// Runs have ended. Messages that were sent in one of them and not answered wait again; returns them.
+    /// Notes that runs of the app have ended. Returns messages sent in one of them and not answered: they wait again.
     ///
-    /// - Parameter counts: whether the runs ended without being asked to, so that a message may be the cause.
+    /// - Parameter counts: whether the runs ended without a request, so that a message may have caused that.
     public mutating func endAttempts(counts: Bool, where isOver: (UInt32) -> Bool) -> [Mail] {
         var ended: [Mail] = []
         for index in items.indices {
@@ -140,7 +140,7 @@ public struct Mailbox: Sendable {
         return ended
     }
 
-    /// Removes a message; nil if there is none with that number.
+    /// Removes the message with that number; returns nil if there is none.
     @discardableResult
     public mutating func remove(_ id: Int64) -> Mail? {
         guard let index = items.firstIndex(where: { $0.id == id }) else { return nil }
@@ -185,11 +185,11 @@ public struct Mailbox: Sendable {
         }
     }
 
-    /// The merge patch `second` applied to `first`.
+    /// The result of applying the merge patch `second` to `first` (RFC 7396).
     private static func merge(_ first: JSON, _ second: JSON) -> JSON {
         guard let patch = second.objectValue else { return second }
         var members = first.objectValue?.members ?? []
-        // A dictionary, since a payload may have thousands of members.
+        // A dictionary avoids a linear search per member: a payload may have thousands of them.
         var places = Dictionary(members.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { $1 })
         var gone: Set<Int> = []
         for member in patch.members {

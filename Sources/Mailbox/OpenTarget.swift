@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an app is to open.
+/// What a user or an app wants an app to open.
 public enum OpenTarget: Sendable, Hashable {
     case url(String)
-    /// The absolute path, and the media type if known.
+    /// The absolute path of a file, and its media type if known.
     case file(String, type: String?)
 
-    /// The URL to send to the app.
+    /// The URL that the app gets.
     public var url: String {
         switch self {
         case .url(let url): url
@@ -14,7 +14,7 @@ public enum OpenTarget: Sendable, Hashable {
         }
     }
 
-    /// What is wrong with it, as the rest of a sentence; nil if nothing.
+    /// Why the app cannot be asked to open this, as the rest of a sentence; nil if it can.
     public var problem: String? {
         switch self {
         case .url(let url): OpenedURL.problem(url)

@@ -3,22 +3,22 @@
 public import Varlink
 import WireText
 
-/// A URL that an app is to open, as mail with its own topic.
+/// Messages that ask an app to open a URL. They have a topic of their own.
 public enum OpenedURL {
-    /// The topic.
+    /// The topic of these messages.
     public static let topic = "torpor.url"
-    /// Topics with this prefix belong to the supervisor: clients may not post to them.
+    /// Topics with this prefix belong to torpord: clients may not post to them.
     public static let reserved = "torpor."
     /// The most URLs that may wait for an app.
     public static let mostWaiting = 16
     /// The longest URL, in bytes.
     public static let longest = 8 << 10
-    /// These schemes bypass what an app may open, or lead to the supervisor itself.
+    /// Schemes that are refused: they bypass the configuration of what an app may open, or lead to torpord itself.
     public static let refusedSchemes = ["file", "data", "javascript", "torpor"]
 
-    /// What is wrong with it, as the rest of a sentence; nil if nothing.
+    /// Why the URL is refused, as the rest of a sentence; nil if it is allowed.
     ///
-    /// - Parameter isFile: whether it must be the URL of a file that an operator named.
+    /// - Parameter isFile: whether the URL must be that of a file, which an operator named.
     public static func problem(_ url: String, isFile: Bool = false) -> String? {
         let bytes = url.utf8
         if bytes.isEmpty || bytes.count > longest { return "must have 1 to \(longest) bytes" }
@@ -35,13 +35,13 @@ public enum OpenedURL {
         return nil
     }
 
-    /// The scheme in lower case; nil if there is none.
+    /// The scheme of the URL in lower case; nil if there is none.
     public static func scheme(_ url: String) -> String? {
         guard let colon = url.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         return isScheme(url.utf8[..<colon]) ? url[..<colon].lowercased() : nil
     }
 
-    /// Whether it is a valid scheme: a letter, then letters, digits, `+`, `-` and `.` (RFC 3986, section 3.1).
+    /// Whether this is a valid scheme: a letter, then letters, digits, `+`, `-` and `.` (RFC 3986, section 3.1).
     public static func isScheme(_ name: some Collection<UInt8>) -> Bool {
         guard let first = name.first, isLetter(first) else { return false }
         return name.allSatisfy { byte in
@@ -49,15 +49,15 @@ public enum OpenedURL {
         }
     }
 
-    /// The host of an http or https URL, in lower case, without user and port; nil for other URLs, and if programs
-    /// disagree about the host.
+    /// The host of an http or https URL, in lower case, without user and port. nil for other URLs, and if programs
+    /// might disagree about what the host is.
     public static func host(_ url: String) -> String? {
         guard let scheme = scheme(url), scheme == "http" || scheme == "https" else { return nil }
         let rest = url.utf8.dropFirst(scheme.utf8.count + 1)
         guard rest.starts(with: "//".utf8) else { return nil }
         let ends = "/?#".utf8
         var authority = rest.dropFirst(2).prefix { !ends.contains($0) }
-        // RFC 3986 has no backslash; browsers read it as a slash, other programs as part of the user name.
+        // RFC 3986 has no backslash: browsers read it as a slash, other programs as part of the user name.
         guard !authority.contains(UInt8(ascii: "\\")) else { return nil }
         if let at = authority.lastIndex(of: UInt8(ascii: "@")) { authority = authority[authority.index(after: at)...] }
         if authority.first == UInt8(ascii: "[") {
@@ -72,7 +72,7 @@ public enum OpenedURL {
         return lowercased(authority)
     }
 
-    /// The URL of a file with an absolute path (RFC 8089).
+    /// The URL of the file with this absolute path (RFC 8089).
     public static func ofFile(_ path: String) -> String {
         var url = "file://"
         for byte in path.utf8 {
@@ -87,7 +87,7 @@ public enum OpenedURL {
         return url
     }
 
-    /// The path in a file URL made by ``ofFile(_:)``; nil for other URLs.
+    /// The path in a file URL that ``ofFile(_:)`` made; nil for other URLs.
     public static func path(_ url: String) -> String? {
         guard url.utf8.starts(with: "file:///".utf8) else { return nil }
         var path: [UInt8] = []
@@ -113,14 +113,15 @@ public enum OpenedURL {
         }
     }
 
-    /// Text with only ASCII letters in lower case: no other letter is turned into an ASCII letter.
+    /// The text with ASCII letters in lower case. Other letters stay, so that none of them becomes an ASCII letter.
     public static func lowercased(_ text: some Collection<UInt8>) -> String {
         String(wire: text.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 })
     }
 
-    /// The target as a message. `key` names the request: one that is sent twice is delivered once.
+    /// The message that asks an app to open the target. `key` names the request, so that a repeated one is delivered
+    /// once.
     ///
-    /// - Parameter source: the app that opened it; nil for a user.
+    /// - Parameter source: the app that requested it; nil for a user.
     public static func draft(
         _ target: OpenTarget,
         from sender: String,
@@ -131,7 +132,7 @@ public enum OpenedURL {
         return MailDraft(topic: topic, message: "openURL", payload: payload, key: key, sender: sender)
     }
 
-    /// The payload of the message for the target.
+    /// The payload of the message that asks an app to open the target.
     public static func payload(_ target: OpenTarget, source: String?) -> JSON {
         var payload: JSONObject = ["url": .string(target.url)]
         if let source { payload["source"] = .string(source) }
@@ -139,7 +140,7 @@ public enum OpenedURL {
         return .object(payload)
     }
 
-    /// What to open; nil if the mail is not about a URL.
+    /// What the message asks the app to open; nil if the message is not about a URL.
     public static func target(of mail: Mail) -> OpenTarget? {
         guard let url = mail.url else { return nil }
         return path(url).map { .file($0, type: mail.draft.payload["type"]?.stringValue) } ?? .url(url)

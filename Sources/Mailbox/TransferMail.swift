@@ -2,20 +2,20 @@
 
 import Varlink
 
-/// Messages to apps about transfers: mail with its own topic, to which clients may not post.
+/// Messages to apps about transfers. They have a topic of their own, to which clients may not post.
 public enum TransferMail {
-    /// The topic.
+    /// The topic of these messages.
     public static let topic = "torpor.transfers"
 
-    /// A transfer has ended.
+    /// The message that a transfer has ended.
     ///
     /// - Parameters:
-    ///   - status: the status of the server's last response.
-    ///   - reason: a word; nil if the transfer succeeded.
-    ///   - error: a sentence; nil if the transfer succeeded.
-    ///   - total: the full size in bytes, if known.
-    ///   - attempts: how often it was started.
-    ///   - token: the token of the request that started it; 0 if none. It is part of the key and not sent to the app.
+    /// - status: the status code of the server's last response; nil if there was none.
+    /// - reason: why the transfer failed, as a word; nil if it succeeded.
+    /// - error: why the transfer failed, as a sentence; nil if it succeeded.
+    /// - total: the full size in bytes; nil if unknown.
+    /// - attempts: how often the transfer was started.
+    /// - token: the token of the request that started the transfer; 0 for none. It is part of the key, and not sent.
     public static func ended(
         as message: String,
         transfer: Int64,
@@ -41,13 +41,13 @@ public enum TransferMail {
         return draft(message, payload, key: token == 0 ? "\(transfer)" : "\(transfer) \(token)")
     }
 
-    /// All transfers of a session have ended, or one waits for a login. This message precedes the one that says
-    /// which.
+    /// The message that all transfers of a session have ended, or that one waits for a login. The message that says
+    /// which one follows.
     public static func sessionOver(as message: String, session: String) -> MailDraft {
         draft(message, ["session": .string(session)], key: "session/\(session)")
     }
 
-    /// A server asks for a login.
+    /// The message that a server requests a login for a transfer.
     public static func needsLogin(
         as message: String,
         transfer: Int64,
@@ -76,12 +76,12 @@ public enum TransferMail {
         return draft
     }
 
-    /// The number of the transfer that mail is about; nil for other mail.
+    /// The number of the transfer that the message is about; nil for other messages.
     public static func transfer(in mail: Mail) -> Int64? {
         mail.draft.topic == topic ? mail.draft.payload["transfer"]?.intValue : nil
     }
 
-    /// The token of the request that started the transfer; 0 if it had none or the mail is not about an end.
+    /// The token of the request that started the transfer; 0 if it had none, or the message is not about an end.
     public static func token(in mail: Mail) -> UInt64 {
         guard mail.draft.topic == topic, let key = mail.draft.key,
             let blank = key.utf8.firstIndex(of: UInt8(ascii: " "))
