@@ -4,18 +4,18 @@ public import Linux
 
 /// The descriptors that an app has stored (`FDSTORE=1`) and gets back at its next launch.
 ///
-/// They are ordered by arrival, which is also their order at the launch: 3, 4, …
+/// They are ordered by arrival. At the launch they get the numbers 3, 4, … in the same order.
 public struct FDStore {
-    /// A stored descriptor.
+    /// A descriptor that an app has stored.
     public struct Entry {
-        /// Its name in `LISTEN_FDNAMES`.
+        /// The name of the descriptor in `LISTEN_FDNAMES`.
         public let name: String
-        /// The descriptor, close-on-exec here.
+        /// The descriptor in this process, with close-on-exec set.
         public let descriptor: Descriptor
-        /// Watch it, and drop it when its peer closes (disabled by `FDPOLL=0`).
+        /// Whether to watch the descriptor, and drop it when its peer closes (`FDPOLL=0` turns this off).
         public let poll: Bool
 
-        /// Creates one from its parts.
+        /// Creates an entry from its parts.
         public init(name: String, descriptor: Descriptor, poll: Bool) {
             self.name = name
             self.descriptor = descriptor
@@ -23,29 +23,29 @@ public struct FDStore {
         }
     }
 
-    /// The changes by a datagram.
+    /// What a datagram has changed in the store.
     public struct Change {
-        /// New entries: pass them to the keeper, and watch them if `poll`.
+        /// New entries, which the caller has to pass to the keeper and, if `poll` is set, watch.
         public var added: [Entry] = []
-        /// Removed entries: stop watching and holding them.
+        /// Removed entries, which the caller must no longer watch or hold.
         public var removed: [Entry] = []
-        /// What failed, a sentence each.
+        /// What failed, one sentence each.
         public var warnings: [String] = []
     }
 
-    /// The maximum of descriptors stored for one app; systemd's equivalent is FileDescriptorStoreMax=.
+    /// The most descriptors that an app may store; systemd's equivalent is FileDescriptorStoreMax=.
     public static let limit = 100
 
-    /// How many may be stored: fewer than ``limit`` if the daemon itself may not open enough.
+    /// How many descriptors the app may store: fewer than ``limit`` if torpord itself may not open enough.
     public var most = FDStore.limit
 
-    /// The stored descriptors.
+    /// The stored descriptors, in order of arrival.
     public private(set) var entries: [Entry] = []
 
     /// An empty store.
     public init() {}
 
-    /// A store with the descriptors that the keeper returned.
+    /// A store with descriptors that the keeper held.
     public init(restoring entries: [Entry]) {
         self.entries = Array(entries.prefix(FDStore.limit))
     }
@@ -53,7 +53,7 @@ public struct FDStore {
     /// The value of `LISTEN_FDNAMES`.
     public var names: String { entries.map(\.name).joined(separator: ":") }
 
-    /// Applies a message and its descriptors. The caller closes descriptors that were not stored.
+    /// Applies a message and the descriptors that came with it. The caller must close descriptors that were not stored.
     public mutating func apply(_ message: NotifyMessage, _ descriptors: [Descriptor]) -> Change {
         var change = Change()
         if message.fdStoreRemove, let name = message.fdName {
@@ -76,13 +76,13 @@ public struct FDStore {
         return change
     }
 
-    /// The result of adding a descriptor.
+    /// The result of adding a descriptor to the store.
     public enum Outcome {
-        /// It was stored.
+        /// The descriptor was stored.
         case added(Entry)
-        /// The same open file is already stored.
+        /// The same open file is stored already.
         case duplicate
-        /// It was not stored, for this reason.
+        /// The descriptor was not stored; the text says why.
         case refused(String)
     }
 
@@ -101,32 +101,32 @@ public struct FDStore {
         return .added(entry)
     }
 
-    /// Drops all with that name.
+    /// Drops all descriptors with that name, and returns their entries.
     public mutating func remove(named name: String) -> [Entry] {
         let removed = entries.filter { $0.name == name }
         entries.removeAll { $0.name == name }
         return removed
     }
 
-    /// The name prefix of purgeable descriptors: their content may be dropped when memory is short.
+    /// The prefix of the names of purgeable descriptors: when memory is short, torpord may drop them and their content.
     public static let purgeablePrefix = "purgeable"
 
     /// Whether a purgeable descriptor is stored.
     public var hasPurgeable: Bool { entries.contains { $0.name.hasPrefix(Self.purgeablePrefix) } }
 
-    /// Drops all purgeable descriptors.
+    /// Drops all purgeable descriptors, and returns their entries.
     public mutating func removePurgeable() -> [Entry] {
         let removed = entries.filter { $0.name.hasPrefix(Self.purgeablePrefix) }
         entries.removeAll { $0.name.hasPrefix(Self.purgeablePrefix) }
         return removed
     }
 
-    /// Drops one whose peer has closed.
+    /// Drops one descriptor, whose peer has closed.
     public mutating func remove(_ entry: Entry) {
         entries.removeAll { $0.descriptor === entry.descriptor }
     }
 
-    /// Drops everything.
+    /// Drops all descriptors, and returns their entries.
     public mutating func removeAll() -> [Entry] {
         defer { entries.removeAll() }
         return entries

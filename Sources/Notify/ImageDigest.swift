@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The SHA-256 digest of an image of a container.
+/// The SHA-256 digest of a container image.
 public struct ImageDigest: Hashable, Sendable, CustomStringConvertible {
-    /// Four words, the most significant first.
+    /// The digest as four words, the most significant word first.
     public let words: [UInt64]
 
-    /// Four words; nil if there are more or fewer.
+    /// A digest from its words; nil unless there are four.
     public init?(_ words: [UInt64]) {
         guard words.count == 4 else { return nil }
         self.words = words
     }
 
-    /// `sha256:` and 64 hexadecimal digits; nil for anything else.
+    /// A digest from `sha256:` and 64 hexadecimal digits; nil for any other text.
     public init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard bytes.starts(with: Self.prefix.utf8), bytes.count == Self.prefix.utf8.count + 64 else { return nil }
@@ -31,7 +31,7 @@ public struct ImageDigest: Hashable, Sendable, CustomStringConvertible {
         self.words = words
     }
 
-    /// As podman writes it.
+    /// The digest as podman writes it: `sha256:` and 64 hexadecimal digits.
     public var description: String {
         Self.prefix
             + words.map { word in

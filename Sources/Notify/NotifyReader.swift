@@ -3,12 +3,12 @@
 import Linux
 import WireText
 
-/// The parser of `sd_notify(3)` datagrams: `KEY=value` lines.
+/// The parser for `sd_notify(3)` datagrams, which consist of `KEY=value` lines.
 struct NotifyReader {
     private(set) var fields: [NotifyField] = []
     private(set) var warnings: [String] = []
 
-    /// How many bytes of a bad line a warning quotes.
+    /// The most bytes of a bad line that a warning quotes.
     private static let quoted = 64
     private static let maximumWarnings = 16
 
@@ -18,7 +18,7 @@ struct NotifyReader {
             warn("the datagram is longer than \(NotifyMessage.maximumLength) bytes: its end was not read")
             bytes = bytes.prefix(NotifyMessage.maximumLength)
         }
-        // Some clients include the NUL of their C string.
+        // Some clients send the NUL at the end of their C string too.
         while bytes.last == 0 { bytes.removeLast() }
         var lines = 0
         for line in bytes.split(separator: UInt8(ascii: "\n")) {
@@ -105,9 +105,9 @@ struct NotifyReader {
         }
     }
 
-    /// The maximum length of a task's name, in bytes.
+    /// The longest name of a task or message, in bytes.
     private static let longestName = 128
-    /// 2^63 microseconds: more would overflow a Duration's arithmetic, and is not meant seriously.
+    /// The largest time in microseconds: a larger one would overflow the arithmetic of Duration, and cannot be meant.
     private static let longest = UInt64(Int64.max)
 
     private mutating func flag(_ field: NotifyField, _ key: String, _ value: String) {
@@ -157,7 +157,7 @@ struct NotifyReader {
     private mutating func cut(_ value: String, _ key: String) -> String {
         guard value.utf8.count > NotifyMessage.maximumText else { return value }
         warn("\(shown(key)) is longer than \(NotifyMessage.maximumText) bytes: cut")
-        // Decoding replaces a character that was cut in two.
+        // Decoding replaces a character that was cut in the middle.
         return String(wire: value.utf8.prefix(NotifyMessage.maximumText))
     }
 
@@ -169,7 +169,7 @@ struct NotifyReader {
         "'" + shown(String(wire: line.prefix(NotifyReader.quoted))) + "'"
     }
 
-    /// A warning must not pass control characters to a terminal.
+    /// The text for a warning, without control characters, which could affect a terminal.
     private func shown(_ value: String) -> String {
         var result = ""
         for scalar in value.unicodeScalars.prefix(NotifyReader.quoted) {
@@ -180,12 +180,12 @@ struct NotifyReader {
     }
 }
 
-/// The names of `$LISTEN_FDNAMES`.
+/// The names of descriptors in `$LISTEN_FDNAMES`.
 public enum FDName {
-    /// The name of a descriptor stored without one (sd_pid_notify_with_fds(3)).
+    /// The name of a descriptor that was stored without a name (sd_pid_notify_with_fds(3)).
     public static let unnamed = "stored"
 
-    /// Like systemd's `fdname_is_valid`: printable ASCII, no colon, at most 255 characters; may be empty.
+    /// Whether systemd's `fdname_is_valid` allows the name: at most 255 printable ASCII characters, no colon, or empty.
     public static func isValid(_ name: String) -> Bool {
         name.utf8.count <= 255 && name.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7f && $0 != UInt8(ascii: ":") }
     }

@@ -2,13 +2,13 @@
 
 public import Linux
 
-/// An app's socket could not be created; the description is a sentence that says what to do.
+/// Why a notification socket could not be created.
 public struct NotifySocketError: Error, CustomStringConvertible {
-    /// The sentence.
+    /// The reason, and what to do about it, as a sentence.
     public let description: String
 }
 
-/// A buffer for the longest datagram.
+/// A buffer that is large enough for the longest datagram.
 public final class DatagramBuffer {
     var bytes = [UInt8](repeating: 0, count: NotifyMessage.maximumLength)
 
@@ -16,22 +16,22 @@ public final class DatagramBuffer {
     public init() {}
 }
 
-/// The socket behind one app's `NOTIFY_SOCKET`.
+/// The socket that one app's `NOTIFY_SOCKET` names.
 ///
-/// Never blocks. Received descriptors are not opened here, since closing one may block on the process that provides
-/// it.
+/// Its functions never block. Descriptors that come with a datagram are not opened here, because closing one may
+/// block on the process that provides its file.
 public final class NotifySocket {
     /// A datagram and its sender.
     public struct Received {
-        /// Its content; the warnings also report what was truncated.
+        /// The content of the datagram. Its warnings also say what was truncated.
         public var message: NotifyMessage
-        /// The sender's pid by the kernel; 0 if it is in another pid namespace.
+        /// The sender's pid, as the kernel reports it; 0 if the sender is in another pid namespace.
         public var pid: Int32
         /// The sender's uid.
         public var uid: UInt32
         /// The sender's gid.
         public var gid: UInt32
-        /// Whether it carries descriptors.
+        /// Whether descriptors came with the datagram.
         public var hasDescriptors: Bool
     }
 
@@ -42,10 +42,10 @@ public final class NotifySocket {
     private let place: SharedPath
     private let buffer: DatagramBuffer
 
-    /// Binds the socket, replacing an old one.
+    /// Binds the socket, and replaces an old socket at the path.
     ///
-    /// The default mode lets every user write, since an app may change its user before it notifies; each datagram is
-    /// accepted or refused by its credentials. `owner` needs root.
+    /// The default mode lets every user write, because an app may change its user before it notifies. The caller
+    /// accepts or refuses each datagram by its credentials. Setting an `owner` needs root.
     ///
     /// All sockets of one thread may share a `buffer`.
     public init(
@@ -76,15 +76,15 @@ public final class NotifySocket {
         }
     }
 
-    /// Takes over the socket that an earlier daemon bound at `path`, from the keeper.
+    /// Takes over the socket that an earlier torpord bound at this path; the keeper held it.
     public init(taking descriptor: Descriptor, path place: SharedPath, buffer: DatagramBuffer) {
         self.place = place
         self.descriptor = descriptor
         self.buffer = buffer
     }
 
-    /// The next datagram; nil if there is none. It stays queued until ``drop(_:)``, so that the next daemon reads it
-    /// again if this one dies before acting on it. A datagram without credentials is dropped at once.
+    /// The next datagram; nil if there is none. It stays queued until ``drop(_:)``: if torpord dies before it acts on
+    /// the datagram, the next torpord reads it again. A datagram without credentials is dropped at once.
     public func peek() -> Received? {
         while let datagram = look() {
             guard let sender = datagram.sender else {
@@ -106,13 +106,13 @@ public final class NotifySocket {
         return nil
     }
 
-    // Without room for descriptors, the kernel only reports that there are some (MSG_CTRUNC).
+    // Leaves no room for descriptors, so that the kernel only reports that there are some (MSG_CTRUNC).
     private func look() -> ReceivedMessage? {
         let found = try? Sockets.receive(descriptor.raw, into: &buffer.bytes, maximumDescriptors: 0, leaving: true)
         return found ?? nil
     }
 
-    /// Drops the datagram that was peeked. Its descriptors are discarded unopened.
+    /// Drops the datagram that ``peek()`` returned. Its descriptors are discarded without being opened.
     public func drop(_ received: Received) { drop(withDescriptors: received.hasDescriptors) }
 
     private func drop(withDescriptors: Bool) {
@@ -123,14 +123,14 @@ public final class NotifySocket {
         }
     }
 
-    /// Receives the next datagram; nil if there is none.
+    /// Returns the next datagram and removes it from the queue; nil if there is none.
     public func receive() -> Received? {
         guard let received = peek() else { return nil }
         drop(received)
         return received
     }
 
-    /// Closes the socket and removes its path.
+    /// Closes the socket and removes its file.
     public func close() {
         descriptor.close()
         try? File.remove(path)
