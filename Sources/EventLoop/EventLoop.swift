@@ -3,32 +3,32 @@
 import CSystemd
 public import Linux
 
-/// The event loop that everything runs on: descriptors, timers, signals and deferred work, over sd-event(3).
+/// The event loop of the process, over sd-event(3): descriptors, timers, signals and deferred work.
 ///
-/// Each turn handles at most one batch, chosen by priority: input from outside first (descriptors, signals), then
-/// timers, then `later` work. So a waiting datagram is read before a deadline is judged. A flood of events does not
-/// starve the rest: after 32 turns in a row of descriptors alone, the timers that are due come next; and in every 32
-/// turns of any kind, watches of priority `last` and `later` work get a turn.
+/// Each turn handles at most one batch of events, chosen by priority: first input from outside (descriptors,
+/// signals), then timers, then `later` work. So a waiting datagram is read before a deadline is checked. A flood of
+/// events does not starve others: after 32 turns in a row with only descriptors, due timers come next. And within
+/// every 32 turns of any kind, watches of priority `last` and `later` work get a turn.
 ///
-/// All I/O watches of normal priority share one epoll descriptor, and so do those of priority `last`. sd-event
-/// handles one source per turn, which is quadratic if many are ready. A turn handles all normal watches that are
-/// ready, but of the `last` ones only about a millisecond's worth.
+/// All I/O watches of normal priority share one epoll descriptor, and so do those of priority `last`. With one
+/// sd-event source for each watch, a turn would handle a single one, and the cost would be quadratic if many are
+/// ready. A turn handles all normal watches that are ready, but `last` watches only for about a millisecond.
 ///
-/// Not thread-safe, and not for use across fork(2): sd-event returns ECHILD there.
+/// The loop is not thread-safe, and cannot be used after fork(2): sd-event returns ECHILD there.
 public final class EventLoop {
-    /// The order in which ready events are handled.
+    /// The order in which ready events are handled, first to last.
     public enum Priority: Sendable {
-        /// Before everything else.
+        /// Handled before everything else.
         case first
         /// The default for descriptors.
         case normal
-        /// Descriptors whose frequent events may be delayed by up to 4 ms, to be handled together.
+        /// For descriptors whose frequent events may be delayed by up to 4 ms, so that they are handled together.
         case gathered
-        /// A few descriptors for which microseconds count: after the other descriptors, before timers.
+        /// For a few descriptors for which microseconds count: after other descriptors, before timers.
         case answer
-        /// Timers.
+        /// The priority of timers.
         case timer
-        /// After timers, before `later` work.
+        /// Handled after timers, before `later` work.
         case last
 
         var value: Int64 {
@@ -42,19 +42,19 @@ public final class EventLoop {
         }
     }
 
-    /// Runs just before the loop waits.
+    /// Called just before the loop waits for events.
     public var beforeSleep: (() -> Void)?
-    /// Runs just after the loop has waited.
+    /// Called just after the loop has waited for events.
     public var afterWake: (() -> Void)?
-    /// Runs before a turn that does not wait: a busy loop may not wait for a long time.
+    /// Called before a turn that does not wait. A busy loop may not wait for a long time.
     public var whileBusy: (() -> Void)?
 
-    /// An answer is expected within microseconds: until it comes, the loop waits without ``beforeSleep`` and
-    /// ``afterWake``, and runs ``whileBusy`` instead. Whoever sets it needs a timer that wakes the loop within 0.1 s
-    /// if no answer comes.
+    /// Whether an answer is expected within microseconds. Until it comes, the loop waits without calling
+    /// ``beforeSleep`` and ``afterWake``, and calls ``whileBusy`` instead. The code that sets this needs a timer that
+    /// wakes the loop within 0.1 s if no answer comes.
     public var wakesSoon = false
 
-    /// The sd-event loop, for sources that libsystemd adds itself.
+    /// The sd-event loop, for sources that libsystemd itself adds.
     package let event: OpaquePointer
     /// The I/O watches of normal priority.
     let watches: WatchTable
@@ -63,23 +63,23 @@ public final class EventLoop {
     private var gathered: GatheredWatches?
     private var watchSource: OpaquePointer?
     private var lastWatchSource: OpaquePointer?
-    /// Turns since watches of priority `last` and `later` work last got one.
+    /// Turns since `last` watches and `later` work were last handled.
     private var turns = 0
-    /// Turns in a row for descriptors of normal priority.
+    /// Turns in a row that handled descriptors of normal priority.
     private var watchTurns = 0
     private var turnsWhileAside = 0
 
-    /// Replaces the clock in tests.
+    /// The clock that tests set; nil for the real one.
     let manual: ManualTime?
 
     private var deferred: [() -> Void] = []
     private var deferSource: OpaquePointer?
     private var isStopping = false
 
-    /// Creates a loop.
+    /// Creates an event loop.
     ///
-    /// - Parameter manual: replaces the clock, in tests.
-    /// - Throws: `Errno` without descriptors or memory.
+    /// - Parameter manual: a clock that tests set; nil for the real one.
+    /// - Throws: `Errno` when descriptors or memory are exhausted.
     public init(_ manual: ManualTime? = nil) throws(Errno) {
         self.manual = manual
         var made: OpaquePointer?
@@ -145,34 +145,34 @@ public final class EventLoop {
     }
 
     private static let deferPriority: Int64 = 200
-    /// The lower priority of normal watches after 32 turns in a row: after timers, before `last`.
+    /// The priority of normal watches after 32 turns in a row: below timers, above `last`.
     private static let asidePriority: Int64 = 75
     private static let turnsInARow = 32
-    /// How many turns timers may have before normal watches get theirs back.
+    /// The most turns after which normal watches get their own priority back.
     private static let mostTurnsAside = 256
 
-    /// The current time, CLOCK_MONOTONIC: read at each call, not the time at which the turn began.
+    /// The current time on CLOCK_MONOTONIC, read at each call: not the time at which the turn began.
     public var now: Duration { manual?.now ?? Clock.monotonic() }
 
     // MARK: Turning
 
-    /// Runs turns until `stop()`.
+    /// Runs turns of the loop until `stop()` is called.
     public func run() throws(Errno) {
         isStopping = false
         while !isStopping { try turn(timeout: .max) }
     }
 
-    /// Makes `run()` return after the handler that runs now.
+    /// Makes `run()` return after the current handler.
     public func stop() { isStopping = true }
 
-    /// One turn: waits at most `timeout` (nil: without limit) and handles one batch. Returns false if nothing
-    /// happened.
+    /// Runs one turn: waits at most `timeout` (nil for no limit) and handles one batch of events. Returns false if
+    /// there was no event.
     @discardableResult
     public func runOnce(timeout: Duration?) throws(Errno) -> Bool {
         try turn(timeout: timeout.map { UInt64(max(0, $0.microseconds)) } ?? .max)
     }
 
-    /// Does what sd_event_run(3) does, with the hooks around the wait.
+    /// Does what sd_event_run(3) does, and calls the callbacks before and after waiting.
     @discardableResult
     private func turn(timeout: UInt64) throws(Errno) -> Bool {
         var result = try check(sd_event_prepare(event))
@@ -222,7 +222,7 @@ public final class EventLoop {
 
     // MARK: Deferred work
 
-    /// Runs `work` once, after everything that is ready. Work added by `work` runs one turn later.
+    /// Calls `work` once, after all events that are ready now. Work that `work` itself adds is called one turn later.
     public func later(_ work: @escaping () -> Void) {
         deferred.append(work)
         if deferred.count == 1 { sd_event_source_set_enabled(deferSource, CInt(SD_EVENT_ONESHOT)) }
@@ -243,7 +243,7 @@ public final class EventLoop {
         return made.table
     }
 
-    /// Watches a descriptor, which stays the caller's; cancel the watch before closing it.
+    /// Watches a descriptor. The caller still owns it, and must cancel the watch before closing it.
     ///
     /// - Throws: EPERM for regular files, EEXIST if the descriptor is watched already.
     public func watch(
@@ -281,11 +281,11 @@ public final class EventLoop {
         return IOSource(.source(source, box))
     }
 
-    /// A timer, disarmed at first; it fires once per `arm`.
+    /// Creates a timer that is not armed. It fires once per `arm`.
     public func timer(_ handler: @escaping () -> Void) throws(Errno) -> TimerSource {
         let box = HandlerBox<Void>(handler)
         var source: OpaquePointer?
-        // An accuracy of 0 would mean 250 ms (sd_event_add_time(3)).
+        // The accuracy is 1 µs, because 0 would mean 250 ms (sd_event_add_time(3)).
         try check(
             sd_event_add_time(
                 event,
@@ -305,8 +305,8 @@ public final class EventLoop {
         return TimerSource(loop: self, source: source, box: box)
     }
 
-    /// Calls `handler` for a signal to this process. The signal is blocked in this thread from now on, even after the
-    /// source is cancelled. Several signals of one kind may arrive as one.
+    /// Calls `handler` for a signal to this process. This thread blocks the signal from now on, even after the source
+    /// is cancelled. Several signals of the same number may arrive as one.
     public func signal(_ number: Int32, _ handler: @escaping () -> Void) throws(Errno) -> SignalSource {
         try Signal.block(number)
         let box = HandlerBox<Void>(handler)
@@ -328,10 +328,10 @@ public final class EventLoop {
     }
 }
 
-/// How long watches of priority `last` may use a turn.
+/// How long watches of priority `last` may take in one turn.
 private let lastPortion = Duration.milliseconds(1)
 
-/// Negative results of sd-event are errno values.
+/// Throws for a negative result of sd-event, which is an errno value.
 @discardableResult
 func check(_ result: Int32) throws(Errno) -> Int32 {
     if result < 0 { throw Errno(rawValue: -result) }

@@ -2,18 +2,18 @@
 
 import Linux
 
-/// Watches whose events may be delayed a few milliseconds to be handled together, so that a thousand descriptors that
+/// Watches whose events may be delayed by a few milliseconds, to be handled together. So a thousand descriptors that
 /// are ready once a second do not wake the process a thousand times. The first event after a pause is handled at
-/// once; events that follow closely are gathered.
+/// once; later events that follow closely are gathered.
 final class GatheredWatches {
     let table: WatchTable
     private var source: IOSource?
     private var timer: TimerSource?
     private var drainedAt = Duration.zero
 
-    /// The longest delay of an event.
+    /// The longest time by which an event is delayed.
     private static let gathering = Duration.milliseconds(4)
-    /// Events closer together than this are gathered.
+    /// Events that are closer together than this are gathered.
     private static let pause = Duration.milliseconds(8)
     private static let mostPasses = 16
 
@@ -24,7 +24,7 @@ final class GatheredWatches {
     }
 
     private func areReady() {
-        // Handlers process one item each, so drain repeatedly, up to a limit. In a flood, waiting would gain nothing.
+        // A handler processes one item per call, so drain several times. In a flood, waiting would gain nothing.
         var passes = 0
         while passes < Self.mostPasses, table.drain() > 0 { passes += 1 }
         guard passes < Self.mostPasses else { return }

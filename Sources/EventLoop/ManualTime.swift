@@ -2,19 +2,19 @@
 
 public import Linux
 
-/// A clock that only moves when told, for tests: they need not wait, and give the same results on a busy machine.
+/// A clock for tests that moves only when told, so that tests do not wait and do not depend on how busy the machine is.
 ///
-/// Use it only on the loop's thread.
+/// Use it only on the thread of the event loop.
 public final class ManualTime {
-    /// The time, in place of CLOCK_MONOTONIC.
+    /// The current time, instead of CLOCK_MONOTONIC.
     public private(set) var now: Duration
     private var armed: [ObjectIdentifier: (at: Duration, number: UInt64, fire: () -> Void)] = [:]
     private var count: UInt64 = 0
 
-    /// A clock that stands at that time.
+    /// A clock that shows this time until it is advanced.
     public init(_ now: Duration = .seconds(1000)) { self.now = now }
 
-    /// The time of the next timer; nil if none is armed.
+    /// The time at which the next timer fires; nil if none is armed.
     public var next: Duration? { armed.values.map(\.at).min() }
 
     func arm(_ timer: ObjectIdentifier, at time: Duration, _ fire: @escaping () -> Void) {
@@ -24,7 +24,7 @@ public final class ManualTime {
 
     func disarm(_ timer: ObjectIdentifier) { armed[timer] = nil }
 
-    /// Advances to the earliest timer due by `time` and fires it; returns false if none is due.
+    /// Advances to the earliest timer due by `time` and fires it. If none is due, advances to `time`; returns false.
     fileprivate func fire(until time: Duration) -> Bool {
         let due = armed.filter { $0.value.at <= time }.min {
             ($0.value.at, $0.value.number) < ($1.value.at, $1.value.number)
@@ -41,10 +41,10 @@ public final class ManualTime {
 }
 
 extension EventLoop {
-    /// Advances ``ManualTime`` by `time`: each timer fires at its time, and everything that it causes is done before
-    /// the next.
+    /// Advances the ``ManualTime`` by `time`. Each timer fires at its time, and everything that it causes is done
+    /// before the next one fires.
     ///
-    /// - Throws: `Errno` from a turn of the loop.
+    /// - Throws: `Errno` when a turn of the loop fails.
     public func pass(_ time: Duration) throws(Errno) {
         guard let manual else { return }
         let end = manual.now + time
@@ -52,9 +52,9 @@ extension EventLoop {
         try settle()
     }
 
-    /// Handles everything that is ready: descriptors and deferred work.
+    /// Handles everything that is ready now: descriptors and deferred work.
     ///
-    /// - Throws: `Errno` from a turn of the loop.
+    /// - Throws: `Errno` when a turn of the loop fails.
     public func settle() throws(Errno) {
         while try runOnce(timeout: .zero) {}
     }

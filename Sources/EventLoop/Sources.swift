@@ -3,8 +3,8 @@
 import CSystemd
 public import Linux
 
-/// The user data of sd-event callbacks. The source object owns it; during a call it stays alive even if the source
-/// goes.
+/// The handler of an sd-event source. The source object owns it. During a call the handler stays alive, even if the
+/// source object is released.
 final class HandlerBox<Value> {
     private var handler: ((Value) -> Void)?
 
@@ -12,11 +12,11 @@ final class HandlerBox<Value> {
 
     func run(_ value: Value) { handler?(value) }
 
-    /// Releases the handler and what it captures.
+    /// Releases the handler and everything that it captures.
     func clear() { handler = nil }
 }
 
-/// A watched descriptor. Keep a reference: the watch ends with the last one.
+/// A watched descriptor. The watch ends when the last reference to this object is released.
 public final class IOSource {
     enum Backing {
         case table(WatchTable, UInt64)
@@ -29,7 +29,7 @@ public final class IOSource {
 
     deinit { cancel() }
 
-    /// Changes the watched events. With none, only hangup and error are reported.
+    /// Changes the events to watch for. If empty, only hangups and errors are reported.
     public func setEvents(_ events: IOEvents) {
         switch backing {
         case .table(let table, let tag): table.setEvents(tag, events)
@@ -38,7 +38,7 @@ public final class IOSource {
         }
     }
 
-    /// Ends the watch; may be called from its own handler. A second call does nothing.
+    /// Ends the watch. May be called from the watch's own handler; a second call does nothing.
     public func cancel() {
         guard let backing else { return }
         self.backing = nil
@@ -51,12 +51,12 @@ public final class IOSource {
     }
 }
 
-/// A timer on CLOCK_MONOTONIC. Keep a reference: the timer ends with the last one.
+/// A timer on CLOCK_MONOTONIC. The timer ends when the last reference to this object is released.
 public final class TimerSource {
     private let loop: EventLoop
     private var source: OpaquePointer?
     private let box: HandlerBox<Void>
-    /// When it fires; nil while disarmed. In its handler it is still set, unless the handler re-arms or disarms it.
+    /// When the timer fires; nil while disarmed. Still set in its handler, unless that re-arms or disarms the timer.
     public private(set) var deadline: Duration?
 
     init(loop: EventLoop, source: OpaquePointer?, box: HandlerBox<Void>) {
@@ -67,11 +67,11 @@ public final class TimerSource {
 
     deinit { cancel() }
 
-    /// Fires once at that time of CLOCK_MONOTONIC, immediately if it has passed; replaces an earlier `arm`.
+    /// Fires the timer once at this time of CLOCK_MONOTONIC, or at once if it has passed. Replaces an earlier `arm`.
     public func arm(at time: Duration) {
         guard let source else { return }
         deadline = time
-        // Rounded up, so that it never fires early.
+        // Rounded up to microseconds, so that the timer never fires early.
         if let manual = loop.manual { return manual.arm(ObjectIdentifier(self), at: time) { [box] in box.run(()) } }
         let microseconds = time.microseconds
         let exact = Duration.microseconds(microseconds) >= time || microseconds == .max
@@ -79,10 +79,10 @@ public final class TimerSource {
         sd_event_source_set_enabled(source, CInt(SD_EVENT_ONESHOT))
     }
 
-    /// Fires once after `delay`.
+    /// Fires the timer once after `delay`. Replaces an earlier `arm`.
     public func arm(after delay: Duration) { arm(at: loop.now + delay) }
 
-    /// The timer does not fire until it is armed again.
+    /// Prevents the timer from firing until it is armed again.
     public func disarm() {
         deadline = nil
         guard let source else { return }
@@ -90,7 +90,7 @@ public final class TimerSource {
         sd_event_source_set_enabled(source, CInt(SD_EVENT_OFF))
     }
 
-    /// Ends the timer; may be called from its own handler. A second call does nothing.
+    /// Ends the timer. May be called from the timer's own handler; a second call does nothing.
     public func cancel() {
         deadline = nil
         guard let source else { return }
@@ -101,7 +101,7 @@ public final class TimerSource {
     }
 }
 
-/// A signal to this process as an event. Keep a reference: it ends with the last one.
+/// Delivers a signal to this process as an event. This ends when the last reference to this object is released.
 public final class SignalSource {
     private let loop: EventLoop
     private var source: OpaquePointer?
@@ -115,7 +115,7 @@ public final class SignalSource {
 
     deinit { cancel() }
 
-    /// Ends the source; the signal stays blocked in this thread. A second call does nothing.
+    /// Ends the source. The signal stays blocked in this thread. A second call does nothing.
     public func cancel() {
         guard let source else { return }
         self.source = nil

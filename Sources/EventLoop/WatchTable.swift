@@ -2,14 +2,14 @@
 
 import Linux
 
-/// The I/O watches of one priority: an epoll instance, and a table from tag to handler. A tag is an index and the
-/// generation of that entry, so that a late event of a cancelled watch finds no handler.
+/// The I/O watches of one priority: an epoll instance, and a table from tags to handlers. A tag consists of an index
+/// and the generation of the entry there, so that a late event of a cancelled watch finds no handler.
 final class WatchTable {
     let poller: Poller
     private var entries: [Entry] = []
     private var free: [UInt32] = []
     private var tags: [Int32: UInt64] = [:]
-    /// Events that were ready and still have to be handled, from `next` on.
+    /// Ready events that are not handled yet, from the index `next` on.
     private var waiting: [(tag: UInt64, events: IOEvents)] = []
     private var next = 0
 
@@ -48,8 +48,8 @@ final class WatchTable {
     func remove(_ tag: UInt64) {
         guard let index = live(tag) else { return }
         let fd = entries[index].fd
-        // If the descriptor was closed before the watch was cancelled, its number may belong to another watch: leave
-        // it alone.
+        // If the descriptor was closed before its watch was cancelled, another watch may have its number: leave that
+        // alone.
         if tags[fd] == tag {
             tags[fd] = nil
             try? poller.remove(fd)
@@ -57,19 +57,19 @@ final class WatchTable {
         let handler = entries[index].handler
         entries[index] = Entry(generation: entries[index].generation &+ 1, fd: -1, events: [], handler: nil)
         free.append(UInt32(index))
-        // Released here, last: releasing what it captures may cancel further watches.
+        // Released last, because releasing what the handler captures may cancel further watches.
         _ = handler
     }
 
-    /// Handles all ready events; returns how many there were.
+    /// Handles all events that are ready; returns how many there were.
     @discardableResult
     func drain() -> Int {
         (try? poller.drain { handle($0, $1) }) ?? 0
     }
 
-    /// Handles ready events until `limit` is over. The rest comes first next time, before the kernel is asked again,
-    /// so that each gets its turn however many are always ready. An event that is no longer ready by then is handled
-    /// in vain.
+    /// Handles ready events until `limit` is over. The remaining events come first at the next call, before the
+    /// kernel is asked again, so that every watch gets its turn even if many are always ready. An event that is no
+    /// longer ready by then is handled in vain.
     func drain(atMost limit: Duration) {
         if waiting.isEmpty { _ = try? poller.drain { waiting.append(($0, $1)) } }
         let end = Clock.monotonic() + limit
