@@ -2,13 +2,13 @@
 
 /// Properties of block devices.
 public enum BlockDevice {
-    /// Whether the device, or the one below a file, is a spinning disk (about a hundred reads a second); nil if the
-    /// kernel does not say.
+    /// Whether the block device at a path, or the device that stores the file there, is a spinning disk (about a
+    /// hundred reads a second); nil if the kernel does not say.
     ///
     /// - Parameter root: prefix of `/sys`.
     public static func isRotational(_ path: String, root: String = "") -> Bool? {
         for folder in folders(of: path, root: root) {
-            // A partition has no queue of its own: its disk's is one folder up.
+            // A partition has no queue directory of its own: the disk's is one folder up.
             for file in [folder + "/queue/rotational", folder + "/../queue/rotational"] {
                 if let text = try? File.readString(file) { return text.hasPrefix("1") }
             }

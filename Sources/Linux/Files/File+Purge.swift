@@ -4,10 +4,10 @@ import CLinux
 import Glibc
 
 extension File {
-    /// Removes that user's files in a folder on tmpfs or ramfs and in its subfolders; folders stay. Symlinks are not
+    /// Removes a user's files in a folder on tmpfs or ramfs and in its subfolders; the folders stay. Symlinks are not
     /// followed. Returns the bytes freed.
     ///
-    /// Throws EACCES if the folder belongs to another user, EOPNOTSUPP if it is not in memory.
+    /// Throws EACCES if the folder belongs to another user, EOPNOTSUPP if the folder is not in memory.
     public static func purge(_ path: String, ownedBy user: UInt32) throws(Errno) -> UInt64 {
         let folder = try open(path, [.read, .directory, .noFollow])
         return try folder.withRaw { raw throws(Errno) in
@@ -37,8 +37,9 @@ extension File {
         return bytes
     }
 
-    /// Punches out a file's content: it becomes zeros that take no memory. Returns the bytes freed. Throws EOPNOTSUPP
-    /// if it is not in memory, EBADF if not open for writing, EPERM if sealed.
+    /// Punches a hole as large as the file: its content becomes zeros that take no memory. Returns the bytes freed.
+    /// Throws EOPNOTSUPP if the file is not in memory, EBADF if the descriptor is not open for writing, EPERM if the
+    /// file is sealed.
     public static func empty(_ descriptor: Int32) throws(Errno) -> UInt64 {
         guard try isInMemory("/proc/self/fd/\(descriptor)") else { throw .notSupported }
         let before = try status(descriptor: descriptor).allocated

@@ -18,13 +18,13 @@ public struct FileStatus: Hashable, Sendable {
     public let gid: UInt32
     /// Bytes.
     public let size: UInt64
-    /// Bytes allocated for it.
+    /// Bytes allocated for the file on disk.
     public let allocated: UInt64
-    /// Its device; with `inode` it identifies the file.
+    /// The device that holds the file; with `inode` it identifies the file.
     public let device: UInt64
-    /// The inode number on that device.
+    /// The inode number, unique on the device.
     public let inode: UInt64
-    /// The number of hard links; 0 once it was removed.
+    /// The number of hard links; 0 once the file was removed.
     public let links: UInt64
     /// Last modification, microseconds since 1970.
     public let modifiedMicroseconds: Int64
@@ -71,11 +71,11 @@ public struct OpenFlags: OptionSet, Sendable {
     public static let write = OpenFlags(rawValue: O_WRONLY)
     /// Read and write (O_RDWR).
     public static let readWrite = OpenFlags(rawValue: O_RDWR)
-    /// Create it if it does not exist (O_CREAT).
+    /// Create the file if it does not exist (O_CREAT).
     public static let create = OpenFlags(rawValue: O_CREAT)
-    /// With `create`: fail if it exists (O_EXCL).
+    /// With `create`: fail if the file exists (O_EXCL).
     public static let exclusive = OpenFlags(rawValue: O_EXCL)
-    /// Truncate it to zero length (O_TRUNC).
+    /// Truncate the file to zero length (O_TRUNC).
     public static let truncate = OpenFlags(rawValue: O_TRUNC)
     /// Append with every write (O_APPEND).
     public static let append = OpenFlags(rawValue: O_APPEND)
@@ -83,13 +83,13 @@ public struct OpenFlags: OptionSet, Sendable {
     public static let nonBlocking = OpenFlags(rawValue: O_NONBLOCK)
     /// Only a reference to the file, for neither reading nor writing (O_PATH).
     public static let path = OpenFlags(rawValue: tlx_o_path)
-    /// Fail unless it is a directory (O_DIRECTORY).
+    /// Fail unless the path is a directory (O_DIRECTORY).
     public static let directory = OpenFlags(rawValue: O_DIRECTORY)
-    /// Fail if it is a symlink (O_NOFOLLOW).
+    /// Fail if the path is a symlink (O_NOFOLLOW).
     public static let noFollow = OpenFlags(rawValue: O_NOFOLLOW)
 }
 
-/// Files by path. A NUL byte in a path ends it.
+/// Files by path. A path ends at its first NUL byte.
 public enum File {
     /// Opens a file, close-on-exec.
     public static func open(
@@ -105,8 +105,8 @@ public enum File {
         try open(path).withRaw { raw throws(Errno) in try read(descriptor: raw, limit: limit) }
     }
 
-    /// The whole content of a file that a user named, so it may be anything: nil unless it is a regular file; does
-    /// not block on a FIFO. Throws EFBIG above `limit` bytes.
+    /// The whole content of the file at a path that a user chose: nil unless it is a regular file. Does not block on
+    /// a FIFO. Throws EFBIG above `limit` bytes.
     public static func readRegular(_ path: String, limit: Int) throws(Errno) -> [UInt8]? {
         try open(path, [.read, .nonBlocking]).withRaw { raw throws(Errno) in
             guard try status(descriptor: raw).kind == .regular else { return nil }
@@ -116,7 +116,7 @@ public enum File {
 
     /// Reads from the current position to the end. Throws EFBIG above `limit` bytes.
     public static func read(descriptor: Int32, limit: Int = 1 << 20) throws(Errno) -> [UInt8] {
-        // Most are short files of /proc or /sys: a stack buffer avoids a large allocation.
+        // Most of these files are short ones of /proc or /sys: a stack buffer avoids a large allocation.
         var content = try withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) {
             buffer throws(Errno) -> [UInt8] in
             var content: [UInt8] = []
@@ -169,8 +169,9 @@ public enum File {
         }
     }
 
-    /// Replaces the content atomically: readers see the old or the new. Durable only with `sync`. `draft` is the name
-    /// of the temporary file, which must be on the same filesystem.
+    /// Replaces the content atomically: readers see either the old content or the new. Only with `sync` does the new
+    /// content survive a power failure. `draft` is the name of the temporary file, which must be on the same
+    /// filesystem.
     public static func replace(
         _ path: String,
         _ bytes: [UInt8],
@@ -196,7 +197,7 @@ public enum File {
         try call { mkdir(path, mode_t(mode)) }
     }
 
-    /// Creates a directory and its parents; no error if it exists.
+    /// Creates a directory and its parents; no error if the directory exists.
     public static func makeDirectories(_ path: String, mode: UInt32 = 0o755) throws(Errno) {
         do throws(Errno) {
             try makeDirectory(path, mode: mode)
@@ -275,15 +276,15 @@ public enum File {
     /// Whether the file exists (symlinks are followed).
     public static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// Whether this process may write to it.
+    /// Whether this process may write to the file.
     public static func isWritable(_ path: String) -> Bool { access(path, W_OK) == 0 }
 
-    /// Whether it is a regular file that this process may execute.
+    /// Whether the path is a regular file that this process may execute.
     public static func isExecutable(_ path: String) -> Bool {
         access(path, X_OK) == 0 && (try? status(path).kind) == .regular
     }
 
-    /// The target of a symlink, at most 4096 bytes of it.
+    /// The target of a symlink, cut after 4096 bytes.
     public static func readLink(_ path: String) throws(Errno) -> String {
         var buffer = [CChar](repeating: 0, count: 4096)
         let count = try call { readlink(path, &buffer, buffer.count) }
@@ -307,8 +308,8 @@ public enum File {
         return names
     }
 
-    /// Visits the names in a directory (unordered, without `.` and `..`) until `body` returns false. It reads them in
-    /// steps, so memory use does not depend on their number.
+    /// Visits the names in a directory (unordered, without `.` and `..`) until `body` returns false. The directory is
+    /// read in steps, so memory use does not depend on the number of names.
     public static func eachName(
         in path: String,
         _ body: (UnsafePointer<CChar>) -> Bool
@@ -350,17 +351,18 @@ public enum File {
         try call { fchmod(descriptor, mode_t(mode)) }
     }
 
-    /// Sets owner and group without following a symlink; nil leaves a value unchanged.
+    /// Sets owner and group without following a symlink; nil leaves the owner or group unchanged.
     public static func setOwner(_ path: String, uid: UInt32?, gid: UInt32?) throws(Errno) {
         try call { lchown(path, uid ?? .max, gid ?? .max) }
     }
 
-    /// Sets the size.
+    /// Sets the size of a file in bytes.
     public static func truncate(_ descriptor: Int32, to size: UInt64) throws(Errno) {
         try call { ftruncate(descriptor, off_t(clamping: size)) }
     }
 
-    /// Allocates at least that many bytes, so that ENOSPC is thrown now instead of a SIGBUS when a mapping is used.
+    /// Allocates at least `size` bytes on the disk: a full disk throws ENOSPC now, instead of raising SIGBUS when a
+    /// mapping of the file is written.
     public static func allocate(_ descriptor: Int32, size: UInt64) throws(Errno) {
         let error = posix_fallocate(descriptor, 0, off_t(clamping: size))
         if error != 0 { throw Errno(rawValue: error) }
@@ -372,19 +374,20 @@ public enum File {
     /// Blocks until the content is on the disk (fdatasync). Do not call it on the event loop.
     public static func synchronise(_ descriptor: Int32) throws(Errno) { try call { fdatasync(descriptor) } }
 
-    /// Starts writeback of `count` bytes from `offset`, so that ``synchronise(_:)`` waits less. It guarantees
-    /// nothing, and does nothing where unsupported.
+    /// Starts writeback of `count` bytes from `offset`, so that ``synchronise(_:)`` waits less. A hint only: does
+    /// nothing on a filesystem that lacks it.
     public static func beginWriting(_ descriptor: Int32, from offset: Int64, count: Int64) {
         tlx_begin_writing(descriptor, off_t(offset), off_t(count))
     }
 
-    /// Sets the position relative to the start or the end; returns the new position.
+    /// Sets the file position relative to the start or the end; returns the new position.
     @discardableResult
     public static func seek(_ descriptor: Int32, to offset: Int64, fromEnd: Bool = false) throws(Errno) -> Int64 {
         Int64(try call { lseek(descriptor, off_t(offset), fromEnd ? SEEK_END : SEEK_SET) })
     }
 
-    /// Reads up to `maximum` bytes at `offset` without moving the position; fewer only at the end of the file.
+    /// Reads up to `maximum` bytes at `offset` without moving the position; returns fewer only at the end of the
+    /// file.
     public static func read(_ descriptor: Int32, at offset: UInt64, maximum: Int) throws(Errno) -> [UInt8] {
         var failure: Errno?
         let bytes = [UInt8](unsafeUninitializedCapacity: maximum) { buffer, count in

@@ -23,8 +23,8 @@ public struct FileRights: Hashable, Sendable {
         (self.name, self.uid, self.gid, self.groups) = (name, uid, gid, groups)
     }
 
-    /// Runs `body` with these permissions on this thread (setfsuid(2)); other threads are not affected. Must not be
-    /// nested.
+    /// Runs `body` with these permissions on this thread (setfsuid(2)); other threads are not affected. Calls must
+    /// not be nested.
     ///
     /// Throws the errors of `body`, or EPERM if the permissions cannot be assumed; then `body` does not run.
     public func acting<T>(_ body: () throws(Errno) -> T) throws(Errno) -> T {
@@ -33,14 +33,14 @@ public struct FileRights: Hashable, Sendable {
         return try body()
     }
 
-    /// Runs `body` with the process's own permissions inside ``acting(_:)``; outside it just runs `body`.
+    /// Runs `body` with the process's own permissions within ``acting(_:)``; elsewhere just runs `body`.
     public static func pausing<T>(_ body: () throws(Errno) -> T) throws(Errno) -> T {
         tlx_act_as_oneself(1)
         defer { tlx_act_as_oneself(0) }
         return try body()
     }
 
-    /// stat(2) of a path (symlinks followed) with these permissions; with the process's own if nil.
+    /// stat(2) of a path (symlinks followed) with these permissions; nil means the process's own.
     public static func status(_ path: String, as rights: FileRights?) throws(Errno) -> FileStatus {
         guard let rights else { return try File.status(path) }
         return try rights.acting { () throws(Errno) in try File.status(path) }

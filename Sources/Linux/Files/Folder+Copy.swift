@@ -10,21 +10,21 @@ extension Folder {
         public var made = 0
         /// Bytes of file content copied.
         public var bytes: UInt64 = 0
-        /// Entries skipped because the name existed.
+        /// Entries skipped because their name existed in the target folder.
         public var present = 0
-        /// Devices, FIFOs and sockets, which are not copied.
+        /// Devices, FIFOs and sockets found in the source; they are not copied.
         public var special = 0
-        /// The first of these special files.
+        /// The path of the first device, FIFO or socket that was not copied.
         public var firstSpecial: String?
     }
 
-    /// The maximum of entries that are copied, including folders.
+    /// The maximum number of entries that are copied, including folders.
     public static let mostEntries = 100_000
 
-    /// Copies files, symlinks (as symlinks) and folders from `source` where the name does not exist yet; nothing is
-    /// overwritten. A file that appears is complete and on the disk: it is written in `draft`, a folder on the same
-    /// filesystem, and renamed. It gets the source's permission bits without setuid, setgid and sticky, but with the
-    /// owner's access.
+    /// Copies files, symlinks (as symlinks) and folders from `source` if this folder has no entry of that name;
+    /// nothing is overwritten. Each file is written in `draft`, a folder on the same filesystem, synchronised to the
+    /// disk, and then renamed: no partial file ever appears. It gets the source's permission bits without setuid,
+    /// setgid and sticky, plus read and write access for its owner.
     ///
     /// - Throws: errors of reading or writing; EFBIG for more than ``mostEntries`` or too deep a tree.
     public func copyMissing(from source: Folder, draft: Folder, _ work: TreeWork) throws(TreeError) -> Copied {
@@ -151,7 +151,7 @@ extension Folder {
         let status = try Self.at(place) { () throws(Errno) in
             try file.withRaw { raw throws(Errno) in try File.status(descriptor: raw) }
         }
-        // The file was replaced since it was listed.
+        // Another file has replaced the regular file that was listed.
         guard status.kind == .regular else { return }
         let copy = try Self.at(place) { () throws(Errno) in
             try? draft.remove(Self.draftName)

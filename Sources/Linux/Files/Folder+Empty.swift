@@ -14,11 +14,11 @@ extension Folder {
         public var first: TreeError?
     }
 
-    /// The maximum of nested folders that are open at once, each with a descriptor.
+    /// The maximum number of nested folders that are open at once, each with a descriptor.
     static let deepest = 100
     private static let batch = 1024
 
-    /// Removes everything in it with this thread's permissions, even below folders whose mode forbids access.
+    /// Removes everything in the folder with this thread's permissions, even below folders whose mode forbids access.
     ///
     /// - Throws: only ECANCELED.
     public func empty(_ work: TreeWork) throws(TreeError) -> Emptied {
@@ -29,7 +29,7 @@ extension Folder {
 
     /// Empties a subfolder, even if its mode forbids access.
     ///
-    /// - Throws: ECANCELED, or the error of opening it.
+    /// - Throws: ECANCELED, or the error of opening the subfolder.
     public func emptyFolder(_ name: FileName, _ work: TreeWork) throws(TreeError) -> Emptied {
         do throws(Errno) {
             return try openAnyhow(name).empty(reporting: work)
@@ -70,7 +70,7 @@ extension Folder {
         }
     }
 
-    /// Returns whether it was removed.
+    /// Returns whether the file or folder was removed.
     private func remove(
         _ name: FileName,
         _ work: TreeWork,
@@ -112,7 +112,7 @@ extension Folder {
             guard error == .directoryNotEmpty || error == .fileExists else { throw error }
         }
         if depth >= Self.deepest {
-            // Too deep: move the folder to the top, so that descriptors and stack stay bounded. It is emptied there.
+            // Too deep: move the folder to the top and empty it there, so that descriptors and stack stay bounded.
             let hoisted = ".torpor-deep-\(work.entries)"
             try call { renameat(raw, name.bytes, root.raw, hoisted) }
             return true
@@ -124,14 +124,14 @@ extension Folder {
         } catch {
             throw error.errno
         }
-        // It is not empty because something in it could not be removed, which was counted already.
+        // The folder is not empty since something in it could not be removed. That was counted already.
         if result.left > before { return false }
         try removeFolder(name)
         result.removed += 1
         return true
     }
 
-    /// Opens a folder even if its owner has removed its own access.
+    /// Opens a folder even if its mode denies its owner access.
     private func openAnyhow(_ name: FileName) throws(Errno) -> Folder {
         do throws(Errno) {
             return try folder(name)

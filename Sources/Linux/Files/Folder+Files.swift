@@ -4,12 +4,13 @@ import CLinux
 import Glibc
 
 extension Folder {
-    /// Opens a file in it; never follows a symlink, never blocks on a FIFO.
+    /// Opens a file in the folder; never follows a symlink, never blocks on a FIFO.
     public func openFile(_ name: FileName) throws(Errno) -> Descriptor { try open(name, [.read, .nonBlocking]) }
 
-    /// Opens a file in it for reading and writing, and creates it if necessary; never follows a symlink.
+    /// Opens a file in the folder for reading and writing, and creates the file if necessary; never follows a
+    /// symlink.
     ///
-    /// - Parameter isNew: throw EEXIST if it exists.
+    /// - Parameter isNew: whether to throw EEXIST if the file exists.
     public func openOrMakeFile(_ name: FileName, mode: UInt32, isNew: Bool = false) throws(Errno) -> Descriptor {
         let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (isNew ? O_EXCL : 0)
         return try descriptor.withRaw { raw throws(Errno) in
@@ -17,7 +18,8 @@ extension Folder {
         }
     }
 
-    /// Moves a file to a name in another folder of the same filesystem, replacing a file there. Throws EISDIR, EXDEV.
+    /// Moves a file to a name in another folder of the same filesystem, replacing a file there. Throws EISDIR if that
+    /// name is a folder, EXDEV for another filesystem.
     public func rename(_ name: FileName, to folder: Folder, _ other: FileName) throws(Errno) {
         _ = try descriptor.withRaw { raw throws(Errno) in
             try folder.descriptor.withRaw { target throws(Errno) in
@@ -26,7 +28,7 @@ extension Folder {
         }
     }
 
-    /// The space on its filesystem.
+    /// The space on the folder's filesystem.
     public func space() throws(Errno) -> FilesystemSpace {
         try descriptor.withRaw { raw throws(Errno) in try FilesystemSpace(of: raw) }
     }

@@ -6,20 +6,20 @@ import Glibc
 extension Folder {
     /// The size of a folder's content.
     public struct Size: Hashable, Sendable {
-        /// Files and folders in it.
+        /// Files and folders below the measured folder.
         public var entries = 0
-        /// Bytes allocated; a file with several hard links counts once for each.
+        /// Bytes allocated; a file with several hard links counts once for each link.
         public var bytes: UInt64 = 0
-        /// Whether everything was counted: folders may be unreadable, or there may be too many entries.
+        /// Whether everything was counted: false if a folder was unreadable, or there were too many entries.
         public var isWhole = true
 
-        /// An empty folder.
+        /// The size of an empty folder.
         public init() {}
     }
 
     private static let mostMeasured = 1_000_000
 
-    /// Adds up its content.
+    /// Adds up the folder's content.
     ///
     /// - Throws: only ECANCELED.
     public func measure(_ work: TreeWork) throws(TreeError) -> Size {
@@ -35,7 +35,7 @@ extension Folder {
         return size
     }
 
-    /// Visits everything in it, until `visit` returns false. Returns whether it reached the end.
+    /// Visits everything in the folder, until `visit` returns false. Returns whether the end was reached.
     @discardableResult
     private func each(
         _ work: TreeWork,
@@ -49,7 +49,7 @@ extension Folder {
         }
         for name in names {
             try work.step(place(name), entries: 1)
-            // It was removed since it was listed.
+            // The entry was removed after it was listed.
             guard let found = try? status(name) else {
                 failed()
                 continue
@@ -71,7 +71,7 @@ extension Folder {
     public struct Freed: Hashable, Sendable {
         /// Files removed.
         public var files = 0
-        /// Bytes that they occupied.
+        /// Bytes that the removed files occupied.
         public var bytes: UInt64 = 0
     }
 
@@ -86,9 +86,9 @@ extension Folder {
 
     /// Removes the regular files that were neither read nor changed for the longest time, until `bytes` are freed.
     /// Folders stay, and so do files with several hard links, whose removal would free nothing. ``TreeWork/cancel()``
-    /// ends it early.
+    /// stops early.
     public func removeOldest(bytes enough: UInt64, _ work: TreeWork) -> Freed {
-        // Folders by index, each with its parent's: full paths would take too much memory.
+        // Each folder refers to its parent by index in this array: full paths would take too much memory.
         var folders: [(parent: Int, name: FileName)] = [(-1, FileName("."))]
         var candidates: [Candidate] = []
         try? gather(work, 0, 0, &folders, &candidates)
@@ -147,9 +147,9 @@ extension Folder {
 
     // MARK: Another owner
 
-    /// Changes the owner of what belongs to one user, here and below. The folder itself comes last, so that an
-    /// interrupted run is repeated. Files with several hard links keep their owner, since another name may be
-    /// elsewhere.
+    /// Gives this folder and everything below that belongs to one user to another user. The folder itself comes last:
+    /// if the work is interrupted, the folder's old owner shows that it must be repeated. Files with several hard
+    /// links keep their owner, since another link may be outside the folder.
     ///
     /// - Throws: ECANCELED, or the error for the folder itself.
     public func give(

@@ -4,9 +4,9 @@ import CLinux
 import Glibc
 import WireText
 
-/// A name in a folder, as bytes of any encoding.
+/// A file name in a folder, as bytes of any encoding.
 public struct FileName: Hashable, Sendable {
-    /// Ends with NUL.
+    /// The name's bytes, with a NUL at the end.
     let bytes: [CChar]
 
     /// Wraps a name that this program chose.
@@ -16,7 +16,7 @@ public struct FileName: Hashable, Sendable {
         bytes = Array(UnsafeBufferPointer(start: pointer, count: strlen(pointer) + 1))
     }
 
-    /// For messages.
+    /// The name as text, for messages.
     public var text: String { String(terminatedWire: bytes) }
 }
 
@@ -69,12 +69,12 @@ public final class TreeWork: Sendable {
 /// An open folder whose content is accessed name by name. Symlinks are not followed, and mount points are not
 /// entered, since a mounted filesystem could block. Renaming a path while it is processed redirects nothing.
 ///
-/// It blocks on the disk: use it on threads beside the event loop.
+/// Its functions wait for the disk: call them on threads beside the event loop.
 public final class Folder {
     let descriptor: Descriptor
-    /// Whether mount points are entered too.
+    /// Whether mount points may be entered (by default they are not, since a mounted filesystem could block).
     let entersMounts: Bool
-    /// The path relative to the start, for messages.
+    /// The path relative to the folder where the work started, for messages.
     let path: String
 
     /// Opens a folder by its path.
@@ -94,10 +94,10 @@ public final class Folder {
 
     var raw: Int32 { descriptor.raw }
 
-    /// The relative path of a name in it, for messages.
+    /// The path of a name in this folder, relative to the folder where the work started; for messages.
     func place(_ name: FileName) -> String { path.isEmpty ? name.text : path + "/" + name.text }
 
-    /// Its own status.
+    /// The status of the folder itself.
     public func status() throws(Errno) -> FileStatus {
         try descriptor.withRaw { raw throws(Errno) in try File.status(descriptor: raw) }
     }
@@ -107,7 +107,7 @@ public final class Folder {
         Folder(try open(name, [.read, .directory]), place(name), entersMounts)
     }
 
-    /// The status of a name in it, symlinks not followed; nil if there is none.
+    /// The status of a name in the folder, symlinks not followed; nil if there is no such name.
     public func status(_ name: FileName) throws(Errno) -> FileStatus? {
         do throws(Errno) {
             return try open(name, .path).withRaw { raw throws(Errno) in try File.status(descriptor: raw) }
@@ -123,7 +123,7 @@ public final class Folder {
         }
     }
 
-    /// Makes a folder in it.
+    /// Makes a subfolder.
     public func makeFolder(_ name: FileName, mode: UInt32) throws(Errno) {
         _ = try descriptor.withRaw { raw throws(Errno) in try call { mkdirat(raw, name.bytes, mode_t(mode)) } }
     }
@@ -138,16 +138,16 @@ public final class Folder {
         _ = try descriptor.withRaw { raw throws(Errno) in try call { unlinkat(raw, name.bytes, AT_REMOVEDIR) } }
     }
 
-    /// Blocks until its directory entries are on the disk.
+    /// Blocks until the folder's entries are on the disk.
     public func synchronise() throws(Errno) {
         _ = try descriptor.withRaw { raw throws(Errno) in try call { fsync(raw) } }
     }
 
-    /// Some of the names in it, unordered.
+    /// Up to `count` of the names in the folder, unordered.
     ///
     /// - Parameter hidden: names to omit.
     public func names(atMost count: Int, except hidden: Set<FileName> = []) throws(Errno) -> [FileName] {
-        // Reopen it, so that each listing starts at the beginning.
+        // Reopen the folder, so that each listing starts at the beginning.
         let copy = try descriptor.withRaw { raw throws(Errno) in
             try call { openat(raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         }
@@ -170,7 +170,7 @@ public final class Folder {
         return found
     }
 
-    /// All names in it. Throws ENFILE (used for nothing else here) if there are more than `count`.
+    /// All names in the folder. Throws ENFILE (used for nothing else here) if there are more than `count`.
     func allNames(atMost count: Int) throws(Errno) -> [FileName] {
         let names = try names(atMost: count + 1)
         if names.count > count { throw .tooManyOpenFilesInSystem }

@@ -6,7 +6,7 @@ import WireText
 
 /// Watches files and directories (inotify(7)).
 public final class Inotify {
-    /// Events that are reported or asked for.
+    /// Events to watch for, and events that occurred.
     public struct Events: OptionSet, Sendable, Hashable {
         /// The bits of inotify.
         public let rawValue: UInt32
@@ -14,9 +14,9 @@ public final class Inotify {
         /// Wraps the bits of inotify.
         public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-        /// It was written to.
+        /// The file was written to.
         public static let modified = Events(rawValue: UInt32(IN_MODIFY))
-        /// Its owner, mode, times or number of names changed.
+        /// The owner, mode, times or number of hard links changed.
         public static let attributes = Events(rawValue: UInt32(IN_ATTRIB))
         /// A descriptor that was open for writing was closed.
         public static let writtenAndClosed = Events(rawValue: UInt32(IN_CLOSE_WRITE))
@@ -32,7 +32,7 @@ public final class Inotify {
         public static let selfDeleted = Events(rawValue: UInt32(IN_DELETE_SELF))
         /// The watched file itself was moved.
         public static let selfMoved = Events(rawValue: UInt32(IN_MOVE_SELF))
-        /// Its filesystem was unmounted; always reported.
+        /// The filesystem of the watched file was unmounted; always reported.
         public static let unmounted = Events(rawValue: UInt32(IN_UNMOUNT))
         /// The watch was removed; always reported.
         public static let ignored = Events(rawValue: UInt32(IN_IGNORED))
@@ -47,7 +47,7 @@ public final class Inotify {
 
     /// One event.
     public struct News: Sendable, Hashable {
-        /// The watch descriptor; −1 for all.
+        /// The watch descriptor; −1 if the event is about no single watch.
         public let watch: Int32
         /// The event's bits.
         public let events: Events
@@ -55,34 +55,34 @@ public final class Inotify {
         public let name: String?
     }
 
-    /// Readable when events are queued; `drain` or `read` takes them.
+    /// Readable when events are queued; `drain` or `read` dequeues them.
     public let descriptor: Descriptor
 
-    /// Creates one without watches.
+    /// Creates an instance without watches.
     public init() throws(Errno) {
         descriptor = Descriptor(owning: try call { inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)) })
     }
 
-    /// Watches for a name in the directory being removed or moved away, or the directory itself.
+    /// Watches a directory: reports when a name in it, or the directory itself, is removed or moved away.
     public func watchRemovals(of directory: String) throws(Errno) {
         let events = IN_DELETE | IN_DELETE_SELF | IN_MOVED_FROM | IN_MOVE_SELF | IN_ONLYDIR
         try call { inotify_add_watch(descriptor.raw, directory, UInt32(events)) }
     }
 
-    /// Discards all queued events; the caller then checks what has changed.
+    /// Discards all queued events; afterwards the caller checks by itself what has changed.
     public func drain() {
         while let bytes = try? Descriptor.read(descriptor.raw, maximum: 4096), !bytes.isEmpty {}
     }
 
-    /// Watches the file at a path (a symlink itself) for these events, in addition to those it is already watched
-    /// for. All names of a file share one watch descriptor. It may wait for a disk or a server.
+    /// Watches the file at a path (a symlink itself) for these events, in addition to events it is already watched
+    /// for. All hard links of a file share one watch descriptor. The call may wait for a disk or a server.
     public static func watch(_ inotify: Int32, _ path: String, _ events: Events) throws(Errno) -> Int32 {
         let flags = events.rawValue | UInt32(IN_DONT_FOLLOW) | UInt32(IN_MASK_ADD)
         return try call { inotify_add_watch(inotify, path, flags) }
     }
 
-    /// Watches an open file, also one opened with O_PATH or a symlink itself. Throws EACCES if this thread may not
-    /// read it.
+    /// Watches an open file for these events; O_PATH suffices, also for a symlink itself. Throws EACCES if this
+    /// thread may not read the file.
     public static func watch(_ inotify: Int32, node: Int32, _ events: Events) throws(Errno) -> Int32 {
         let flags = events.rawValue | UInt32(IN_MASK_ADD)
         return try call { inotify_add_watch(inotify, "/proc/self/fd/\(node)", flags) }
@@ -116,7 +116,7 @@ public final class Inotify {
 
 /// Shell patterns for names (glob(7)).
 public enum NamePattern {
-    /// Whether it contains a wildcard.
+    /// Whether a text contains a wildcard.
     public static func isPattern(_ text: String) -> Bool {
         text.utf8.contains { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "[") }
     }
@@ -126,11 +126,11 @@ public enum NamePattern {
         fnmatch(pattern, text, Int32(FNM_PATHNAME) | Int32(FNM_PERIOD)) == 0
     }
 
-    /// The same for a C string.
+    /// Whether a C string matches: wildcards do not match `/`, and `*` does not match a leading dot.
     public static func fits(_ name: UnsafePointer<CChar>, path pattern: String) -> Bool {
         fnmatch(pattern, name, Int32(FNM_PATHNAME) | Int32(FNM_PERIOD)) == 0
     }
 
-    /// Whether any text matches, without special characters.
+    /// Whether a text matches; here wildcards match `/` and leading dots too.
     public static func fits(_ text: String, _ pattern: String) -> Bool { fnmatch(pattern, text, 0) == 0 }
 }

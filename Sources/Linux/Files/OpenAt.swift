@@ -32,23 +32,23 @@ extension File {
         try call { fchown(descriptor, uid, gid) }
     }
 
-    /// The target of a symlink that was itself opened (``OpenFlags/path`` and ``OpenFlags/noFollow``), at most 4096
-    /// bytes of it.
+    /// The target of an open symlink (opened with ``OpenFlags/path`` and ``OpenFlags/noFollow``), cut after 4096
+    /// bytes.
     public static func readLink(descriptor: Int32) throws(Errno) -> String {
         var buffer = [CChar](repeating: 0, count: 4096)
         let count = try call { readlinkat(descriptor, "", &buffer, buffer.count) }
         return String(wire: buffer[..<count].map { UInt8(bitPattern: $0) })
     }
 
-    /// The absolute path without symlinks, `.` and `..`, if the kernel has all of it cached: it never waits for a
-    /// disk or a server. Throws EAGAIN if it is not cached, ENOSYS before Linux 5.6.
+    /// The absolute path without symlinks, `.` and `..`, if the kernel has all components cached: the call never
+    /// waits for a disk or a server. Throws EAGAIN if one is not cached, ENOSYS before Linux 5.6.
     public static func realPathInMemory(_ path: String) throws(Errno) -> String {
         do throws(Errno) {
             let descriptor = Descriptor(owning: try call { tlx_open_path_cached(path, 1) })
             return try descriptor.withRaw { raw throws(Errno) in try readLink("/proc/self/fd/\(raw)") }
         } catch {
-            // A symlink unused for a day: the kernel would have to update its access time. Resolve it step by step
-            // instead.
+            // EAGAIN also comes for a symlink unused for a day, since the kernel would have to update its access
+            // time. Resolve the path step by step instead.
             if error != .wouldBlock { throw error }
         }
         var rest = path.split(separator: "/").map(String.init)[...]

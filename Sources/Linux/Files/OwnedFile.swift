@@ -7,20 +7,20 @@ import WireText
 /// Reads files that a configuration names and that may lie where users other than root can write, such as in an app's
 /// own folder. It may wait for a disk or a server: do not call it on the event loop.
 ///
-/// While only root and this process's user can have created the path's components, it is followed normally. From the
-/// first component that another user can have created, the reader's permissions apply and symlinks are refused. The
-/// file must then belong to root, to this process's user, to its folder's owner or to the reader, and have no other
-/// hard link. Ownership alone proves nothing: a folder's owner can move root's file to another name.
+/// While only root and this process's user can have created the path's components, the path is followed normally.
+/// From the first component that another user can have created, the reader's permissions apply and symlinks are
+/// refused. The file must then belong to root, to this process's user, to its folder's owner or to the reader, and
+/// have no other hard link. Ownership alone proves nothing: a folder's owner can move root's file to another name.
 public enum OwnedFile {
     /// Why a file was not read.
     public enum Failure: Error, Hashable, Sendable, CustomStringConvertible {
         /// An error of the kernel.
         case errno(Errno)
-        /// It is a directory, a FIFO or a device.
+        /// The path is a directory, a FIFO or a device.
         case notRegular
-        /// Another user could have put a different file there, for this reason.
+        /// Another user could have put a different file at the path; the text gives the reason.
         case notTrusted(String)
-        /// That user may not read it, and another user could have put it there.
+        /// This user may not read the file, and another user could have put the file there.
         case notAllowed(user: String)
 
         /// The end of a sentence that starts with the path.
@@ -42,7 +42,7 @@ public enum OwnedFile {
     ///
     /// - Parameters:
     ///   - path: absolute.
-    ///   - reader: the user on whose behalf it is read; nil for this process's own user.
+    ///   - reader: the user on whose behalf the file is read; nil for this process's own user.
     public static func read(_ path: String, for reader: FileRights?, limit: Int) throws(Failure) -> [UInt8] {
         let file = try open(path, for: reader)
         return try errno { () throws(Errno) in try File.read(descriptor: file.raw, limit: limit) }
@@ -52,7 +52,7 @@ public enum OwnedFile {
         do throws(Errno) { return try body() } catch { throw .errno(error) }
     }
 
-    /// Opens a name in a folder, with these permissions.
+    /// Opens a name in a folder, with the permissions of `reader`; nil means this process's own.
     private static func open(
         _ name: Substring,
         in folder: Descriptor,
@@ -81,7 +81,7 @@ public enum OwnedFile {
             var found = try status(next)
             if !isOthers, !isTrusted(around, with: found) || tlx_is_made_up(folder.raw) != 0 {
                 isOthers = true
-                // Open it again with the reader's permissions: another user may have created this component.
+                // Open the component again with the reader's permissions: another user may have created it.
                 next = try open(name, in: folder, [.path, .noFollow], as: reader)
                 found = try status(next)
             }
@@ -128,8 +128,9 @@ public enum OwnedFile {
     private static func isTrusted(_ folder: FileStatus, with found: FileStatus) -> Bool {
         guard isOurs(folder.uid) else { return false }
         if folder.mode & 0o022 == 0 { return true }
-        // In a sticky folder users can replace only their own entries. But they can move a file or symlink of root's
-        // from their own folder into it, which they cannot do with a folder (rename(2)).
+        // In a sticky folder users can replace only their own entries. But a user can move a file or symlink that
+        // root owns from a folder of that user into the sticky folder. That is impossible for a directory
+        // (rename(2)).
         return folder.mode & 0o1000 != 0 && isOurs(found.uid) && found.kind == .directory
     }
 

@@ -6,12 +6,12 @@ import Glibc
 /// The permissions that apply when a path from the configuration is changed.
 ///
 /// Root may change anything, and whoever can write to a directory of a path can redirect the path at any time. So
-/// files there are created and removed with the permissions of that directory's owner: the kernel grants no more than
-/// that user has (setfsuid(2)).
+/// torpord creates and removes files there with the permissions of that directory's owner: the kernel grants no more
+/// than that owner has (setfsuid(2)).
 public enum PathRights {
     /// Runs `body` with the permissions for changes at `path`. Throws the errors of `body`.
     ///
-    /// Without root it just calls `body`.
+    /// If this process is not root, it just calls `body`.
     @discardableResult
     public static func acting<T, Failure: Error>(
         at path: String,
@@ -23,9 +23,9 @@ public enum PathRights {
         return try body()
     }
 
-    /// The user that can redirect a path: the owner of its last directory that is not root's alone, or user nobody
-    /// with the group that may write to it. nil if only root and this process's user can. User nobody if the path
-    /// cannot be inspected.
+    /// The user that can redirect a path: the owner of the last of its directories that users other than root can
+    /// change; or user nobody with a group, if that group may write to the directory. nil if only root and this
+    /// process's user can redirect it. User nobody if the path cannot be inspected.
     public static func owner(ofWayTo path: String) -> (uid: UInt32, gid: UInt32)? {
         do throws(Errno) {
             return try findOwner(ofWayTo: path)
@@ -49,8 +49,8 @@ public enum PathRights {
             switch found.kind {
             case .directory: folder = next
             case .link:
-                // Another user already controls the path: do not follow the symlink here, let the kernel check where
-                // it leads.
+                // Another user already controls the path. Do not follow the symlink here: the kernel checks the
+                // target later, with that user's permissions.
                 guard who == nil else { return who }
                 links += 1
                 guard links <= 40 else { throw .tooManySymbolicLinkLevels }
@@ -73,7 +73,7 @@ public enum PathRights {
         }
     }
 
-    /// The other user that can replace an entry of this folder.
+    /// The user, other than root and this process's, that can replace an entry of this folder.
     private static func stranger(
         in folder: FileStatus,
         _ found: FileStatus?,
@@ -82,9 +82,9 @@ public enum PathRights {
         func isOurs(_ uid: UInt32) -> Bool { uid == 0 || uid == Users.effectiveUID }
         guard isOurs(folder.uid) else { return (folder.uid, nobody) }
         guard folder.mode & 0o022 != 0, let found, !isLast || found.kind == .link else { return nil }
-        // In a sticky folder users can replace only their own entries. But they can move a file or symlink of root's
-        // from their own folder into it, which they cannot do with a folder (rename(2)). Without the sticky bit, its
-        // group can replace all.
+        // In a sticky folder users can replace only their own entries. But a user can move a file or symlink that
+        // root owns from a folder of that user into the sticky folder. That is impossible for a directory
+        // (rename(2)). Without the sticky bit, every member of the folder's group can replace all entries.
         if folder.mode & 0o1000 != 0 {
             if !isOurs(found.uid) { return (found.uid, nobody) }
             return found.kind == .directory ? nil : (nobody, nobody)
@@ -95,10 +95,10 @@ public enum PathRights {
     /// The uid and gid of user nobody.
     private static let nobody: UInt32 = 65534
 
-    /// Opens the socket at a path with O_PATH, and never any other file that takes its place.
+    /// Opens the socket at a path with O_PATH, and refuses any other file that has taken its place.
     ///
     /// - Parameter user: the required owner.
-    /// - Throws: ENOENT if another file is there.
+    /// - Throws: ENOENT if another file or another owner's socket is there.
     static func openSocket(_ path: String, of user: UInt32) throws(Errno) -> Descriptor {
         let node = try File.open(path, [.path, .noFollow])
         let status = try File.status(descriptor: node.raw)

@@ -6,14 +6,15 @@ public struct SharedPath: Sendable, Hashable {
     private let name: String
     private let ending: String
 
-    /// `folder/name` followed by `ending`. Names and endings of up to 15 bytes need no allocation of their own.
+    /// The path `folder/name` followed by `ending`. Names and endings of up to 15 bytes need no allocation of their
+    /// own.
     public init(_ folder: String, _ name: String, _ ending: String = "") {
         self.folder = folder
         self.name = name
         self.ending = ending
     }
 
-    /// A path that shares nothing.
+    /// A path that shares its string with no other path.
     public init(_ path: String) { self.init(path, "") }
 
     /// The whole path.

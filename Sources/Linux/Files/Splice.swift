@@ -2,10 +2,11 @@
 
 import CLinux
 
-/// Moves bytes between pipes and files without copying them through this process. None of these blocks on a pipe.
+/// Moves bytes between pipes and files without copying them through this process. None of these functions blocks on a
+/// pipe.
 public enum Splice {
-    /// Moves up to `size` bytes from a pipe into a file at `offset`, or into a pipe. 0 is the end; nil: nothing now
-    /// (EAGAIN).
+    /// Moves up to `size` bytes from a pipe into a file at `offset`, or into a pipe. Returns how many; 0 at the end
+    /// of the pipe, nil if none can be moved now (EAGAIN).
     public static func move(from pipe: Int32, to target: Int32, offset: Int64? = nil, size: Int) throws(Errno) -> Int? {
         guard var position = offset else {
             return try callUnlessBlocked { tlx_splice(pipe, nil, target, nil, size) }

@@ -4,7 +4,7 @@ import WireText
 
 /// RFC 3339 time in UTC with milliseconds, which starts each line of a log: `2026-01-31T12:00:00.123Z`.
 public enum TimeStamp {
-    /// Its length in bytes, without the space after it.
+    /// The length of a time stamp in bytes, without the space after it.
     public static let length = 24
 
     /// The stamp of a time in microseconds since 1970, for the years 0 to 9999.
@@ -39,7 +39,7 @@ public enum TimeStamp {
         String(wire: format(microseconds: microseconds))
     }
 
-    /// Microseconds since 1970 of a stamp at the beginning of `bytes`, or nil if none is there.
+    /// Parses the time stamp at the beginning of `bytes`: microseconds since 1970, or nil if there is none.
     public static func parse(_ bytes: some Collection<UInt8>) -> Int64? {
         let text = Array(bytes.prefix(length))
         guard text.count == length else { return nil }
@@ -77,7 +77,8 @@ public enum TimeStamp {
         return value % by < 0 ? quotient - 1 : quotient
     }
 
-    /// The proleptic Gregorian calendar, in eras of 400 years that start in March.
+    /// Converts days since 1970 to a date of the proleptic Gregorian calendar, in eras of 400 years that start in
+    /// March.
     private static func civil(fromDays days: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = days + 719_468
         let era = floorDivide(shifted, 146_097)

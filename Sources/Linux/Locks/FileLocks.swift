@@ -6,43 +6,43 @@ import WireText
 /// A lock on a file, or a request for one, as the kernel describes it in `/proc/locks` and `/proc/PID/fdinfo`
 /// (proc_locks(5), proc_pid_fdinfo(5)).
 public struct FileLock: Hashable, Sendable {
-    /// The system call that takes it.
+    /// The system call that takes the lock.
     public enum Kind: String, Hashable, Sendable {
-        /// flock(2): it belongs to the open file, and to every process that has inherited that.
+        /// flock(2): the lock belongs to the open file, and so to every process that has inherited it.
         case flock
-        /// fcntl(2), F_SETLK: it belongs to the process.
+        /// fcntl(2), F_SETLK: the lock belongs to the process.
         case posix
-        /// fcntl(2), F_OFD_SETLK: it belongs to the open file.
+        /// fcntl(2), F_OFD_SETLK: the lock belongs to the open file.
         case ofd
         /// fcntl(2), F_SETLEASE: a process that opens the file waits until the lease is released.
         case lease
     }
 
-    /// A file as the kernel's lock tables identify it: on some filesystems their device number differs from
-    /// stat(2)'s.
+    /// A file as the kernel's lock tables identify it: on some filesystems the device number differs from stat(2)'s.
     public struct File: Hashable, Sendable {
         /// Major number in the upper half, minor in the lower.
         public let device: UInt64
         /// The inode.
         public let inode: UInt64
 
-        /// Creates one from the kernel's numbers.
+        /// Creates one from the numbers in the kernel's lock tables.
         public init(device: UInt64, inode: UInt64) {
             self.device = device
             self.inode = inode
         }
     }
 
-    /// The system call that took it.
+    /// The system call that took the lock, or waits for it.
     public let kind: Kind
-    /// An exclusive (write) lock; false for a shared (read) lock.
+    /// Whether the lock is exclusive (write), as opposed to shared (read).
     public let isExclusive: Bool
-    /// nil for a process that waits for a lease: the kernel does not name the file.
+    /// The locked file. nil for a process that waits for a lease: the kernel does not name the file.
     public let file: File?
-    /// First and last byte; `UInt64.max` means the end of the file.
+    /// First and last byte of the locked range; `UInt64.max` means the end of the file.
     public let range: ClosedRange<UInt64>
-    /// The process that holds the lock or waits for it. For a flock, the process that took it, even if it has ended.
-    /// nil for an OFD lock (the kernel does not name a process) and for a process outside this pid namespace.
+    /// The process that holds the lock or waits for it. For a flock, the process that took it, even if that process
+    /// has ended. nil for an OFD lock (the kernel does not name a process) and for a process outside this pid
+    /// namespace.
     public let pid: Int32?
 
     /// Creates one from its parts.
@@ -78,8 +78,8 @@ public struct FileLock: Hashable, Sendable {
         }
     }
 
-    /// Parses the fields after a line's number: `POSIX  ADVISORY  WRITE 8339 fe:00:16237567 0 EOF`. nil for kinds of
-    /// locks that programs cannot take.
+    /// Parses the fields that follow the number in a line of `/proc/locks`: `POSIX  ADVISORY  WRITE 8339
+    /// fe:00:16237567 0 EOF`. nil for kinds of locks that programs cannot take.
     init?(words: ArraySlice<Slice<UnsafeRawBufferPointer>>) {
         guard words.count >= 7 else { return nil }
         let words = Array(words.prefix(7)).map { String(wire: $0) }
@@ -112,7 +112,7 @@ public struct FileLock: Hashable, Sendable {
 struct LockLine {
     /// A lock and the requests that wait for it have the same number.
     let number: Int
-    /// Whether it is a request that waits for the lock on an earlier line.
+    /// Whether the line is a request that waits for the lock on an earlier line.
     let waits: Bool
     let lock: FileLock
 
@@ -132,10 +132,10 @@ struct LockLine {
 
 /// The machine's file locks (`/proc/locks`), limited to what a ``Question`` asks for.
 ///
-/// A read takes the kernel microseconds if the previous one was just before; otherwise some 10 ms, since all
-/// processors must synchronise first. Use it on a thread that may block.
+/// Reading takes the kernel microseconds if the previous read was just before; otherwise some 10 ms, since all
+/// processors must synchronise first. Read on a thread that may block.
 public struct LockTable: Hashable, Sendable {
-    /// What to read from the table.
+    /// Which locks and waiters to read from the table.
     public struct Question: Hashable, Sendable {
         /// Files whose waiters are wanted; nil for all files.
         public var files: Set<FileLock.File>? = []
@@ -148,7 +148,7 @@ public struct LockTable: Hashable, Sendable {
             self.holders = holders
         }
 
-        /// Merges two questions: the result asks for what either asks.
+        /// Merges two questions: the result asks for all that either of them asks for.
         public mutating func formUnion(_ other: Question) {
             if let mine = files, let others = other.files { files = mine.union(others) } else { files = nil }
             holders.formUnion(other.holders)
@@ -159,7 +159,7 @@ public struct LockTable: Hashable, Sendable {
     public struct Waiter: Hashable, Sendable {
         /// The file that is locked.
         public let file: FileLock.File
-        /// The request, with the waiting process.
+        /// The waiting process's request.
         public var request: FileLock
     }
 
@@ -171,8 +171,8 @@ public struct LockTable: Hashable, Sendable {
     /// An empty table.
     public init() {}
 
-    /// Reads the table. It may block: do not call it on the event loop. Throws ENOENT if the kernel has no file
-    /// locks.
+    /// Reads the machine's lock table. It may block: do not call it on the event loop. Throws ENOENT if the kernel
+    /// has no file locks.
     public static func read(_ question: Question, path: String = "/proc/locks") throws(Errno) -> LockTable {
         let bytes = try Linux.File.read(path, limit: 1 << 28)
         var table = bytes.withUnsafeBytes { LockTable(parsing: $0, question) }
@@ -198,6 +198,6 @@ public struct LockTable: Hashable, Sendable {
 }
 
 extension LockTable.Waiter {
-    /// The kernel does not name the waiting process of an OFD lock.
+    /// Whether the waiting process is unknown: the kernel does not name it for an OFD lock.
     var isUnknown: Bool { request.kind == .ofd && request.pid == nil }
 }

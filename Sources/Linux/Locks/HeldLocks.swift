@@ -10,7 +10,7 @@ public struct HeldLock: Hashable, Sendable {
     /// The file's path as the process sees it, followed by ` (deleted)` if the file was unlinked; nil if the lock is
     /// known only from `/proc/locks`.
     public let path: String?
-    /// The process that holds it; if several share it, the first that was inspected.
+    /// The process that holds the lock; if several share it, the first that was inspected.
     public let holder: Int32
 
     /// Creates one from its parts.
@@ -24,12 +24,12 @@ public struct HeldLock: Hashable, Sendable {
 /// Reads the file locks that processes hold, from their descriptors (`lock:` in `/proc/PID/fdinfo`), in steps: each
 /// open descriptor takes the kernel some 8 µs.
 ///
-/// Unlike `/proc/locks` this shows who really holds a lock: a flock whose process has ended, and an OFD lock, belong
-/// to every process that has the file open.
+/// Unlike `/proc/locks` this shows which processes really hold a lock: an OFD lock, and a flock whose process has
+/// ended, belong to every process that shares the open file.
 public final class HeldLockReading {
     /// The locks found so far, without duplicates.
     public private(set) var locks: [HeldLock] = []
-    /// Processes that this one may not inspect.
+    /// Processes that this process may not inspect.
     public private(set) var unreadable: [Int32] = []
     /// How many descriptors were inspected.
     public private(set) var count = 0
@@ -55,7 +55,7 @@ public final class HeldLockReading {
         deinit { closedir(links) }
     }
 
-    /// Prepares to read these processes.
+    /// Prepares to read the locks of these processes.
     public init(_ pids: [Int32]) { rest = pids[...] }
 
     /// Continues reading until `deadline` (CLOCK_MONOTONIC) at the latest. Returns true when all descriptors were
@@ -104,7 +104,8 @@ public final class HeldLockReading {
         return true
     }
 
-    /// False for sockets, pipes and the like, of which a server may have thousands.
+    /// Whether the descriptor is a file. False for sockets, pipes and the like, of which a server may have thousands:
+    /// reading their fdinfo would waste time.
     private static func mayBeLocked(_ folder: Int32, _ name: UnsafePointer<CChar>) -> Bool {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 8) { buffer in
             let count = buffer.withMemoryRebound(to: CChar.self) {
@@ -145,17 +146,17 @@ public final class HeldLockReading {
         guard fd >= 0 else { return [] }
         defer { close(fd) }
         guard let first = Self.first(fd) else { return [] }
-        // Reading on costs only microseconds, and only for files that may be locked.
+        // Reading the rest costs only microseconds, and happens only for files that may be locked.
         let all = first + ((try? File.read(descriptor: fd, limit: 1 << 22)) ?? [])
         return all.withUnsafeBytes { locks(in: $0) }
     }
 
-    /// The first read of a file; nil if it contains no lock.
+    /// The beginning of an fdinfo file, up to 4096 bytes; nil if the whole file contains no lock.
     private static func first(_ fd: Int32) -> [UInt8]? {
         withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer in
             guard let count = try? Descriptor.read(fd, into: buffer), count > 0 else { return nil }
             let piece = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-            // More than 2048 bytes: fdinfo that lists much else, or very many locks. The caller reads it all.
+            // More than 2048 bytes: the file lists much else, or very many locks, and the rest must be read too.
             return count > 2048 || hasLock(piece) ? Array(piece) : nil
         }
     }
@@ -178,8 +179,8 @@ public final class HeldLockReading {
 }
 
 extension ProcFS {
-    /// Whether this process is in the machine's initial pid namespace. In any other, `/proc/locks` omits a flock
-    /// whose process has ended.
+    /// Whether this process is in the machine's initial pid namespace. In other namespaces `/proc/locks` omits a
+    /// flock whose process has ended.
     public static let isInFirstPidNamespace =
         // PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h.
         (try? File.status("/proc/self/ns/pid").inode) == 0xEFFF_FFFC

@@ -2,8 +2,8 @@
 
 import Glibc
 
-/// The kernel does not name the process that waits for an OFD lock. This finds it among the threads that block in
-/// fcntl(2) on a descriptor of the locked file.
+/// The kernel does not name the process that waits for an OFD lock. This extension finds that process among the
+/// threads that block in fcntl(2) on a descriptor of the locked file.
 extension LockTable {
     /// Fills in the waiting processes where possible. It reads all of /proc: do not call it on the event loop.
     mutating func findWaiters() {
@@ -14,7 +14,8 @@ extension LockTable {
         for pid in (try? ProcFS.allPids()) ?? [] {
             guard !missing.isEmpty else { return }
             for descriptor in Self.awaited(by: pid) {
-                // Match by inode only, since fdinfo has no device: the waiter goes to the first file that fits.
+                // Match by inode only, since fdinfo has no device: the waiter is assigned to the first file with that
+                // inode.
                 guard let inode = Self.inode(pid, descriptor),
                     let file = missing.keys.first(where: { $0.inode == inode }), let index = missing[file]?.popLast()
                 else { continue }
@@ -27,12 +28,12 @@ extension LockTable {
     /// The descriptors on which a process's threads wait for a lock.
     private static func awaited(by pid: Int32) -> [Int32] {
         ((try? ProcFS.tasks(pid)) ?? []).compactMap { task in
-            // fcntl_setlk (fcntl_setlk64 on 32-bit machines) is also where POSIX lock requests wait; F_OFD_SETLKW
-            // (0x26) tells.
+            // fcntl_setlk (fcntl_setlk64 on 32-bit machines) is also where POSIX lock requests wait; the command
+            // F_OFD_SETLKW (0x26) tells them apart.
             guard let place = try? File.readString("/proc/\(pid)/task/\(task)/wchan"), place.hasPrefix("fcntl_setlk"),
                 let call = try? File.readString("/proc/\(pid)/task/\(task)/syscall")
             else { return nil }
-            // Number and arguments: 72 0x3 0x26 …
+            // The system call's number and arguments: 72 0x3 0x26 …
             let words = call.split(separator: " ")
             guard words.count > 2, words[2] == "0x26", words[1].hasPrefix("0x") else { return nil }
             return Int32(words[1].dropFirst(2), radix: 16)

@@ -11,7 +11,7 @@ public enum Clock {
         return Duration(secondsComponent: Int64(time.tv_sec), attosecondsComponent: Int64(time.tv_nsec) * 1_000_000_000)
     }
 
-    /// The same in nanoseconds, for frequent measurements: arithmetic with a Duration takes 128 bits.
+    /// CLOCK_MONOTONIC in nanoseconds, for frequent measurements: arithmetic with a Duration takes 128 bits.
     public static func monotonicNanoseconds() -> Int64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)

@@ -5,9 +5,9 @@ import Glibc
 
 /// Owns an open file descriptor and closes it. A class, since closures and tables share descriptors.
 public final class Descriptor {
-    /// The number; −1 once closed or given up by ``take()``.
+    /// The descriptor's number; −1 once closed or given up by ``take()``.
     public private(set) var raw: Int32
-    /// Whether close must not block, though another process may have set SO_LINGER (``Promptly``).
+    /// Whether close(2) must not block, even if another process has set SO_LINGER on the socket (``Promptly``).
     public var closesPromptly = false
 
     /// Takes ownership of `raw`.
@@ -15,8 +15,8 @@ public final class Descriptor {
 
     deinit { close() }
 
-    /// Keeps the descriptor open while `body` uses its number. With a bare `open(…).raw` it is closed before the
-    /// number is used.
+    /// Keeps the descriptor open while `body` uses its number. With a bare `open(…).raw` the descriptor is closed
+    /// before the number is used.
     public func withRaw<Result, Failure: Error>(
         _ body: (Int32) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -24,7 +24,8 @@ public final class Descriptor {
         return try body(raw)
     }
 
-    /// Closes it now; a second call does nothing. Cancel its watches first: epoll keeps a file that has a duplicate.
+    /// Closes the descriptor now; a second call does nothing. Cancel its watches first: epoll keeps watching an open
+    /// file that has a duplicate descriptor.
     public func close() {
         guard raw >= 0 else { return }
         if closesPromptly { Promptly.run { _ = Glibc.close(raw) } } else { _ = Glibc.close(raw) }
@@ -56,7 +57,8 @@ public final class Descriptor {
         try call { fcntl(raw, F_GETFL) } & O_NONBLOCK != 0
     }
 
-    /// Whether both refer to the same open file, by kcmp(2); if that is forbidden, to the same device and inode.
+    /// Whether two descriptors refer to the same open file (kcmp(2)); if kcmp is forbidden, to the same device and
+    /// inode.
     public static func sameFile(_ one: Int32, _ other: Int32) -> Bool {
         let answer = tlx_same_file(one, other)
         if answer >= 0 { return answer == 1 }
@@ -89,7 +91,7 @@ public final class Descriptor {
         Descriptor(owning: try call { tlx_eventfd() })
     }
 
-    /// Closes every descriptor from `first` to `last`; with `last` omitted all from `first` on.
+    /// Closes every descriptor from `first` to `last`; if `last` is omitted, all from `first` on.
     public static func closeRange(from first: Int32, to last: Int32? = nil) throws(Errno) {
         try call { tlx_close_range(UInt32(bitPattern: first), last.map(UInt32.init(bitPattern:)) ?? .max, 0) }
     }
@@ -116,7 +118,7 @@ public final class Descriptor {
         return blocked ? nil : bytes
     }
 
-    /// Writes once and returns how many bytes were written; nil means no room now (EAGAIN). SIGPIPE must be ignored.
+    /// Writes once and returns how many bytes were written; nil means no room now (EAGAIN). Ignore SIGPIPE before.
     public static func write(_ raw: Int32, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int? {
         try callUnlessBlocked { Glibc.write(raw, bytes.baseAddress, bytes.count) }
     }
@@ -146,8 +148,7 @@ public final class Descriptor {
         return (done, nil)
     }
 
-    /// Which of these apply now: readable, writable, closed by the peer. Empty for a descriptor that poll(2) fails
-    /// on.
+    /// Which of these conditions apply now: readable, writable, closed by the peer. Empty if poll(2) fails.
     public static func readiness(_ raw: Int32) -> IOEvents {
         // poll(2) and epoll(7) have the same bits; POLLRDHUP needs _GNU_SOURCE.
         let wanted: IOEvents = [.readable, .writable, .peerClosed]
@@ -156,11 +157,12 @@ public final class Descriptor {
         return IOEvents(rawValue: UInt32(UInt16(bitPattern: entry.revents)))
     }
 
-    /// Blocks until `raw` (a pipe, socket or terminal) has no reader left; for a file, forever. Returns false if it
-    /// is not open.
+    /// Blocks until `raw` (a pipe, socket or terminal) has no reader left; on a file it blocks forever. Returns false
+    /// if `raw` is not open.
     public static func waitUntilUnread(_ raw: Int32) -> Bool {
         while true {
-            // poll(2) always reports POLLERR (pipes), POLLHUP (the others) and POLLNVAL.
+            // poll(2) always reports POLLERR (a pipe without readers), POLLHUP (a closed socket or terminal) and
+            // POLLNVAL.
             var entry = pollfd(fd: raw, events: 0, revents: 0)
             let result = poll(&entry, 1, -1)
             if result > 0 { return Int32(entry.revents) & POLLNVAL == 0 }
@@ -168,7 +170,8 @@ public final class Descriptor {
         }
     }
 
-    /// Blocks until `raw` is readable (or `writable`), for `timeout` at most. For programs without an event loop.
+    /// Blocks until `raw` is readable (or, with `writable`, writable), for `timeout` at most. For programs without an
+    /// event loop.
     public static func wait(_ raw: Int32, writable: Bool = false, timeout: Duration?) throws(Errno) -> Bool {
         let deadline = timeout.map { Clock.monotonic() + $0 }
         while true {

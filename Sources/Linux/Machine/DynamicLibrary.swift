@@ -9,14 +9,14 @@ public struct DynamicLibrary: @unchecked Sendable {
     // A dlopen handle refers to the loader's tables, which have their own locks.
     private let handle: UnsafeMutableRawPointer
 
-    /// Why a library cannot be loaded, in the loader's words.
+    /// Why a library cannot be loaded, in the words of the dynamic loader.
     public struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
         /// A sentence without a full stop.
         public let description: String
     }
 
-    /// Loads it with all symbols bound at once (RTLD_NOW) and hidden from other libraries (RTLD_LOCAL). Runs its
-    /// constructors.
+    /// Loads the library with all symbols bound at once (RTLD_NOW) and hidden from other libraries (RTLD_LOCAL). Runs
+    /// the library's constructors.
     public init(path: String) throws(Failure) {
         guard let handle = dlopen(path, RTLD_NOW | RTLD_LOCAL) else {
             throw Failure(description: dlerror().map { String(terminatedWire: $0) } ?? "\(path) cannot be opened")
@@ -24,6 +24,6 @@ public struct DynamicLibrary: @unchecked Sendable {
         self.handle = handle
     }
 
-    /// The address of a symbol; nil if the library has none of that name.
+    /// The address of a symbol; nil if the library has no symbol of that name.
     public func symbol(_ name: String) -> UnsafeMutableRawPointer? { dlsym(handle, name) }
 }

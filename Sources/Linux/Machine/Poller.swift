@@ -26,11 +26,11 @@ public struct IOEvents: OptionSet, Hashable, Sendable {
 
 /// An epoll instance.
 public final class Poller {
-    /// The descriptor of the instance, readable while a watched one is ready.
+    /// The descriptor of the epoll instance, readable while a watched descriptor is ready.
     public let descriptor: Descriptor
     private var buffer = [tlx_epoll_event](repeating: tlx_epoll_event(), count: 256)
 
-    /// Creates an empty instance.
+    /// Creates an epoll instance that watches no descriptors.
     public init() throws(Errno) { descriptor = Descriptor(owning: try call { tlx_epoll_create() }) }
 
     /// Watches `fd`; its events come with `tag`. Throws EPERM for regular files and directories.

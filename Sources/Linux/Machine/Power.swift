@@ -16,7 +16,7 @@ public struct Power: Hashable, Sendable {
 
     /// The current power source.
     public var source: Source
-    /// The total charge of its batteries in percent; nil without one.
+    /// The total charge of the machine's batteries in percent; nil if it has none.
     public var percent: UInt32?
 
     /// Reads the current state. On some laptops the firmware takes milliseconds to answer.
@@ -37,7 +37,7 @@ public struct Power: Hashable, Sendable {
             // The battery of a mouse or headset says nothing about the machine.
             if value("scope") == "Device" { continue }
             guard value("type") == "Battery" else {
-                // Mains, USB variants, Wireless. A UPS has its own battery, but counts as mains.
+                // Mains, USB variants, Wireless. A UPS has a battery, but counts as mains.
                 if number("online").map({ $0 > 0 }) ?? false { isConnected = true }
                 continue
             }

@@ -2,12 +2,12 @@
 
 /// A running ALSA stream (the kernel's Documentation/sound/designs/procfile.rst).
 public struct SoundStream: Hashable, Sendable {
-    /// Its path below `/proc/asound`: `card0/pcm0p/sub0`; `p` is playback, `c` capture.
+    /// The stream's path below `/proc/asound`: `card0/pcm0p/sub0`; `p` is playback, `c` capture.
     public let place: String
-    /// The process that opened it.
+    /// The process that opened the stream.
     public let owner: Int32
 
-    /// Whether it captures.
+    /// Whether the stream captures sound.
     public var isRecording: Bool { place.split(separator: "/").dropFirst().first?.hasSuffix("c") ?? false }
 
     /// Creates one from its parts.
@@ -16,7 +16,8 @@ public struct SoundStream: Hashable, Sendable {
         self.owner = owner
     }
 
-    /// The running streams. It may block: the kernel locks a device's state while a process opens the device.
+    /// The running streams. Reading them may block: the kernel locks a device's state while a process opens the
+    /// device.
     ///
     /// - Parameter root: prefix of `/proc`.
     public static func running(root: String = "") -> [SoundStream] {
@@ -41,7 +42,7 @@ public struct SoundStream: Hashable, Sendable {
         return names.filter { $0.hasPrefix(kind) && $0.dropFirst(kind.count).first?.isWholeNumber ?? false }.sorted()
     }
 
-    /// The process of a stream that is running or draining. The kernel names the thread that opened it.
+    /// The process of a stream that is running or draining, from the thread that the kernel names.
     static func owner(_ status: String) -> Int32? {
         var isRunning = false
         var thread: Int32?

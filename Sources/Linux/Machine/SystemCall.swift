@@ -5,7 +5,7 @@ import Glibc
 /// Re-exported, so that callers can catch this module's errors without a second import.
 @_exported public import struct SystemPackage.Errno
 
-/// Makes a system call: retries it after EINTR, and throws its errno if it returns −1. Not for close(2), which must
+/// Makes a system call: retries after EINTR, and throws errno if the call returns −1. Not for close(2), which must
 /// not be retried.
 @inline(__always)
 @discardableResult
@@ -18,7 +18,8 @@ func call<Result: FixedWidthInteger & SignedInteger>(_ body: () -> Result) throw
     }
 }
 
-/// The same for calls where EAGAIN is an ordinary result: returns nil then.
+/// Makes a system call for which EAGAIN is an ordinary result, for which it returns nil. Retries after EINTR, and
+/// throws other errors.
 @inline(__always)
 func callUnlessBlocked<Result: FixedWidthInteger & SignedInteger>(
     _ body: () -> Result
@@ -33,7 +34,7 @@ func callUnlessBlocked<Result: FixedWidthInteger & SignedInteger>(
 }
 
 extension Errno {
-    /// Whether the process or file does not exist (any longer): ESRCH or ENOENT.
+    /// Whether the process or file does not exist, or no longer exists: ESRCH or ENOENT.
     public var isGone: Bool { self == .noSuchProcess || self == .noSuchFileOrDirectory }
 
     /// Whether permission is missing: EACCES, EPERM or EROFS.

@@ -19,7 +19,7 @@ public enum TerminalDevice {
     /// Adopts the environment's locale for character types. Returns whether it is a UTF-8 locale.
     public static func adoptLocale() -> Bool { tlx_adopt_locale() == 1 }
 
-    /// Rows and columns; nil if it is not a terminal, or its size is unknown.
+    /// Rows and columns; nil if the descriptor is not a terminal, or its size is unknown.
     public static func size(_ descriptor: Int32) -> (rows: Int, columns: Int)? {
         var rows: Int32 = 0
         var columns: Int32 = 0
@@ -28,24 +28,24 @@ public enum TerminalDevice {
     }
 
     /// Whether this process is in the terminal's foreground process group. The kernel stops a background process that
-    /// changes the terminal's settings. If it is not this process's controlling terminal (as with `su -c`), the
-    /// kernel stops no process, and every process counts as foreground.
+    /// changes the terminal's settings. If the terminal is not this process's controlling terminal (as with `su -c`),
+    /// the kernel stops no process, and every process counts as foreground.
     public static func isForeground(_ descriptor: Int32) -> Bool {
         let group = tcgetpgrp(descriptor)
         return group < 0 || group == getpgrp()
     }
 
-    /// Returns when this process is in the foreground; in the background the kernel stops it (SIGTTOU). Call it while
-    /// signals still have their default action: a stopped process reads none. Throws EIO if no process could bring it
-    /// to the foreground, ENOTTY.
+    /// Returns when this process is in the foreground; in the background the kernel stops the process (SIGTTOU). Call
+    /// it while signals still have their default action: a stopped process reads none. Throws EIO if no process could
+    /// bring it to the foreground, ENOTTY.
     public static func waitForForeground(_ descriptor: Int32) throws(Errno) {
-        // Counts as changing the terminal, but changes nothing.
+        // tcdrain(3) counts as changing the terminal, so a background process is stopped; but it changes nothing.
         _ = try call { tcdrain(descriptor) }
     }
 }
 
-/// SIGTERM and the signals that a terminal sends, as events to read: they lose their default action. Create it before
-/// any other thread.
+/// SIGTERM and the signals that a terminal sends, read as events: they no longer have their default action. Create
+/// this object before any other thread starts.
 public final class TerminalSignals {
     /// The request that a signal stands for.
     public enum Kind: Hashable, Sendable {
@@ -76,11 +76,11 @@ public final class TerminalSignals {
         }
     }
 
-    /// Stops this process, as SIGTSTP does. Returns when it is continued.
+    /// Stops this process, as SIGTSTP does. Returns when the process is continued.
     public static func stop() { tlx_take_signal(SIGTSTP) }
 
-    /// Stops this process, as SIGTTOU stops a background process that wants the terminal. Returns when it is
-    /// continued; at once if no process could continue it.
+    /// Stops this process, as SIGTTOU stops a background process that wants the terminal. Returns when the process is
+    /// continued, or at once if no other process could continue it.
     public static func stopInBackground() { tlx_take_signal(SIGTTOU) }
 
     /// Terminates this process by the signal, so that its parent sees that signal.

@@ -13,7 +13,7 @@ public final class TextPattern {
         guard Self.hasNoBackReference(pattern), !pattern.utf8.contains(0),
             regcomp(&compiled, "^(\(pattern))$", REG_EXTENDED | REG_NOSUB) == 0
         else {
-            // After a failed regcomp there is nothing to free; regfree(3) accepts zeros.
+            // After a failed regcomp(3) there is nothing to free. `deinit` calls regfree(3), which accepts zeros.
             compiled = regex_t()
             return nil
         }

@@ -4,17 +4,17 @@ import CLinux
 
 /// A timer that can be shared with another process (timerfd_create(2), CLOCK_MONOTONIC).
 public enum Timerfd {
-    /// Arms it to expire once at `time`.
+    /// Arms the timer to expire once at `time`.
     public static func arm(_ fd: Int32, at time: Duration) throws(Errno) {
         let (nanoseconds, overflow) = time.microseconds.multipliedReportingOverflow(by: 1000)
         try call { tlx_timerfd_set(fd, overflow ? .max : max(1, nanoseconds)) }
     }
 
-    /// Disarms it.
+    /// Disarms the timer.
     public static func disarm(_ fd: Int32) throws(Errno) { try call { tlx_timerfd_set(fd, 0) } }
 }
 
-/// Notices when the wall clock is set: by an administrator, or by a time service that steps it.
+/// Notices when the wall clock is changed: by an administrator, or by a time service that steps it.
 public struct ClockWatch: ~Copyable {
     /// Readable after the clock was set, until ``again()`` is called.
     public let descriptor: Descriptor
@@ -22,6 +22,6 @@ public struct ClockWatch: ~Copyable {
     /// Starts to watch.
     public init() throws(Errno) { descriptor = Descriptor(owning: try call { tlx_clock_watch() }) }
 
-    /// Arms it again.
+    /// Arms the watch again, after the clock was set.
     public func again() throws(Errno) { try call { tlx_clock_watch_arm(descriptor.raw) } }
 }

@@ -2,11 +2,11 @@
 
 /// Average number of tasks that ran or waited for a processor or disk, in hundredths.
 public struct LoadAverage: Hashable, Sendable {
-    /// Over 1 minute.
+    /// The average over 1 minute.
     public var minute: UInt32
-    /// Over 5 minutes.
+    /// The average over 5 minutes.
     public var fiveMinutes: UInt32
-    /// Over 15 minutes.
+    /// The average over 15 minutes.
     public var quarterHour: UInt32
 
     /// The current averages; nil if they cannot be read.

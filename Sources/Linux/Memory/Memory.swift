@@ -18,24 +18,24 @@ public enum Memory {
         try call { tlx_memfd_seal(descriptor) }
     }
 
-    /// Makes the heap return freed memory to the kernel. Call it before anything else.
+    /// Makes the heap return freed memory to the kernel. Call this function before any other.
     public static func setUp() { tlx_heap_settings() }
 
-    /// Makes the heap keep up to 4 MiB of freed memory for later allocations; else all but 128 KiB at its end is
-    /// returned to the kernel at once.
+    /// Makes the heap keep up to 4 MiB of freed memory for later allocations; otherwise it returns all but 128 KiB at
+    /// its end to the kernel at once.
     public static func keepFreed(_ keeps: Bool) { tlx_heap_keep(keeps ? 1 : 0) }
 
-    /// Returns free heap memory, and drops the program's unmodified file pages, which page in again from the page
-    /// cache when used. It takes some milliseconds for a large heap. All other threads must be in
+    /// Returns free heap memory to the kernel, and drops the program's unmodified file pages: when used again, they
+    /// are read from the page cache. Takes some milliseconds for a large heap. All other threads must be in
     /// ``Monitor/wait(until:for:)`` (``Monitor/whileAllWait(_:_:)``).
     public static func release() { tlx_release_pages() }
 
-    /// Locks this process's pages, and each page it touches later, so that it still works when memory is short; also
-    /// touches a little free heap in advance. Untouched pages take no memory. Until ``unlock()``, ``release()`` frees
-    /// nothing.
+    /// Locks this process's pages, and each page it touches later, so that the process still works when memory is
+    /// short. Also touches a little free heap in advance. Untouched pages take no memory. Until ``unlock()``,
+    /// ``release()`` frees nothing.
     ///
-    /// - Returns: false if it may not lock memory without a limit (CAP_IPC_LOCK or an unlimited RLIMIT_MEMLOCK),
-    ///   since mappings beyond a limit would fail.
+    /// - Returns: false if the process may not lock memory without a limit (CAP_IPC_LOCK or an unlimited
+    ///   RLIMIT_MEMLOCK), since mappings beyond a limit would fail.
     @discardableResult
     public static func lock() -> Bool {
         guard tlx_lock_memory() == 0 else { return false }
@@ -43,10 +43,11 @@ public enum Memory {
         return true
     }
 
-    /// Reverts ``lock()``.
+    /// Reverts ``lock()``: memory can be paged out again.
     public static func unlock() { tlx_unlock_memory() }
 
-    /// Free heap to touch, in bytes: below the size that free returns to the kernel at once.
+    /// How much free heap to touch, in bytes. free(3) returns larger blocks to the kernel at once, which would undo
+    /// the touching.
     private static let heapReserve = 64 << 10
 
     /// Frees memory that a C library allocated for its caller.
@@ -58,18 +59,19 @@ public enum Memory {
 
 /// A shared mapping of a file; the last reference unmaps it.
 public final class Mapping {
-    /// The bytes. Reading beyond the end of a truncated file raises SIGBUS: map only files that no other process can
-    /// shorten.
+    /// The mapped bytes. Reading beyond the end of a truncated file raises SIGBUS: map only files that no other
+    /// process can shorten.
     public let bytes: UnsafeMutableRawBufferPointer
 
-    /// Maps the first `size` bytes, shared, readable and optionally writable.
+    /// Maps the first `size` bytes of a file, shared, readable and optionally writable.
     public init(descriptor: Int32, size: Int, writable: Bool) throws(Errno) {
         let start = mmap(nil, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, descriptor, 0)
         guard let start, start != MAP_FAILED else { throw Errno(rawValue: errno) }
         bytes = UnsafeMutableRawBufferPointer(start: start, count: size)
     }
 
-    /// Stores four bytes with release ordering: another process that sees them sees everything written before.
+    /// Stores four bytes with release ordering: a process that reads this value also sees everything written before
+    /// it.
     public func publish(_ value: UInt32, at offset: Int) {
         tlx_store_release(bytes.baseAddress?.advanced(by: offset).assumingMemoryBound(to: UInt32.self), value)
     }

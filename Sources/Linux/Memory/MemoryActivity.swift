@@ -2,8 +2,8 @@
 
 import WireText
 
-/// The kernel's reclaim counters since boot, from `/proc/vmstat`; only differences are meaningful. 0 for those that a
-/// kernel lacks.
+/// The kernel's reclaim counters since boot, from `/proc/vmstat`; only differences are meaningful. 0 for counters
+/// that the kernel lacks.
 public struct MemoryActivity: Hashable, Sendable {
     /// Pages scanned for reclaim by kswapd.
     public var scannedInBackground: UInt64 = 0
@@ -32,7 +32,7 @@ public struct MemoryActivity: Hashable, Sendable {
     /// - Parameter root: prefix of `/proc`.
     public init?(root: String = "") { self.init(file: root + "/proc/vmstat") }
 
-    /// Reads a file with such counters: a cgroup's `memory.stat` has some of them.
+    /// Reads a file with the counters of `/proc/vmstat`: a cgroup's `memory.stat` has some of them.
     init?(file: String) {
         guard let text = try? File.read(file) else { return nil }
         var isOne = false
@@ -57,7 +57,7 @@ public struct MemoryActivity: Hashable, Sendable {
         case "pswpin": swappedIn = count
         case "pswpout": swappedOut = count
         case "oom_kill": kills = count
-        // One per zone: allocstall_normal, allocstall_movable.
+        // One counter per zone: allocstall_normal, allocstall_movable.
         default: if name.hasPrefix("allocstall") { allocationStalls &+= count }
         }
     }

@@ -5,11 +5,12 @@ import Glibc
 
 /// Advice to the kernel about another process's memory, process_madvise(2).
 ///
-/// Needs Linux 5.10 (ENOSYS before), CAP_SYS_NICE and permission to read that process's memory (EPERM without).
+/// Needs Linux 5.10 (otherwise ENOSYS), and CAP_SYS_NICE and permission to read that process's memory (otherwise
+/// EPERM).
 public enum MemoryAdvice: Sendable {
-    /// Not used for a while: reclaim it first when memory is short.
+    /// The memory was not used for a while: reclaim it first when memory is short.
     case cold
-    /// Page it out now if there is swap; the call blocks until it is written.
+    /// Page the memory out now if there is swap; the call blocks until it is written.
     case pageOut
 
     /// A range of a process's memory.
@@ -26,14 +27,14 @@ public enum MemoryAdvice: Sendable {
         }
     }
 
-    /// The maximum of ranges in one call (UIO_MAXIOV).
+    /// The maximum number of ranges in one call (UIO_MAXIOV).
     public static let mostRanges = 1024
 
-    /// Gives the advice for at most ``mostRanges`` ranges of the process behind a pidfd.
+    /// Gives this advice for at most ``mostRanges`` ranges of the process that the pidfd refers to.
     ///
-    /// - Returns: how many bytes were processed, in order; fewer than all if a range is invalid. If the first range
-    ///   is invalid it throws: EINVAL for locked or device memory, ENOMEM for an unmapped range; ESRCH if the process
-    ///   has ended.
+    /// - Returns: how many bytes were processed, in order; fewer than all if a range is invalid.
+    /// - Throws: if the first range is invalid, EINVAL for locked or device memory, ENOMEM for an unmapped range;
+    ///   ESRCH if the process has ended.
     public func give(to pidfd: Int32, _ ranges: some Collection<Range>) throws(Errno) -> Int {
         let vectors = ranges.map { iovec(iov_base: UnsafeMutableRawPointer(bitPattern: $0.start), iov_len: $0.count) }
         let advice = self == .pageOut ? tlx_madv_pageout : tlx_madv_cold
@@ -42,16 +43,17 @@ public enum MemoryAdvice: Sendable {
 
     /// Whether this process can advise on other processes' memory.
     public enum Support: Hashable, Sendable {
-        /// It can.
+        /// This process can give advice.
         case available
-        /// The kernel lacks the call: too old, or built without it.
+        /// The kernel lacks process_madvise(2): too old, or built without it.
         case missingInKernel
-        /// The call exists, but this process may not use it: no CAP_SYS_NICE, or a container's seccomp filter.
+        /// The kernel has process_madvise(2), but this process may not use it: no CAP_SYS_NICE, or a container's
+        /// seccomp filter.
         case notPermitted
     }
 
-    /// Whether this process can advise on other processes' memory. Read permission is checked later, for each
-    /// process.
+    /// Whether this process can advise on other processes' memory. The kernel checks later, for each process, whether
+    /// its memory may be read.
     public static var support: Support {
         // An invalid descriptor shows whether the call exists; the kernel checks the capability only after that.
         do throws(Errno) {
@@ -68,8 +70,8 @@ public enum MemoryAdvice: Sendable {
 
 extension Pidfd {
     /// Frees the memory of a process that was sent SIGKILL but has not ended yet (process_mrelease(2)); blocks until
-    /// done. Throws ESRCH if it has no memory left, EINVAL if it is not being killed, EAGAIN if it is changing its
-    /// mappings, ENOSYS before Linux 5.15.
+    /// done. Throws ESRCH if the process has no memory left, EINVAL if it is not being killed, EAGAIN if it is
+    /// changing its mappings, ENOSYS before Linux 5.15.
     public static func releaseMemory(_ pidfd: Int32) throws(Errno) {
         try call { tlx_process_mrelease(pidfd) }
     }

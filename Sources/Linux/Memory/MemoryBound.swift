@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A cgroup with a memory limit below the machine's memory: that of a container, slice or service.
+/// A cgroup with a memory limit below the machine's memory: the cgroup of a container, slice or service.
 public struct MemoryBound: Hashable, Sendable {
     /// The cgroup's directory.
     public let path: String
@@ -9,7 +9,7 @@ public struct MemoryBound: Hashable, Sendable {
     private let isFirstVersion: Bool
     private let root: String
 
-    /// The tightest limit around this process and its apps that is below the machine's memory; nil if there is none.
+    /// The lowest memory limit around this process and its apps; nil if no limit is below the machine's memory.
     ///
     /// - Parameters:
     ///   - apps: where the apps' cgroups (v2) are, if not below this process's own.
@@ -17,7 +17,7 @@ public struct MemoryBound: Hashable, Sendable {
     public init?(around apps: String? = nil, root: String = "") {
         var found: (path: String, limit: UInt64, isFirst: Bool)?
         for line in ((try? File.readString(root + "/proc/self/cgroup")) ?? "").split(separator: "\n") {
-            // 4:memory:/docker/… is of cgroup v1, 0::/docker/… of v2.
+            // The line 4:memory:/docker/… is of cgroup v1, 0::/docker/… of v2.
             let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
             guard parts.count == 3 else { continue }
             let isFirst = parts[1].split(separator: ",").contains("memory")
@@ -43,13 +43,13 @@ public struct MemoryBound: Hashable, Sendable {
         Cgroup.number(path, isFirst ? "memory.limit_in_bytes" : "memory.max")
     }
 
-    /// The path of the limit's file.
+    /// The path of the file that contains the limit.
     public var file: String {
         String((path + (isFirstVersion ? "/memory.limit_in_bytes" : "/memory.max")).dropFirst(root.utf8.count))
     }
 
     /// The memory left within the limit, presented as if it were a machine's. Page cache counts as available, except
-    /// for half of the active part. nil if it cannot be read.
+    /// for half of its active part. nil if the cgroup's files cannot be read.
     public func memory(of machine: MachineMemory) -> MachineMemory? {
         let names =
             isFirstVersion
@@ -84,15 +84,15 @@ public struct MemoryBound: Hashable, Sendable {
         return (total, total > swapped ? total - swapped : 0)
     }
 
-    /// The pressure within it; nil for cgroup v1, which has none.
+    /// The memory pressure in the cgroup; nil for cgroup v1, which does not track pressure.
     public var pressure: Pressure? { isFirstVersion ? nil : Pressure(of: path, on: .memory) }
 
-    /// The reclaim counters within it; nil for cgroup v1, which lacks most of them.
+    /// The reclaim counters of the cgroup; nil for cgroup v1, which lacks most of them.
     public var activity: MemoryActivity? {
         isFirstVersion ? nil : MemoryActivity(file: path + "/memory.stat")
     }
 
-    /// A pressure trigger within it; nil for cgroup v1.
+    /// A pressure trigger for the cgroup; nil for cgroup v1.
     public func trigger(
         _ share: PressureTrigger.Share,
         stall: Duration,

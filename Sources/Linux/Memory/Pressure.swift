@@ -6,26 +6,27 @@
 public struct Pressure: Hashable, Sendable {
     /// The resource.
     public enum Resource: String, CaseIterable, Sendable {
-        /// Memory.
+        /// Tasks waited for memory.
         case memory
-        /// A processor.
+        /// Tasks waited for a processor.
         case cpu
-        /// A disk.
+        /// Tasks waited for a disk.
         case io
     }
 
-    /// Share of the last 10 s in which some task waited, in hundredths of a percent.
+    /// Share of the last 10 s in which some task waited for the resource, in hundredths of a percent.
     public var some: UInt32
-    /// Share in which all non-idle tasks waited at once, same unit. nil if the kernel does not report it, as for
-    /// processors before Linux 5.13.
+    /// Share of the last 10 s in which all non-idle tasks waited at once, in hundredths of a percent. nil if the
+    /// kernel does not report this, as for processors before Linux 5.13.
     public var full: UInt32?
-    /// Total time since boot in which some task waited, microseconds.
+    /// Total time since boot in which some task waited for the resource, microseconds.
     public var someTotal: UInt64
-    /// Total time in which all non-idle tasks waited, microseconds; nil as for `full`.
+    /// Total time since boot in which all non-idle tasks waited at once, microseconds. nil if the kernel does not
+    /// report it.
     public var fullTotal: UInt64?
 
-    /// The pressure on a resource; nil if the kernel does not track it (CONFIG_PSI, `psi=1`) or does not let this
-    /// process read it.
+    /// The pressure on a resource; nil if the kernel does not track pressure (CONFIG_PSI, `psi=1`) or does not let
+    /// this process read it.
     ///
     /// - Parameter root: prefix of `/proc`.
     public init?(on resource: Resource, root: String = "") {

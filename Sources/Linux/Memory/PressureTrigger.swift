@@ -2,12 +2,12 @@
 
 /// A PSI trigger: notifies when work has waited for a resource for too long.
 ///
-/// Watch the descriptor for `.priority`, which comes at most once per window and is consumed by each wait. `.error`
-/// means that the cgroup was removed: cancel the watch, or the loop spins.
+/// Watch the descriptor for `.priority`. The kernel reports this event at most once per window, and each
+/// epoll_wait(2) consumes it. `.error` means that the cgroup was removed: cancel the watch, or the event loop spins.
 ///
 /// https://docs.kernel.org/accounting/psi.html#monitoring-for-pressure-thresholds
 public struct PressureTrigger {
-    /// Which tasks have to wait.
+    /// Which tasks have to wait to set off the trigger.
     public enum Share: String, Sendable {
         /// At least one task.
         case some
@@ -15,13 +15,13 @@ public struct PressureTrigger {
         case full
     }
 
-    /// The descriptor to watch; closing it removes the trigger. Each descriptor has one trigger.
+    /// The descriptor to watch; closing it removes the trigger. A descriptor has only one trigger.
     public let descriptor: Descriptor
 
     /// A trigger for the whole machine.
     ///
     /// - Parameters:
-    ///   - stall: the waiting time that triggers it …
+    ///   - stall: how long tasks must wait in all …
     ///   - window: … within this time, 0.5 to 10 s. Without CAP_SYS_RESOURCE it must be a multiple of
     ///     ``ordinaryWindow``; older kernels (Debian 12's 6.1) then allow no trigger.
     /// - Throws: ENOENT or EOPNOTSUPP if the kernel has no PSI, EINVAL for a window that is not allowed, EPERM or
@@ -35,7 +35,7 @@ public struct PressureTrigger {
         try self.init(path: "/proc/pressure/" + resource.rawValue, share, stall: stall, window: window)
     }
 
-    /// A trigger for a cgroup, by its path. It needs write access to the cgroup.
+    /// A trigger for the cgroup at a path. Needs write access to the cgroup.
     public init(
         of cgroup: String,
         on resource: Pressure.Resource,
@@ -55,6 +55,6 @@ public struct PressureTrigger {
         descriptor = opened
     }
 
-    /// Without privileges a window must be a multiple of this.
+    /// Without privileges the window of a trigger must be a multiple of this.
     public static let ordinaryWindow = Duration.seconds(2)
 }

@@ -15,8 +15,8 @@ public struct ProcessMemory: Hashable, Sendable {
 }
 
 extension ProcFS {
-    /// A process's memory with shared pages counted in full (VmRSS and VmSwap of `/proc/PID/status`); takes some 10
-    /// µs. 0 for a process that has ended.
+    /// A process's memory with shared pages counted in full (VmRSS and VmSwap of `/proc/PID/status`). Reading takes
+    /// some 10 µs. 0 for a process that has ended.
     ///
     /// - Parameter root: prefix of `/proc`.
     public static func memory(_ pid: Int32, root: String = "") throws(Errno) -> ProcessMemory {
@@ -24,9 +24,9 @@ extension ProcFS {
         return ProcessMemory(resident: found[0], swapped: found[1])
     }
 
-    /// A process's memory with shared pages counted proportionally (Pss and SwapPss). The kernel walks all its pages:
-    /// milliseconds per gigabyte, and it waits while the process changes its mappings. Throws EACCES for other users'
-    /// processes, ESRCH for one that has ended.
+    /// A process's memory with shared pages counted proportionally (Pss and SwapPss). The kernel walks all pages of
+    /// the process, which takes milliseconds per gigabyte, and waits while the process changes its mappings. Throws
+    /// EACCES for other users' processes, ESRCH for one that has ended.
     ///
     /// - Parameter root: prefix of `/proc`.
     public static func proportionalMemory(_ pid: Int32, root: String = "") throws(Errno) -> ProcessMemory {

@@ -2,23 +2,23 @@
 
 /// The machine's swap areas, from `/proc/swaps`.
 public struct SwapSpace: Hashable, Sendable {
-    /// One device or file. Sizes are in bytes.
+    /// A swap device or swap file. Sizes are in bytes.
     public struct Area: Hashable, Sendable {
-        /// Its path.
+        /// The path of the device or file.
         public var path: String
-        /// Its capacity.
+        /// Capacity, bytes.
         public var size: UInt64
-        /// How much of it is used.
+        /// Bytes in use.
         public var used: UInt64
-        /// The kernel fills areas of higher priority first.
+        /// The priority: the kernel fills areas of higher priority first.
         public var priority: Int32
-        /// Set if it is a zram device.
+        /// The zram device, if the area is on one; nil otherwise.
         public var zram: ZramDevice?
     }
 
     /// All areas, in the kernel's order.
     public var areas: [Area] = []
-    /// Whether pages are compressed in memory before they go there (zswap).
+    /// Whether the kernel compresses pages in memory before it writes them to swap (zswap).
     public var isCompressedBefore = false
 
     /// Reads the areas; none if they cannot be read, or the kernel has no swap.
@@ -63,7 +63,7 @@ public struct ZramDevice: Hashable, Sendable {
     public var original: UInt64
     /// Bytes stored, compressed.
     public var compressed: UInt64
-    /// Bytes of memory that it uses in all.
+    /// Bytes of memory that the device uses in all.
     public var memory: UInt64
 
     /// The device at a path; nil if it is not zram.

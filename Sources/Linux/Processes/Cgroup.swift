@@ -20,7 +20,7 @@ public enum Cgroup {
     /// The mount point of the v2 hierarchy, looked up once.
     public static let mount = mountPoint()
 
-    /// Creates one; false if it exists.
+    /// Creates a cgroup; false if it exists.
     @discardableResult
     public static func create(_ path: String) throws(Errno) -> Bool {
         do throws(Errno) {
@@ -32,7 +32,7 @@ public enum Cgroup {
         }
     }
 
-    /// Removes one without processes and children; one that does not exist is no error. Throws EBUSY if it has any.
+    /// Removes a cgroup; no error if it does not exist. Throws EBUSY if it has processes or children.
     public static func remove(_ path: String) throws(Errno) {
         do throws(Errno) {
             try File.removeDirectory(path)
@@ -41,7 +41,7 @@ public enum Cgroup {
         }
     }
 
-    /// Removes one and all below it, none of which may have processes.
+    /// Removes a cgroup and all cgroups below, none of which may have processes.
     public static func removeTree(_ path: String) throws(Errno) {
         do throws(Errno) {
             return try remove(path)
@@ -52,7 +52,8 @@ public enum Cgroup {
         try remove(path)
     }
 
-    /// The cgroups directly below. Most have none, which the link count tells without a stat of each file.
+    /// The cgroups directly below a cgroup. Most have no children: then the link count shows it without a stat of
+    /// each file.
     public static func children(_ path: String) -> [String] {
         guard let links = try? File.status(path).links, links != 2 else { return [] }
         return ((try? File.list(path)) ?? []).map { path + "/" + $0 }.filter {
@@ -60,7 +61,7 @@ public enum Cgroup {
         }
     }
 
-    /// Its processes and those of all cgroups below. Zombies are not listed.
+    /// The processes of a cgroup and of all cgroups below. Zombies are not listed.
     public static func procs(_ path: String) throws(Errno) -> [Int32] {
         var result: [Int32] = []
         var number: Int32 = 0
@@ -76,33 +77,34 @@ public enum Cgroup {
         return result
     }
 
-    /// Moves a process into it.
+    /// Moves a process into the cgroup.
     public static func add(_ path: String, pid: Int32) throws(Errno) {
         try File.writeControl(path + "/cgroup.procs", "\(pid)\n")
     }
 
-    /// Sends SIGKILL to all processes in it and below, at once (Linux 5.14).
+    /// Sends SIGKILL to all processes in the cgroup and below, at once (Linux 5.14).
     public static func kill(_ path: String) throws(Errno) { try File.writeControl(path + "/cgroup.kill", "1\n") }
 
-    /// Requests freezing or thawing; `events` tells when it is complete.
+    /// Requests freezing or thawing of the cgroup; `events` shows when it is complete.
     public static func freeze(_ path: String, _ on: Bool) throws(Errno) {
         try File.writeControl(path + "/cgroup.freeze", on ? "1\n" : "0\n")
     }
 
-    /// Requests thawing of it and all below.
+    /// Requests thawing of the cgroup and of all cgroups below.
     public static func thawTree(_ path: String) {
         try? freeze(path, false)
         for child in children(path) { thawTree(child) }
     }
 
-    /// Whether it or a descendant has processes, and whether all of them are frozen.
+    /// Whether the cgroup or a descendant has processes, and whether all of them are frozen.
     public static func events(_ path: String) throws(Errno) -> (populated: Bool, frozen: Bool) {
         let lines = try File.read(path + "/cgroup.events").split(separator: UInt8(ascii: "\n"))
         return (lines.contains { $0.elementsEqual(populated) }, lines.contains { $0.elementsEqual(frozen) })
     }
 
-    /// Whether it or a descendant has processes and each is frozen. If a cgroup has both processes and children, the
-    /// kernel reports "frozen" as soon as its own processes are, so this checks each child as well.
+    /// Whether the cgroup or a descendant has processes, and all of them are frozen. If a cgroup has both processes
+    /// and children, the kernel reports "frozen" as soon as its own processes are. So this function checks each child
+    /// too.
     public static func isFrozen(_ path: String) -> Bool {
         guard let events = try? events(path), events.populated, events.frozen else { return false }
         return children(path).allSatisfy { (try? Self.events($0).populated) != true || isFrozen($0) }
@@ -111,8 +113,8 @@ public enum Cgroup {
     private static let populated = Array("populated 1".utf8)
     private static let frozen = Array("frozen 1".utf8)
 
-    /// Whether systemd has delegated the subtree to the process that runs in it (Delegate=yes), by the mark that it
-    /// sets.
+    /// Whether systemd has delegated the cgroup's subtree to the process that runs in it (Delegate=yes), shown by an
+    /// extended attribute that systemd sets.
     public static func isDelegated(_ path: String) -> Bool {
         ["trusted.delegate", "user.delegate"].contains { name in
             var value: UInt8 = 0
@@ -120,7 +122,7 @@ public enum Cgroup {
         }
     }
 
-    /// Whether freezing was requested, complete or not.
+    /// Whether freezing was requested, even if it is not complete yet.
     public static func isFreezeWanted(_ path: String) -> Bool {
         (try? File.read(path + "/cgroup.freeze").first) == UInt8(ascii: "1")
     }
@@ -133,19 +135,20 @@ public enum Cgroup {
         case machine
     }
 
-    /// Why the OOM killer has killed processes in it or below; nil if it has killed none, or without a memory
-    /// controller.
+    /// Why the OOM killer has killed processes in the cgroup or below; nil if it has killed none, or the cgroup has
+    /// no memory controller.
     public static func memoryShortage(_ path: String) -> MemoryShortage? {
         guard value(path, "memory.events", key: "oom_kill") ?? 0 > 0 else { return nil }
-        // `oom` is counted where the limit was reached. memory.events.local (Linux 5.2) counts this cgroup only,
-        // memory.events also its descendants, which belong to the app. A shortage further up is counted in neither.
+        // The kernel counts `oom` in the cgroup whose limit was reached. memory.events.local (Linux 5.2) counts this
+        // cgroup only; memory.events also counts its descendants, which belong to the app. If a cgroup further up
+        // reached its limit, neither file counts it here.
         let own = value(path, "memory.events.local", key: "oom") ?? value(path, "memory.events", key: "oom")
         return own ?? 0 > 0 ? .ownLimit : .machine
     }
 
-    /// Lowers a memory limit in steps that the kernel can reclaim within milliseconds, since a larger step blocks the
-    /// write until all is reclaimed. Returns true when the limit is as wished; else call it again soon with the same
-    /// `usage`, in which it keeps the last reading.
+    /// Lowers a memory limit one step, which the kernel can reclaim within milliseconds: a larger step would block
+    /// the write until all is reclaimed. Returns true when the limit is `wish`; otherwise call again soon with the
+    /// same `usage`, which keeps the memory use of the last call.
     public static func lowerMemory(
         _ path: String,
         _ file: String,
@@ -154,7 +157,8 @@ public enum Cgroup {
     ) throws(Errno) -> Bool {
         let step: UInt64 = 8 << 20
         let usage = number(path, "memory.current") ?? 0
-        // If usage no longer falls, nothing can be reclaimed: the last step is quick too.
+        // If usage no longer falls, nothing more can be reclaimed: then even a large last step does not block for
+        // long.
         let isStuck = before.map { usage &+ (1 << 20) > $0 } ?? false
         before = usage
         let isLast = usage <= wish &+ step || isStuck
@@ -162,8 +166,8 @@ public enum Cgroup {
         return isLast
     }
 
-    /// Reclaims that many bytes from it and all below, page cache first, and blocks until done (`memory.reclaim`,
-    /// Linux 5.19). False if it could not reclaim them all.
+    /// Reclaims `bytes` from the cgroup and all below, page cache first, and blocks until done (`memory.reclaim`,
+    /// Linux 5.19). False if the kernel could not reclaim that many.
     public static func reclaim(_ path: String, _ bytes: UInt64) throws(Errno) -> Bool {
         do throws(Errno) {
             try File.writeControl(path + "/memory.reclaim", "\(bytes)\n")
@@ -174,8 +178,7 @@ public enum Cgroup {
         }
     }
 
-    /// Why a controller is not available to the cgroups below a place, as half a sentence; nil if it is enabled
-    /// there.
+    /// Why the cgroups below a place cannot use a controller, as half a sentence; nil if it is enabled there.
     ///
     /// - Parameter root: prefix of `/proc`.
     public static func obstacle(to controller: String, at place: String, mount: String, root: String = "") -> String? {
@@ -201,13 +204,13 @@ public enum Cgroup {
             ? "\(mount) does not have it" : "it is in use as cgroup v1: boot with systemd.unified_cgroup_hierarchy=1"
     }
 
-    /// Reads a file with one number, such as `memory.current`; nil if it is missing or `max`.
+    /// Reads a file with one number, such as `memory.current`; nil if the file is missing or contains `max`.
     public static func number(_ path: String, _ file: String) -> UInt64? {
         guard let text = try? File.readString(path + "/" + file) else { return nil }
         return text.split(separator: "\n").first.flatMap { UInt64($0) }
     }
 
-    /// One key of a flat file, such as `usage_usec` of `cpu.stat`.
+    /// Reads one key of a file with a key and a value per line, such as `usage_usec` of `cpu.stat`.
     public static func value(_ path: String, _ file: String, key: String) -> UInt64? {
         guard let text = try? File.read(path + "/" + file) else { return nil }
         return text.withUnsafeBytes { bytes in

@@ -3,31 +3,32 @@
 import CLinux
 import Glibc
 
-/// A child of this process, for programs without a keeper. Reap it with ``reap()`` or ``reap(within:)``.
+/// A child of this process, for programs without a keeper. Reap the child with ``reap()`` or ``reap(within:)``.
 public final class ChildProcess {
-    /// Its pid; valid until it is reaped.
+    /// The child's pid; valid until the child is reaped.
     public let pid: Int32
     /// Readable once the child has ended.
     public let pidfd: Descriptor
 
-    /// The wait status (``WaitStatus``); nil until it was reaped.
+    /// The child's wait status (``WaitStatus``); nil until the child was reaped.
     public private(set) var status: Int32?
     private var isAbandoned = false
 
-    /// Runs a program with the given descriptors, at the given numbers.
+    /// Runs a program that inherits the given descriptors, at the given numbers.
     ///
     /// - Parameters:
     ///   - path: the program.
     ///   - arguments: argv, starting with the program's name.
     ///   - environment: as `K=V`.
-    ///   - descriptors: the number in the child, and the descriptor here. Inheritable descriptors are passed on too.
+    ///   - descriptors: pairs of the number in the child and the descriptor in this process. Descriptors without
+    ///     close-on-exec are inherited too.
     public init(
         _ path: String,
         arguments: [String],
         environment: [String],
         descriptors: [(there: Int32, here: Int32)]
     ) throws(Errno) {
-        // First move all above the target numbers: dup2 could overwrite one that is still needed.
+        // First move all descriptors above the target numbers: dup2 could overwrite one that is still needed.
         let above = (descriptors.map(\.there).max() ?? 2) + 1
         var copies: [Descriptor] = []
         for (_, here) in descriptors { copies.append(try Descriptor.duplicate(here, minimum: above)) }
@@ -47,9 +48,9 @@ public final class ChildProcess {
         pidfd = try Self.watch(child)
     }
 
-    /// Runs a program that inherits this one's descriptors, except for those that are close-on-exec.
+    /// Runs a program that inherits this process's descriptors, except for those that are close-on-exec.
     ///
-    /// - Parameter ownPID: variables that shall hold the child's pid, such as LISTEN_PID.
+    /// - Parameter ownPID: environment variables to set to the child's pid, such as LISTEN_PID.
     public init(
         _ path: String,
         arguments: [String],
@@ -80,12 +81,12 @@ public final class ChildProcess {
         }
     }
 
-    /// Kills it; does nothing if it has ended.
+    /// Kills the child; does nothing if it has ended.
     public func kill() {
         if status == nil { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
     }
 
-    /// Blocks until it has ended and returns its wait status; -1 if it was reaped elsewhere.
+    /// Blocks until the child has ended and returns its wait status; -1 if it was reaped elsewhere.
     @discardableResult
     public func reap() -> Int32 {
         if let status { return status }
@@ -95,7 +96,7 @@ public final class ChildProcess {
         return status ?? -1
     }
 
-    /// The wait status, if it ends within that time.
+    /// Waits for the child to end, for `timeout` at most. Returns its wait status; nil after the timeout.
     public func reap(within timeout: Duration) -> Int32? {
         if let status { return status }
         guard (try? Descriptor.wait(pidfd.raw, timeout: timeout)) ?? true else { return nil }

@@ -3,19 +3,19 @@
 import CLinux
 import Glibc
 
-/// A process by descriptor, which stays valid when the pid is reused.
+/// Processes by descriptor: unlike a pid, a descriptor never refers to a later process with the same number.
 public enum Pidfd {
-    /// A descriptor for the process that has this pid now; readable once that process has ended.
+    /// A descriptor for the process that has this pid now; readable once the process has ended.
     public static func open(_ pid: Int32) throws(Errno) -> Descriptor {
         Descriptor(owning: try call { tlx_pidfd_open(pid, 0) })
     }
 
-    /// Sends a signal; throws ESRCH once the process was reaped. Signal 0 only tests that.
+    /// Sends a signal; throws ESRCH once the process was reaped. Signal 0 sends nothing and only tests this.
     public static func sendSignal(_ pidfd: Int32, _ number: Int32) throws(Errno) {
         try call { tlx_pidfd_send_signal(pidfd, number) }
     }
 
-    /// Sends SIGKILL to the process group that it leads (Linux 6.9); on older kernels to the process only.
+    /// Sends SIGKILL to the process group that the process leads (Linux 6.9); on older kernels to the process only.
     public static func killGroup(_ pidfd: Int32) {
         if tlx_pidfd_kill_group(pidfd) != 0 { try? sendSignal(pidfd, 9) }
     }

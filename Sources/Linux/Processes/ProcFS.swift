@@ -3,7 +3,7 @@
 import Glibc
 import WireText
 
-/// The fields of `/proc/PID/stat` that are needed.
+/// The fields of `/proc/PID/stat` that torpord needs.
 public struct ProcessStat: Hashable, Sendable {
     /// The pid.
     public var pid: Int32
@@ -13,9 +13,9 @@ public struct ProcessStat: Hashable, Sendable {
     public var group: Int32
     /// The session.
     public var session: Int32
-    /// R, S, D, T, t, Z, X, I.
+    /// The state: R, S, D, T, t, Z, X or I (proc_pid_stat(5)).
     public var state: Character
-    /// Start time in clock ticks since boot; with the pid it identifies the process.
+    /// Start time in clock ticks since boot; with the pid it identifies the process even if the pid is reused.
     public var startTime: UInt64
     /// User time, clock ticks.
     public var userTicks: UInt64
@@ -29,13 +29,13 @@ public struct ProcessStat: Hashable, Sendable {
     public var residentPages: UInt64
     /// The number of threads.
     public var threads: Int32
-    /// The name, at most 15 bytes.
+    /// The name of the process, at most 15 bytes.
     public var comm: String
 
-    /// Whether it has ended (zombie or dead).
+    /// Whether the process has ended (zombie or dead).
     public var hasEnded: Bool { state == "Z" || state == "X" }
 
-    /// Parses a stat line. The name in parentheses may contain parentheses itself: the last one ends it.
+    /// Parses a stat line. The name in parentheses may itself contain parentheses: the last `)` ends it.
     public init?(parsing bytes: UnsafeRawBufferPointer) {
         guard let open = bytes.firstIndex(of: UInt8(ascii: "(")),
             let close = bytes.lastIndex(of: UInt8(ascii: ")")), open < close, close + 4 < bytes.count
@@ -126,7 +126,8 @@ public enum ProcFS {
     /// Whether the kernel lists children (CONFIG_PROC_CHILDREN).
     public static let listsChildren = File.exists("/proc/thread-self/children")
 
-    /// The children of all its threads. Throws ENOENT if the kernel does not list children (`listsChildren`).
+    /// The children of all threads of a process. Throws ENOENT if the kernel does not list children
+    /// (`listsChildren`).
     public static func children(_ pid: Int32) throws(Errno) -> [Int32] {
         var result: [Int32] = []
         for task in try tasks(pid) {
@@ -140,7 +141,7 @@ public enum ProcFS {
         return result
     }
 
-    /// How many descriptors a process has open; nil if this process may not see them.
+    /// How many descriptors a process has open; nil if this process may not see that.
     public static func descriptorCount(_ pid: Int32) -> Int? { (try? numbers(in: "/proc/\(pid)/fd"))?.count }
 
     /// All processes.
@@ -183,7 +184,7 @@ public enum ProcFS {
     /// processes.
     public static func exe(_ pid: Int32) throws(Errno) -> String { try File.readLink("/proc/\(pid)/exe") }
 
-    /// A variable of its initial environment. Throws EACCES for other users' processes.
+    /// A variable of a process's initial environment. Throws EACCES for other users' processes.
     public static func environment(_ pid: Int32, _ name: String) throws(Errno) -> String? {
         let prefix = Array((name + "=").utf8)
         for entry in try File.read("/proc/\(pid)/environ", limit: 1 << 22).split(separator: 0)
@@ -193,12 +194,13 @@ public enum ProcFS {
         return nil
     }
 
-    /// The number of its mount namespace. Throws EACCES for other users' processes.
+    /// The inode number of a process's mount namespace, which identifies it. Throws EACCES for other users'
+    /// processes.
     public static func mountNamespace(_ pid: Int32) throws(Errno) -> UInt64 {
         try File.status("/proc/\(pid)/ns/mnt").inode
     }
 
-    /// A field of `/proc/PID/status`, trimmed.
+    /// A field of `/proc/PID/status`, without surrounding white space.
     public static func statusField(_ pid: Int32, _ name: String, task: Int32? = nil) throws(Errno) -> String? {
         let path = task.map { "/proc/\(pid)/task/\($0)/status" } ?? "/proc/\(pid)/status"
         for line in try File.readString(path).split(separator: "\n") {
@@ -232,8 +234,8 @@ public enum ProcFS {
         return result
     }
 
-    /// Whether a signal neither has a handler in a process, nor is blocked or ignored by its main thread: its default
-    /// action applies. Throws ESRCH or ENOENT if the process has ended.
+    /// Whether a signal has its default action in a process: it has no handler, and the main thread neither blocks
+    /// nor ignores it. Throws ESRCH or ENOENT if the process has ended.
     public static func leavesToDefault(_ number: Int32, _ pid: Int32) throws(Errno) -> Bool {
         for name in ["SigCgt", "SigBlk", "SigIgn"] {
             let mask = try statusField(pid, name).flatMap { UInt64($0, radix: 16) } ?? 0
@@ -242,13 +244,14 @@ public enum ProcFS {
         return true
     }
 
-    /// Whether a process is the first one of a PID namespace below this process's.
+    /// Whether a process is the first one (pid 1) of a PID namespace below this process's.
     public static func isFirstOfNamespace(_ pid: Int32) throws(Errno) -> Bool {
         let ids = try statusField(pid, "NSpid")?.split { $0 == "\t" || $0 == " " } ?? []
         return ids.count > 1 && ids.last == "1"
     }
 
-    /// The cgroup v2 path of a process, relative to the mount (`/` for the root); nil if it is in none.
+    /// The cgroup v2 path of a process, relative to the mount (`/` for the root); nil if the process is in no v2
+    /// cgroup.
     public static func cgroup(_ pid: Int32) throws(Errno) -> String? {
         for line in try File.readString("/proc/\(pid)/cgroup").split(separator: "\n") where line.hasPrefix("0::") {
             return String(line.dropFirst(3))
@@ -259,9 +262,9 @@ public enum ProcFS {
 
 /// The scheduling statistics of a process's main thread (`/proc/PID/schedstat`).
 public struct Scheduling: Hashable, Sendable {
-    /// Time it ran.
+    /// How long the thread has run.
     public let ran: Duration
-    /// Time it was runnable, but waited for a processor.
+    /// How long the thread was runnable, but waited for a processor.
     public let waited: Duration
 
     /// Creates one from its parts.
@@ -270,7 +273,8 @@ public struct Scheduling: Hashable, Sendable {
         self.waited = waited
     }
 
-    /// The current values; nil if the process has ended, or the kernel does not count (CONFIG_SCHED_INFO).
+    /// The current values; nil if the process has ended, or the kernel does not keep these statistics
+    /// (CONFIG_SCHED_INFO).
     public init?(_ pid: Int32) {
         guard let text = try? File.readString("/proc/\(pid)/schedstat") else { return nil }
         let numbers = text.split(whereSeparator: { $0 == " " || $0 == "\n" }).compactMap { Int64($0) }

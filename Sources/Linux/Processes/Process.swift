@@ -6,7 +6,8 @@ import WireText
 
 /// This process.
 public enum ThisProcess {
-    /// Finds a helper program: named by an environment variable, beside this program, or in `../libexec/torpor`.
+    /// Finds a helper program: at the path in an environment variable, beside this program, or in
+    /// `../libexec/torpor`.
     public static func companion(_ name: String, variable: String) -> String? {
         if let path = environment(variable), File.isExecutable(path) { return path }
         guard let own = executable, let directory = File.parent(of: own) else { return nil }
@@ -54,10 +55,10 @@ public enum ThisProcess {
         return String(terminatedWire: path)
     }
 
-    /// The path of its executable.
+    /// The path of this process's executable.
     public static var executable: String? { try? File.readLink("/proc/self/exe") }
 
-    /// Raises the limit of open descriptors to the hard limit. Returns the limit.
+    /// Raises the limit of open descriptors to the hard limit. Returns the new limit.
     @discardableResult
     public static func raiseDescriptorLimit() -> UInt64 {
         var soft: UInt64 = 0
@@ -67,7 +68,7 @@ public enum ThisProcess {
         return tlx_set_limit(resource, hard, hard) == 0 ? hard : soft
     }
 
-    /// A limit of this process, by RLIMIT number.
+    /// A limit of this process (getrlimit(2)).
     public static func limit(_ resource: Int32) throws(Errno) -> (soft: UInt64, hard: UInt64) {
         var soft: UInt64 = 0
         var hard: UInt64 = 0
@@ -78,8 +79,8 @@ public enum ThisProcess {
     /// How many processors are online.
     public static var processorCount: Int { max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))) }
 
-    /// Enlarges the descriptor table to that size now. It grows on its own, but in a process with several threads
-    /// each growth waits for all processors (synchronize_rcu, 10 to 30 ms).
+    /// Enlarges the descriptor table to `count` entries now. The table grows on its own, but in a process with
+    /// several threads each growth waits for all processors (synchronize_rcu, 10 to 30 ms).
     public static func reserveDescriptors(_ count: Int) {
         var most: UInt64 = 1024
         if let limit = try? limit(Int32(RLIMIT_NOFILE.rawValue)) { most = limit.soft }
@@ -91,7 +92,7 @@ public enum ThisProcess {
     /// Becomes the parent of its orphaned descendants (PR_SET_CHILD_SUBREAPER).
     public static func becomeSubreaper() throws(Errno) { try call { tlx_prctl(36, 1) } }
 
-    /// Replaces this process with another program. Returns only if that failed, with the error.
+    /// Replaces this process with another program. Returns only if that failed: the error.
     public static func execute(_ path: String, arguments: [String], environment: [String]) -> Errno {
         var argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
         var envp: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
@@ -109,8 +110,8 @@ public enum ThisProcess {
         try write(Array(text.utf8), to: descriptor)
     }
 
-    /// Writes all bytes; blocks if necessary. Throws `brokenPipe` if no process reads any longer, `noSpace` if the
-    /// disk is full.
+    /// Writes all bytes; blocks if necessary. Throws `brokenPipe` if the pipe has no reader, `noSpace` if the disk is
+    /// full.
     public static func write(_ bytes: [UInt8], to descriptor: Int32 = 1) throws(Errno) {
         var rest = bytes
         while !rest.isEmpty {
@@ -133,12 +134,13 @@ public enum ThisProcess {
         (try? File.readString("/proc/sys/kernel/hostname").split(separator: "\n").first.map(String.init)) ?? "localhost"
     }
 
-    /// The id of this boot; empty if the kernel has none, or it could not be read (``readBootID()``).
+    /// The id of this boot; empty if the kernel has none, or if it could not be read (``readBootID()``).
     public static var bootID: String { (try? readBootID()) ?? "" }
 
     /// The id of this boot, read once; empty if the kernel has none.
     ///
-    /// Records of another boot are discarded, so call this first: it throws if the id cannot be read now.
+    /// Call this before ``bootID``, which hides errors: with an empty id, torpord would discard its records as those
+    /// of another boot.
     /// - Throws: the error of reading it, such as EMFILE.
     @discardableResult public static func readBootID() throws(Errno) -> String {
         if let known = bootIdentity.withLock({ $0 }) { return known }
@@ -155,7 +157,7 @@ public enum ThisProcess {
 
     private static let bootIdentity = Monitor<String?>(nil)
 
-    /// The machine id (machine-id(5)); empty if it has none, as in many containers.
+    /// The machine id (machine-id(5)); empty if the machine has none, as in many containers.
     public static var machineID: String {
         for path in ["/etc/machine-id", "/var/lib/dbus/machine-id"] {
             if let id = try? File.readString(path).split(separator: "\n").first, !id.isEmpty { return String(id) }
@@ -177,6 +179,6 @@ public enum ThisProcess {
         nanosleep(&time, nil)
     }
 
-    /// Yields the processor (sched_yield), when an answer is only microseconds away.
+    /// Yields the processor (sched_yield(2)): for a caller whose answer is only microseconds away.
     public static func yield() { sched_yield() }
 }

@@ -3,7 +3,7 @@
 import CLinux
 import Glibc
 
-/// The processor that a process runs on, sched(7).
+/// Which processor a process runs on, sched(7).
 public enum Processor {
     /// The processor that this thread runs on now.
     public static var current: Int32 { tlx_processor() }

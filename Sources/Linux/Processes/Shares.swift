@@ -10,16 +10,16 @@ public struct IOPriority: Hashable, Sendable, CustomStringConvertible {
     /// Wraps the kernel's encoding of class and level.
     public init(rawValue: Int32) { self.rawValue = rawValue }
 
-    /// Not set: it follows the thread's nice value.
+    /// Not set: the I/O priority follows the thread's nice value.
     public static let none = IOPriority(rawValue: 0)
-    /// Served only while no other process uses the disk.
+    /// The thread is served only while no other process uses the disk.
     public static let idle = IOPriority(rawValue: 3 << 13)
     /// Best effort: levels 0 (first) to 7 (last); 4 is the default of a thread.
     public static func bestEffort(_ level: Int32) -> IOPriority {
         IOPriority(rawValue: 2 << 13 | max(0, min(level, 7)))
     }
 
-    /// In words.
+    /// The class and level in words.
     public var description: String {
         switch rawValue >> 13 {
         case 0: "none"
@@ -29,7 +29,7 @@ public struct IOPriority: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The priority of a thread. Kernels before 5.18 report `none` as class none, level 4.
+    /// The I/O priority of a thread. Kernels before 5.18 report `none` as class none, level 4.
     public static func of(_ thread: Int32) throws(Errno) -> IOPriority {
         let raw = Int32(try call { tlx_io_priority(thread) })
         return raw >> 13 == 0 ? .none : IOPriority(rawValue: raw)
@@ -39,7 +39,7 @@ public struct IOPriority: Hashable, Sendable, CustomStringConvertible {
     public func set(_ thread: Int32) throws(Errno) { try call { tlx_set_io_priority(thread, rawValue) } }
 }
 
-/// A process's share of the machine, as far as it can be set without a cgroup.
+/// The share of the machine that a process gets, as far as it can be set without a cgroup.
 extension ProcFS {
     /// The OOM score adjustment, −1000 (never killed) to 1000 (killed first): proc_pid_oom_score_adj(5).
     public static func oomScoreAdjust(_ pid: Int32) throws(Errno) -> Int32 {
@@ -47,7 +47,8 @@ extension ProcFS {
         return value
     }
 
-    /// Sets it. Throws EACCES if a user without privileges sets it below the value that root last set.
+    /// Sets the OOM score adjustment. Throws EACCES if a user without privileges sets it below the value that root
+    /// last set.
     public static func setOOMScoreAdjust(_ pid: Int32, _ value: Int32) throws(Errno) {
         try File.writeControl("/proc/\(pid)/oom_score_adj", "\(value)\n")
     }
@@ -59,25 +60,28 @@ extension ProcFS {
         return value
     }
 
-    /// Sets the timer slack; 0 means the thread's initial value. Throws EPERM as above.
+    /// Sets the timer slack of a thread in nanoseconds; 0 means the thread's initial value. Throws EPERM for other
+    /// threads without CAP_SYS_NICE.
     public static func setTimerSlack(_ thread: Int32, _ nanoseconds: UInt64) throws(Errno) {
         try File.writeControl("/proc/\(thread)/timerslack_ns", "\(nanoseconds)\n")
     }
 
-    /// The nice value of a session's autogroup (sched(7)); nil for a process without one.
+    /// The nice value of the autogroup that a process's session forms (sched(7)); nil for a process without an
+    /// autogroup.
     public static func autogroupNice(_ pid: Int32) throws(Errno) -> Int32? {
         // /autogroup-4711 nice 5
         try line("/proc/\(pid)/autogroup").split(separator: " ").last.flatMap { Int32($0) }
     }
 
-    /// Sets it for the process's whole session. Throws EPERM for a negative value without CAP_SYS_NICE; EAGAIN for a
-    /// user without privileges within 100 ms of any process's last such change.
+    /// Sets the nice value of the autogroup, and so of the process's whole session. Throws EPERM for a negative value
+    /// without CAP_SYS_NICE. Without privileges it throws EAGAIN if any process changed such a value within the last
+    /// 100 ms.
     public static func setAutogroupNice(_ pid: Int32, _ nice: Int32) throws(Errno) {
         try File.writeControl("/proc/\(pid)/autogroup", "\(nice)\n")
     }
 
-    /// Why autogroups do not affect a process, as half a sentence; nil if they do: they must be enabled, and the
-    /// process in no cgroup of the cpu controller.
+    /// Why the nice value of its autogroup does not affect a process, as half a sentence; nil if it does. Autogroups
+    /// must be enabled, and the process must be in no cgroup of the cpu controller.
     ///
     /// - Parameter root: prefix of `/proc`.
     public static func autogroupObstacle(_ pid: Int32, root: String = "", mount: String? = Cgroup.mount) -> String? {
@@ -86,7 +90,7 @@ extension ProcFS {
         }
         if isEnabled != "1" { return "kernel.sched_autogroup_enabled is \(isEnabled)" }
         for line in (try? File.readString(root + "/proc/\(pid)/cgroup"))?.split(separator: "\n") ?? [] {
-            // 0::/user.slice/… or 3:cpu,cpuacct:/…
+            // The line 0::/user.slice/… or 3:cpu,cpuacct:/…
             let fields = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
             guard fields.count == 3, fields[2] != "/" else { continue }
             if fields[1].split(separator: ",").contains("cpu") {

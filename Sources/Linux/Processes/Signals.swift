@@ -20,13 +20,13 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
     /// `SIGUSR1`.
     public var description: String { Signal.name(number) }
 
-    /// The terminal was closed; for daemons: reload the configuration.
+    /// The terminal was closed; asks a daemon to reload its configuration.
     public static let hangup = SIGHUP
-    /// Ctrl-C.
+    /// Ctrl-C on the terminal.
     public static let interrupt = SIGINT
-    /// Ctrl-\, with a core dump.
+    /// Ctrl-\ on the terminal; the process dumps core.
     public static let quit = SIGQUIT
-    /// abort(3), with a core dump.
+    /// abort(3); the process dumps core.
     public static let abort = SIGABRT
     /// Kills a process; it cannot be blocked.
     public static let kill = SIGKILL
@@ -34,7 +34,7 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
     public static let user1 = SIGUSR1
     /// Its meaning is up to the program.
     public static let user2 = SIGUSR2
-    /// Written to a pipe without a reader.
+    /// The process has written to a pipe without a reader.
     public static let pipe = SIGPIPE
     /// An alarm(2) expired.
     public static let alarm = SIGALRM
@@ -46,7 +46,7 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
     public static let `continue` = SIGCONT
     /// Stops a process; it cannot be blocked.
     public static let stop = SIGSTOP
-    /// Ctrl-Z.
+    /// Ctrl-Z on the terminal.
     public static let terminalStop = SIGTSTP
     /// The terminal was resized.
     public static let window = SIGWINCH
@@ -76,7 +76,7 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
         return nil
     }
 
-    /// `SIGUSR1` for 10; `SIGRTMIN+2`; `signal 99` for one without a name.
+    /// The name of a signal: `SIGUSR1` for 10; `SIGRTMIN+2`; `signal 99` for a signal without a name.
     public static func name(_ number: Int32) -> String {
         if let known = names.first(where: { $0.1 == number }) { return "SIG" + known.0 }
         let first = tlx_sigrtmin()
@@ -96,16 +96,18 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
         try call { tlx_signal_disposition(number, on ? 1 : 0) }
     }
 
-    /// Makes a signal, on whichever thread it arrives, add to a counter instead of its default action. All signals of
-    /// the process share one counter, which must stay open until their default is restored (`ignore(_:false)`).
+    /// Makes a signal add to a counter instead of its default action, whichever thread receives it. All signals of
+    /// the process share one counter, which must stay open until their default action is restored
+    /// (`ignore(_:false)`).
     public static func count(_ number: Int32, with counter: EventCounter) throws(Errno) {
         try call { tlx_signal_count(number, counter.raw) }
     }
 
-    /// Sends a signal to a bare pid: only for this process's own unreaped children, and for tests.
+    /// Sends a signal to a pid. Use it only for this process's own unreaped children, whose pids cannot be reused,
+    /// and in tests.
     public static func send(_ number: Int32, to pid: Int32) throws(Errno) { try call { Glibc.kill(pid, number) } }
 
-    /// Whether the process group has any process, of whatever user.
+    /// Whether the process group has any process, of whichever user.
     public static func hasGroup(_ number: Int32) -> Bool {
         do throws(Errno) {
             try call { Glibc.kill(-number, 0) }
@@ -123,7 +125,7 @@ public enum WaitStatus {
         tlx_wifexited(status) != 0 ? tlx_wexitstatus(status) : nil
     }
 
-    /// The signal that terminated it, and whether it dumped core.
+    /// The signal that terminated the process, and whether the process dumped core.
     public static func signal(_ status: Int32) -> (number: Int32, coreDumped: Bool)? {
         tlx_wifsignaled(status) != 0 ? (tlx_wtermsig(status), tlx_wcoredump(status) != 0) : nil
     }

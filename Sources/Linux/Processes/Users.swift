@@ -9,14 +9,14 @@ public struct User: Hashable, Sendable {
     public let name: String
     /// The uid.
     public let uid: UInt32
-    /// The primary group.
+    /// The primary group's gid.
     public let gid: UInt32
     /// The home directory.
     public let home: String
     /// The login shell.
     public let shell: String
 
-    /// Creates one, which need not be in the database.
+    /// Creates a user, which need not be in the user database.
     public init(name: String, uid: UInt32, gid: UInt32, home: String, shell: String) {
         self.name = name
         self.uid = uid
@@ -26,27 +26,27 @@ public struct User: Hashable, Sendable {
     }
 }
 
-/// Looks up users and groups through NSS. It may read files or wait for a network directory: use it when the
-/// configuration is loaded, not on the event loop.
+/// Looks up users and groups through NSS. A lookup may read files or wait for a network directory: call these
+/// functions when the configuration is loaded, not on the event loop.
 public enum Users {
-    /// A user by name, or by uid if the text is a number that is no user's name; nil if there is none.
+    /// A user by name, or by uid if the text is a number and no user has that name; nil if there is none.
     public static func lookup(_ nameOrNumber: String) -> User? {
         if let user = entry({ getpwnam_r(nameOrNumber, $0, $1, $2, $3) }) { return user }
         return UInt32(nameOrNumber).flatMap { lookup(uid: $0) }
     }
 
-    /// A user by uid; nil if it has no entry.
+    /// A user by uid; nil if the user database has no such entry.
     public static func lookup(uid: UInt32) -> User? { entry { getpwuid_r(uid, $0, $1, $2, $3) } }
 
-    /// A group's gid by name or number; nil if there is no such name.
+    /// A group's gid by name or number; nil if there is no group of that name.
     public static func group(_ nameOrNumber: String) -> UInt32? {
         groupEntry({ getgrnam_r(nameOrNumber, $0, $1, $2, $3) })?.gid ?? UInt32(nameOrNumber)
     }
 
-    /// A group's name; nil if it has no entry.
+    /// A group's name; nil if the group database has no such entry.
     public static func groupName(_ gid: UInt32) -> String? { groupEntry { getgrgid_r(gid, $0, $1, $2, $3) }?.name }
 
-    /// All groups of a user, including `primary`.
+    /// The gids of all groups of a user, including `primary`.
     public static func groups(of name: String, primary: UInt32) -> [UInt32] {
         var count: Int32 = 64
         var groups = [gid_t](repeating: 0, count: Int(count))
@@ -103,7 +103,7 @@ public enum Users {
         }
     }
 
-    /// Retries with a larger buffer (up to 1 MiB) after ERANGE.
+    /// Calls `body` again with a larger buffer (up to 1 MiB) after ERANGE.
     private static func grow<Value>(_ body: (Buffer, Int) -> (Int32, Value?)) -> Value? {
         var size = 4096
         while size <= 1 << 20 {

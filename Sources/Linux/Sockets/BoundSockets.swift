@@ -7,17 +7,17 @@ import Glibc
 public struct BindFailure: Error, Hashable {
     /// The step that failed.
     public enum Stage: Hashable, Sendable {
-        /// Making the directories of its path.
+        /// Making the directories of the socket's path.
         case folder(String)
         /// socket(2): the kernel may lack the address family.
         case socket
-        /// Setting an option that must precede the bind.
+        /// Setting an option that must be set before the bind.
         case option
         /// bind(2).
         case bind
-        /// Its path exists and is not a socket.
+        /// The path exists and is not a socket.
         case occupied
-        /// Setting owner and mode of its path.
+        /// Setting owner and mode of the path.
         case owner
         /// listen(2).
         case listen
@@ -33,14 +33,14 @@ public struct BindFailure: Error, Hashable {
 public struct SocketNode: Hashable, Sendable {
     /// The mode of the node.
     public var mode: UInt32 = 0o666
-    /// Its owner; `nil` for this process's user.
+    /// The uid of the owner; `nil` for this process's user.
     public var uid: UInt32?
-    /// Its group; `nil` for this process's group.
+    /// The gid of the group; `nil` for this process's group.
     public var gid: UInt32?
-    /// The mode of directories that are created for it.
+    /// The mode of directories that are created for the path.
     public var folderMode: UInt32 = 0o755
 
-    /// A node that everyone may connect to.
+    /// A node that every user may connect to.
     public init() {}
 }
 
@@ -78,7 +78,7 @@ extension Sockets {
         return socket
     }
 
-    /// Listens, or changes the backlog of a socket that listens.
+    /// Makes a socket listen, or changes the backlog of a listening socket.
     public static func listen(_ socket: Int32, backlog: Int32) throws(BindFailure) {
         try at(.listen) { () throws(Errno) in try call { Glibc.listen(socket, backlog) } }
     }
@@ -148,8 +148,8 @@ extension Sockets {
 
     // MARK: Of other processes
 
-    /// Copies the socket that a process has bound to this address; nil if it has none, or if this process may not
-    /// copy from it (ptrace(2), "Ptrace access mode checking").
+    /// Copies the socket that a process has bound to the address in `plan`. nil if it has no such socket, or if this
+    /// process may not copy descriptors from it (ptrace(2), "Ptrace access mode checking").
     public static func copy(_ plan: SocketPlan, of pid: Int32, _ pidfd: Int32) -> Descriptor? {
         func copy(_ fd: Int32) -> Int32 {
             func raw(
@@ -176,7 +176,7 @@ extension Sockets {
             }
         }
         let numbers = ((try? File.list("/proc/\(pid)/fd")) ?? []).compactMap { Int32($0) }.sorted()
-        // An inherited socket has a low number.
+        // An inherited socket has a low number: inspect only the lowest.
         for fd in numbers.lazy.filter({ $0 >= 3 }).prefix(mostLookedAt) {
             let found = copy(fd)
             if found >= 0 { return Descriptor(owning: found) }
@@ -202,10 +202,10 @@ extension Sockets {
                 }
             }
         }
-        // Set the mode before the bind, so that the node never grants more than in the end. Connecting works only
-        // after listen(2).
+        // Set the mode before the bind, so that the node never grants more than its final mode. Processes can connect
+        // only after listen(2).
         try at(.owner) { () throws(Errno) in try call { tlx_socket_inode_mode(socket.raw, node.mode) } }
-        // Look up the owner again, now that the directory exists.
+        // Look up the owner of the path again, now that the directory exists.
         let who = PathRights.owner(ofWayTo: path)?.uid ?? Users.effectiveUID
         do throws(Errno) {
             try bindUnix(socket.raw, path)
@@ -247,7 +247,8 @@ extension Sockets {
         )
     }
 
-    /// Sets owner and mode of the node of a socket bound earlier. Throws ENOENT if the path is another file by now.
+    /// Sets owner and mode of the node of a socket bound earlier. Throws ENOENT if another file is at the path by
+    /// now.
     public static func change(
         _ path: String,
         _ node: SocketNode,

@@ -2,23 +2,26 @@
 
 import WireText
 
-/// The TCP sockets of another network namespace, such as a container's, from `/proc/PID/net` of a process in it. Socket
-/// diagnostics show only one's own, and entering another takes rights that a user's supervisor does not have.
+/// The TCP sockets of another network namespace, such as a container's, from `/proc/PID/net` of a process in it.
+/// Socket diagnostics show only the caller's own namespace, and to enter another takes rights that a user's
+/// supervisor does not have.
 public struct ForeignConnections: Sendable {
     /// Inode numbers of established connections.
     public private(set) var open: Set<UInt32> = []
     /// The ports of listening sockets, by inode number.
     private var listening: [UInt32: UInt16] = [:]
-    /// When the last connection to or from a port was closed, by sockets in TIME_WAIT (CLOCK_MONOTONIC, in microseconds).
+    /// For each port, when the last connection to or from it was closed (CLOCK_MONOTONIC), from the sockets in
+    /// TIME_WAIT.
     private var closed: [UInt16: Duration] = [:]
 
-    /// Some 7,000 sockets of 150 bytes: reading them takes tens of milliseconds of the caller's time.
+    /// The limit for one file in `/proc/PID/net`: some 7,000 sockets of 150 bytes, which take tens of milliseconds to
+    /// read.
     private static let mostBytes = 1 << 20
     /// TCP_TIMEWAIT_LEN of the kernel.
     private static let timeWait = Duration.seconds(60)
 
-    /// Reads them, which takes the kernel a few milliseconds. Throws ENOENT or ESRCH if the process has ended, EFBIG if there
-    /// are more than some 7,000.
+    /// Reads the sockets, which takes the kernel a few milliseconds. Throws ENOENT or ESRCH if the process has ended,
+    /// EFBIG if there are more than some 7,000 sockets.
     public init(of pid: Int32) throws(Errno) {
         for name in ["tcp", "tcp6"] {
             let text: [UInt8]
@@ -45,7 +48,7 @@ public struct ForeignConnections: Sendable {
             case "01": open.insert(inode)
             case "0A": listening[inode] = local
             case "06":
-                // How long it is kept from now on, in hundredths of a second: `03:` and the time.
+                // How long the socket stays in TIME_WAIT from now on, in hundredths of a second: `03:` and the time.
                 let left = UInt64(String(wire: words[5].dropFirst(3)), radix: 16).map {
                     Duration.milliseconds(Int64(clamping: $0) * 10)
                 }
@@ -61,7 +64,7 @@ public struct ForeignConnections: Sendable {
         return UInt16(String(wire: address[address.index(after: colon)...]), radix: 16)
     }
 
-    /// When the last connection to one of these sockets that listen was closed; nil if none was within a minute.
+    /// When the last connection to one of these listening sockets was closed; nil if none was closed within a minute.
     public func lastClosed(at sockets: some Sequence<UInt32>) -> Duration? {
         sockets.compactMap { listening[$0].flatMap { closed[$0] } }.max()
     }

@@ -9,11 +9,11 @@ public final class JournalSocket {
     private let path: String
     private var socket: Descriptor?
 
-    /// Connects at the first ``send(_:)``.
+    /// The socket connects at the first ``send(_:)``.
     public init(path: String = JournalSocket.path) { self.path = path }
 
-    /// Sends one encoded entry. Returns false if no journal listens, it has no room (EAGAIN), or the entry exceeds
-    /// the size of a datagram (EMSGSIZE).
+    /// Sends one encoded entry. Returns false if no journal listens, the journal has no room (EAGAIN), or the entry
+    /// exceeds the size of a datagram (EMSGSIZE).
     public func send(_ entry: [UInt8]) -> Bool {
         if let socket {
             do throws(Errno) {
@@ -33,8 +33,8 @@ public final class JournalSocket {
         }
     }
 
-    /// Whether a descriptor is the journal stream that `JOURNAL_STREAM` names: device and inode in decimal, separated
-    /// by a colon (systemd.exec(5)).
+    /// Whether a descriptor is the journal stream that the value of `JOURNAL_STREAM` names: device and inode in
+    /// decimal, separated by a colon (systemd.exec(5)).
     public static func isStream(_ descriptor: Int32, named text: String?) -> Bool {
         guard let text, let status = try? File.status(descriptor: descriptor) else { return false }
         let numbers = text.split(separator: ":", omittingEmptySubsequences: false).map { UInt64($0) }

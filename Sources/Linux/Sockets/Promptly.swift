@@ -4,11 +4,12 @@ import CLinux
 
 /// Runs calls in which the kernel releases files, mostly sockets, that another process configured.
 ///
-/// The last close of a TCP socket with SO_LINGER blocks until its data is sent or the linger time is over. So does
-/// dropping an unread message that carries such a socket. A signal interrupts that wait, so one is sent every few
-/// milliseconds.
+/// The last close(2) of a TCP socket with SO_LINGER blocks until its data is sent or the linger time is over. So does
+/// dropping an unread message that carries such a socket. A signal ends this wait early, so a timer sends one every
+/// few milliseconds.
 public enum Promptly {
-    /// Runs `body` while such signals interrupt it; `body` sees them only as EINTR. Must not be nested.
+    /// Runs `body` while signals interrupt it every few milliseconds; `body` sees them only as EINTR. Calls must not
+    /// be nested.
     public static func run<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         tlx_promptly(1)
         defer { tlx_promptly(0) }

@@ -10,6 +10,6 @@ public struct RouteWatch: ~Copyable {
     /// Starts to watch this process's network namespace.
     public init() throws(Errno) { descriptor = Descriptor(owning: try call { tlx_route_socket() }) }
 
-    /// Whether a route was added since the last call. True as well if notifications may have been lost.
+    /// Whether a route was added since the last call. Also true if notifications may have been lost.
     public func hasNews() throws(Errno) -> Bool { try call { tlx_route_news(descriptor.raw) } > 0 }
 }

@@ -8,7 +8,7 @@ public enum SocketAddress: Hashable, Sendable {
     case port(UInt16)
     /// A port on an IPv4 address.
     case ipv4(String, UInt16)
-    /// A port on an IPv6 address; `interface` (name or number) for link-local addresses.
+    /// A port on an IPv6 address. Link-local addresses need an `interface` (name or number).
     case ipv6(String, UInt16, interface: String?)
     /// A path in the file system.
     case path(String)
@@ -37,19 +37,19 @@ extension SocketAddress: CustomStringConvertible {
 
 /// The properties of a socket that must be set before its bind.
 public struct SocketPlan: Hashable, Sendable {
-    /// The type of the socket.
+    /// The type of the socket (SOCK_STREAM …).
     public var kind: Sockets.Kind
     /// The address to bind to.
     public var address: SocketAddress
     /// Whether an IPv6 socket on all addresses excludes IPv4 (IPV6_V6ONLY); `nil`: the machine's default.
     public var ipv6Only: Bool?
-    /// Other sockets may bind to the same port (SO_REUSEPORT).
+    /// Whether other sockets may bind to the same port (SO_REUSEPORT).
     public var reusePort = false
-    /// The address need not exist on this machine yet (IP_FREEBIND).
+    /// Whether the address need not exist on this machine yet (IP_FREEBIND).
     public var freeBind = false
-    /// The address need not belong to this machine at all (IP_TRANSPARENT).
+    /// Whether the address need not belong to this machine at all (IP_TRANSPARENT).
     public var transparent = false
-    /// The only interface that it listens on (SO_BINDTODEVICE).
+    /// The only network interface that the socket receives from (SO_BINDTODEVICE); nil for all.
     public var device: String?
 
     /// A socket with default properties.

@@ -15,17 +15,17 @@ public struct SocketFacts: Sendable, Hashable {
     public let family: Family
     /// The socket type.
     public let kind: Kind
-    /// It accepts connections.
+    /// Whether the socket accepts connections.
     public let listens: Bool
-    /// It listens in another network namespace than this process's; false where the kernel does not say (before Linux
-    /// 5.14).
+    /// Whether the socket listens in another network namespace than this process's; false if the kernel does not say
+    /// (before Linux 5.14).
     public let isElsewhere: Bool
-    /// It has a peer.
+    /// Whether the socket has a peer.
     public let isConnected: Bool
-    /// A key for where it is bound: a port, or a number derived from a name; 0 if unbound. A listening socket and the
-    /// connections it accepted have the same.
+    /// A key for the address that the socket is bound to: its port, or a number derived from its name; 0 if unbound.
+    /// A listening socket and the connections it accepted have the same key.
     public let place: UInt64
-    /// Its own address, for display; empty if it has none.
+    /// The socket's own address, for display; empty if it has none.
     public let local: String
     /// The peer's address, for display; empty if it has none.
     public let remote: String
@@ -71,8 +71,8 @@ extension SocketFacts.Kind {
     }
 }
 
-/// A duplicate of a socket that another process has open, made by pidfd_getfd(2). While it is open the socket stays
-/// open: its port is taken, and the peer does not notice that the process has ended.
+/// A duplicate of a socket that another process has open, made by pidfd_getfd(2). While the duplicate is open, the
+/// socket stays open: its port stays taken, and the peer does not notice that the process has ended.
 public struct SocketCopy {
     /// The duplicate.
     public let descriptor: Descriptor
@@ -95,7 +95,7 @@ public struct SocketCopy {
         self.init(descriptor: descriptor, inode: UInt32(truncatingIfNeeded: inode), facts: facts)
     }
 
-    /// Bytes pending on it, and the time since its last traffic.
+    /// The bytes pending on the socket, and the time since its last traffic.
     public var traffic: SocketTraffic { SocketTraffic(descriptor.raw) }
 }
 
@@ -105,14 +105,14 @@ public struct SocketTraffic: Sendable, Hashable {
     public let unread: Int
     /// Bytes written but not acknowledged.
     public let unsent: Int
-    /// How long the connection has been idle. Known for TCP only, to about 10 ms; nil otherwise.
+    /// How long the connection has been idle. Known for TCP only, to about 10 ms; nil for other sockets.
     public let quiet: Duration?
-    /// How long ago data was last received, to about 10 ms; known for TCP only, nil otherwise and if there was none.
+    /// How long ago data was last received, to about 10 ms; nil if none was, and for sockets other than TCP.
     public let received: Duration?
-    /// How long ago data was last received, if nothing was written since. nil otherwise; known for TCP only.
+    /// How long ago data was last received, if this end has written nothing since; otherwise nil. Known for TCP only.
     public let unanswered: Duration?
-    /// How long ago data was last received, if something was written within the same tick of the kernel's clock (1 to
-    /// 10 ms), so that their order is unknown. nil otherwise; known for TCP only.
+    /// How long ago data was last received, if this end has written something within the same tick of the kernel's
+    /// clock (1 to 10 ms): their order is unknown. Otherwise nil. Known for TCP only.
     public let tied: Duration?
 
     init(_ raw: Int32) {
@@ -131,23 +131,23 @@ public struct SocketTraffic: Sendable, Hashable {
     }
 }
 
-/// Copies a process's sockets in steps: each takes the kernel some microseconds.
+/// Copies a process's sockets in steps: each socket takes the kernel some microseconds.
 public final class SocketCopyReading {
-    /// The copies so far: sockets that can receive something, since they listen, are connected or take datagrams.
+    /// The copies so far: only of sockets that can receive something (that listen, are connected or take datagrams).
     public private(set) var copies: [SocketCopy] = []
-    /// Inode numbers of all sockets that were seen.
+    /// Inode numbers of all sockets inspected so far, copied or not, and of those to skip.
     public private(set) var seen: Set<UInt32>
     private let pidfd: Descriptor
     private let directory: OpaquePointer
     private let most: Int
     private var count = 0
 
-    /// Opens the process's descriptor table. Throws EACCES if this process may not inspect it, ENOENT if it has
-    /// ended.
+    /// Opens the process's descriptor table. Throws EACCES if this process may not inspect that process, ENOENT if
+    /// that has ended.
     ///
     /// - Parameters:
     ///   - seen: inode numbers of sockets to skip.
-    ///   - most: the maximum of copies; one more throws EMFILE.
+    ///   - most: the maximum number of copies; one more makes ``read(until:)`` throw EMFILE.
     public init(_ pid: Int32, pidfd: Descriptor, seen: Set<UInt32> = [], most: Int = .max) throws(Errno) {
         guard let directory = opendir("/proc/\(pid)/fd") else { throw Errno(rawValue: errno) }
         self.directory = directory
@@ -158,9 +158,10 @@ public final class SocketCopyReading {
 
     deinit { closedir(directory) }
 
-    /// Continues reading until `deadline` (CLOCK_MONOTONIC) at the latest. Returns true when all were read. Throws
-    /// EPERM if this process may not copy from it (ptrace(2), "Ptrace access mode checking"), ENOSYS if the kernel is
-    /// too old, EMFILE if this process is out of descriptors or `most` is exceeded.
+    /// Continues reading until `deadline` (CLOCK_MONOTONIC) at the latest. Returns true when all sockets were copied.
+    /// Throws EPERM if this process may not copy descriptors of that process (ptrace(2), "Ptrace access mode
+    /// checking"), ENOSYS if the kernel is too old, EMFILE if this process is out of descriptors or `most` is
+    /// exceeded.
     public func read(until deadline: Duration? = nil) throws(Errno) -> Bool {
         let folder = dirfd(directory)
         while let entry = readdir(directory) {
@@ -197,13 +198,13 @@ public final class SocketCopyReading {
 }
 
 extension Pidfd {
-    /// Duplicates a descriptor of the process, close-on-exec. Throws EPERM if that is forbidden, EBADF if it is not
-    /// open, ESRCH if the process has ended.
+    /// Duplicates a descriptor of another process, close-on-exec. Throws EPERM if that is forbidden, EBADF if the
+    /// descriptor is not open, ESRCH if the process has ended.
     public static func copy(_ pidfd: Int32, _ fd: Int32) throws(Errno) -> Descriptor {
         Descriptor(owning: try call { tlx_pidfd_getfd(pidfd, fd) })
     }
 
-    /// The error that prevents copying descriptors of that process; nil if they can be copied.
+    /// The error that prevents copying descriptors of a process; nil if they can be copied.
     public static func copyObstacle(_ pid: Int32) -> Errno? {
         do throws(Errno) {
             let process = try open(pid)

@@ -25,16 +25,16 @@ public enum SocketOption: Int32, Sendable, CaseIterable {
     case sendBuffer
 }
 
-/// What is queued in a socket until the program takes it.
+/// What is queued in a socket and not received by the program yet.
 public struct SocketBacklog: Hashable, Sendable {
     /// Queued connections; for a datagram socket, bytes of memory.
     public var waiting: UInt32
-    /// The limit of `waiting`.
+    /// The limit of `waiting`, in the same unit.
     public var most: UInt32
     /// Datagrams dropped because the queue was full.
     public var dropped: UInt32 = 0
 
-    /// Creates one from queued and limit.
+    /// Creates one from what is queued and the limit.
     public init(waiting: UInt32, most: UInt32) {
         self.waiting = waiting
         self.most = most
@@ -47,13 +47,13 @@ extension Sockets {
         try call { tlx_set_socket_option(socket, option.rawValue, value) }
     }
 
-    /// Keeps new connections to a listening TCP socket waiting, or lets them in again. While held back, the clients'
-    /// SYN packets are dropped; their kernels retransmit them, first after a second.
+    /// Holds back new connections to a listening TCP socket, or lets them in again. The kernel drops the SYN packets
+    /// of clients that are held back; their kernels retransmit them, first after a second.
     public static func holdBack(_ socket: Int32, _ on: Bool) throws(Errno) {
         do throws(Errno) {
             try call { tlx_hold_back(socket, on ? 1 : 0) }
         } catch {
-            // No filter was attached.
+            // ENOENT: no filter was attached.
             if on || error != .noSuchFileOrDirectory { throw error }
         }
     }
@@ -71,7 +71,7 @@ extension Sockets {
         return SocketBacklog(waiting: waiting, most: most)
     }
 
-    /// The queue of a listening Unix socket, by the kernel's socket diagnostics.
+    /// The queue of a listening Unix socket, from the kernel's socket diagnostics.
     public static func unixBacklog(_ socket: Int32) throws(Errno) -> SocketBacklog {
         let inode = try File.status(descriptor: socket).inode
         let netlink = Descriptor(owning: try call { tlx_diagnostics_socket() })
@@ -80,7 +80,7 @@ extension Sockets {
         return SocketBacklog(waiting: waiting, most: most)
     }
 
-    /// The receive buffer, in bytes of kernel memory.
+    /// What is in a datagram socket's receive buffer, in bytes of kernel memory.
     public static func bufferBacklog(_ socket: Int32) throws(Errno) -> SocketBacklog {
         var (used, most, dropped): (UInt32, UInt32, UInt32) = (0, 0, 0)
         try call { tlx_receive_memory(socket, &used, &most, &dropped) }

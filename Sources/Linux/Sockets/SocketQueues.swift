@@ -2,25 +2,25 @@
 
 import CLinux
 
-/// What is queued at a socket, by the kernel's socket diagnostics, which do not touch the socket.
+/// What is queued at a socket, read from the kernel's socket diagnostics without opening the socket.
 public struct SocketQueue: Sendable, Hashable {
-    /// Connections to accept, or bytes to read.
+    /// Connections to accept for a listening socket; bytes to read for any other.
     public let unread: Int
-    /// Where it is bound; see ``SocketFacts/place``.
+    /// A key for the address that the socket is bound to; see ``SocketFacts/place``.
     public let place: UInt64
     /// The address family.
     public let family: SocketFacts.Family
     /// The socket type.
     public let kind: SocketFacts.Kind
-    /// It accepts connections.
+    /// Whether the socket accepts connections.
     public let listens: Bool
-    /// It has a peer.
+    /// Whether the socket has a peer.
     public let isConnected: Bool
-    /// The peer has shut down its sending side.
+    /// Whether the peer has shut down its sending side.
     public let isClosing: Bool
-    /// A writer would block: its buffer is full.
+    /// Whether a writer would block since the send buffer is full.
     public let isFull: Bool
-    /// The traffic, for a connection.
+    /// The traffic of a connection.
     public let traffic: SocketTraffic
 
     fileprivate init(_ queue: tlx_socket_queue) {
@@ -56,7 +56,7 @@ public enum SocketQueues {
                         || one.inode != 0 && kind <= tlx_queue_tcp6 && ports.contains(one.place)
                 }
             } catch {
-                // The kernel lacks that protocol or its diagnostics.
+                // ENOENT: the kernel lacks the protocol or its diagnostics.
                 if failure == nil || error != .noSuchFileOrDirectory { failure = error }
             }
         }

@@ -5,13 +5,13 @@ import Glibc
 
 /// The peer of a connection, or the sender of a datagram.
 public struct PeerCredentials: Hashable, Sendable {
-    /// Its process; 0 if the kernel does not say.
+    /// The peer's process; 0 if the kernel does not say.
     public var pid: Int32
-    /// Its user.
+    /// The peer's user.
     public var uid: UInt32
-    /// Its group.
+    /// The peer's group.
     public var gid: UInt32
-    /// Its supplementary groups; for connections only.
+    /// The peer's supplementary groups; known for connections only.
     public var groups: [UInt32]
 }
 
@@ -19,17 +19,17 @@ public struct PeerCredentials: Hashable, Sendable {
 public struct ReceivedMessage {
     /// The data, truncated to the requested size.
     public var bytes: [UInt8]
-    /// Descriptors that were passed along.
+    /// Descriptors that came with the message.
     public var descriptors: [Descriptor]
-    /// The sender; nil unless the socket has SO_PASSCRED.
+    /// The sender; nil unless the receiving socket has SO_PASSCRED.
     public var sender: PeerCredentials?
     /// Whether data was truncated (MSG_TRUNC).
     public var dataTruncated: Bool
-    /// Whether descriptors were lost (MSG_CTRUNC): more than requested, or this process is out of descriptors.
+    /// Whether descriptors were lost (MSG_CTRUNC): more came than requested, or this process is out of descriptors.
     public var controlTruncated: Bool
 }
 
-/// Unix sockets, and as much of TCP as readiness checks and socket activation need.
+/// Unix sockets, and the parts of TCP that readiness checks and socket activation need.
 public enum Sockets {
     /// The longest path of a Unix socket in bytes (unix(7): 108 with the NUL).
     public static let longestPath = 107
@@ -81,7 +81,7 @@ public enum Sockets {
     }
 
     /// A datagram socket at `path`, non-blocking, that receives the sender's credentials (SO_PASSCRED). An old socket
-    /// at that path is removed first. `receiveBuffer` is in bytes; the kernel may grant less.
+    /// at that path is removed first. `receiveBuffer` is its size in bytes; the kernel may grant less.
     public static func bindDatagram(
         path: String,
         mode: UInt32 = 0o666,
@@ -119,19 +119,19 @@ public enum Sockets {
         return socket
     }
 
-    /// Whether a process receives at that path: a closed socket may leave its file behind. A listener sees the probe
-    /// as a connection that is closed at once.
+    /// Whether a process receives at a path, by a connect: the file alone proves nothing, since it stays when the
+    /// socket is closed. The listener sees a connection that is closed at once.
     public static func isServed(path: String, kind: Kind = .stream) -> Bool {
         do throws(Errno) {
             _ = try connect(path: path, kind: kind, nonBlocking: true)
             return true
         } catch {
-            // Its backlog is full.
+            // EAGAIN: the listener's backlog is full.
             return error == .resourceTemporarilyUnavailable
         }
     }
 
-    /// Accepts a connection, non-blocking and close-on-exec; nil if none waits or it was aborted.
+    /// Accepts a connection, non-blocking and close-on-exec; nil if none is queued or the client aborted it.
     public static func accept(_ listener: Int32) throws(Errno) -> Descriptor? {
         do throws(Errno) {
             return try callUnlessBlocked { tlx_accept(listener) }.map(Descriptor.init(owning:))
@@ -159,7 +159,8 @@ public enum Sockets {
         )
     }
 
-    /// Receives one message; nil if none waits. On a stream socket, no bytes and no descriptors mean the end.
+    /// Receives one message; nil if none is queued. On a stream socket, a message without bytes and descriptors means
+    /// the end.
     public static func receive(
         _ socket: Int32,
         maximum: Int,
@@ -169,8 +170,9 @@ public enum Sockets {
         return try receive(socket, into: &buffer, maximumDescriptors: maximumDescriptors)
     }
 
-    /// The same with a scratch buffer that many sockets can share; the message gets its own bytes. With `leaving` the
-    /// message stays queued (MSG_PEEK) and its descriptors are duplicates: `drop` removes it.
+    /// Receives one message through a scratch buffer that many sockets can share; the message has a copy of its
+    /// bytes. With `leaving` the message stays queued (MSG_PEEK) and its descriptors are duplicates: `drop` removes
+    /// it.
     public static func receive(
         _ socket: Int32,
         into buffer: inout [UInt8],
@@ -216,7 +218,8 @@ public enum Sockets {
     /// Drops the next datagram, if any.
     public static func drop(_ socket: Int32) { _ = tlx_drop(socket) }
 
-    /// Sends one message with at most 253 descriptors; nil if there is no room now. Never raises SIGPIPE.
+    /// Sends one message with at most 253 descriptors; returns the bytes sent, nil if there is no room now. Never
+    /// raises SIGPIPE.
     @discardableResult
     public static func send(
         _ socket: Int32,
@@ -229,13 +232,14 @@ public enum Sockets {
         }
     }
 
-    /// Sends raw bytes; nil if there is no room now. Never raises SIGPIPE.
+    /// Sends raw bytes; returns how many were sent, nil if there is no room now. Never raises SIGPIPE.
     public static func send(_ socket: Int32, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int? {
         try callUnlessBlocked { tlx_send(socket, bytes.baseAddress, bytes.count, nil, 0, 0) }
     }
 
-    /// Receives one message without descriptors into `buffer` and returns its size; what does not fit is lost. 0 is
-    /// the end. nil means that none came, with `wait` within the time of ``setReceiveTimeout(_:_:)``.
+    /// Receives one message without descriptors into `buffer` and returns its size; bytes that do not fit are lost. 0
+    /// is the end. nil means that no message is queued; with `wait`, that none came within the time of
+    /// ``setReceiveTimeout(_:_:)``.
     public static func receive(
         _ socket: Int32,
         into buffer: UnsafeMutableRawBufferPointer,
@@ -245,33 +249,33 @@ public enum Sockets {
         return try callUnlessBlocked { recv(socket, buffer.baseAddress, buffer.count, flags) }
     }
 
-    /// Sets an integer option of SOL_SOCKET.
     private static func setOption(_ socket: Int32, _ option: Int32, _ value: Int32) throws(Errno) {
         var value = value
         try call { setsockopt(socket, SOL_SOCKET, option, &value, socklen_t(MemoryLayout<Int32>.size)) }
     }
 
-    /// Makes a Unix socket, and those it accepts, refuse descriptors: a sender gets EPERM. Otherwise closing a
-    /// received descriptor could block even if its message is unread, if data is still to be sent (SO_LINGER). Throws
-    /// ENOPROTOOPT before Linux 6.16.
+    /// Makes a Unix socket, and the connections it accepts, refuse descriptors: a sender gets EPERM. Otherwise a peer
+    /// could send a socket with SO_LINGER and unsent data. To close that, or to drop its unread message, would block.
+    /// Throws ENOPROTOOPT before Linux 6.16.
     public static func refuseDescriptors(_ socket: Int32) throws(Errno) { try setOption(socket, 83, 0) }
 
-    /// Makes close(2) reset the connection, so that neither side keeps any state of it (SO_LINGER with zero time).
+    /// Makes close(2) reset the connection, so that no end keeps the connection in a state such as TIME_WAIT
+    /// (SO_LINGER with zero time).
     public static func resetOnClose(_ socket: Int32) throws(Errno) {
         var value = linger(l_onoff: 1, l_linger: 0)
         try call { setsockopt(socket, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size)) }
     }
 
-    /// Limits how long a blocking socket waits for room (SO_SNDTIMEO); nil: forever.
+    /// Limits how long a send on a blocking socket waits for room (SO_SNDTIMEO); nil: forever.
     public static func setSendTimeout(_ socket: Int32, _ timeout: Duration?) throws(Errno) {
         let microseconds = max(0, timeout?.microseconds ?? 0)
         var time = timeval(tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
         try call { setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size)) }
     }
 
-    /// Limits how long a blocking socket waits for a message (SO_RCVTIMEO); nil: forever.
+    /// Limits how long a receive on a blocking socket waits for a message (SO_RCVTIMEO); nil: forever.
     public static func setReceiveTimeout(_ socket: Int32, _ timeout: Duration?) throws(Errno) {
-        // Zero would mean forever.
+        // A timeval of zero would mean forever.
         let microseconds = max(timeout == nil ? 0 : 1, timeout?.microseconds ?? 0)
         var time = timeval(tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
         try call { setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size)) }
@@ -299,18 +303,19 @@ public enum Sockets {
         Descriptor(owning: try call { tlx_tcp_listen(address, port, backlog, reusePort ? 1 : 0) })
     }
 
-    /// The user that has the other end of a TCP connection open.
+    /// The user that owns the other end of a TCP connection.
     public enum TCPPeer: Hashable, Sendable {
-        /// A process of this user on this machine accepted it. This cannot change later.
+        /// A process of this user on this machine accepted the connection. This cannot change later.
         case user(UInt32)
-        /// This machine, but the user is unknown: the connection is not accepted (or already closed), or the kernel
-        /// does not say.
+        /// The other end is on this machine, but the user is unknown: the connection is not accepted yet (or already
+        /// closed), or the kernel does not say.
         case unknown
-        /// Another machine.
+        /// The other end is on another machine.
         case elsewhere
     }
 
-    /// Finds the user at the other end of a TCP connection (sock_diag(7)). An end that has sent data was accepted.
+    /// Finds the user at the other end of a TCP connection (sock_diag(7)). If data came from the other end, some
+    /// process has accepted the connection there.
     public static func peer(ofTCP socket: Int32) -> TCPPeer {
         var user: UInt32 = 0
         switch tlx_tcp_peer_user(socket, &user) {

@@ -6,7 +6,7 @@ import WireText
 
 /// An established TCP connection.
 public struct TCPConnection: Hashable, Sendable {
-    /// The inode number of its socket, as `/proc/PID/fd` shows it; 0 until it is accepted.
+    /// The inode number of the connection's socket, as `/proc/PID/fd` shows it; 0 until the connection is accepted.
     public var inode: UInt32
     /// When data last moved in either direction, or the connection was opened (CLOCK_MONOTONIC, to about 10 ms); nil
     /// if the kernel does not say.
@@ -17,13 +17,14 @@ public struct TCPConnection: Hashable, Sendable {
 /// (listening, connecting, half-closed, TIME_WAIT) do not count. Of Multipath TCP only connections that fell back to
 /// plain TCP are included.
 public enum TCPConnections {
-    /// All of them, from the kernel's socket diagnostics or, if those are missing or forbidden, from `/proc/net`.
+    /// All established connections, from the kernel's socket diagnostics or, if those are missing or forbidden, from
+    /// `/proc/net`.
     public static func established() throws(Errno) -> [TCPConnection] {
         guard let reading = try? TCPConnectionReading(), (try? reading.read()) != nil else { return try listed() }
         return reading.connections
     }
 
-    /// All of them from `/proc/net/tcp` and `tcp6`, which lack the time of the last traffic.
+    /// All established connections from `/proc/net/tcp` and `tcp6`, which lack the time of the last traffic.
     ///
     /// - Parameter root: prefix of `/proc`.
     public static func listed(root: String = "") throws(Errno) -> [TCPConnection] {
@@ -53,12 +54,12 @@ public enum TCPConnections {
 }
 
 /// Reads all established TCP connections and the listening sockets from the kernel's socket diagnostics
-/// (sock_diag(7)), in steps: each socket takes the kernel about a microsecond, and there may be very many.
+/// (sock_diag(7)), in steps: each socket takes the kernel about a microsecond, and there may be very many sockets.
 public final class TCPConnectionReading {
     /// The connections found so far.
     public private(set) var connections: [TCPConnection] = []
-    /// The listening sockets; their `lastClosed` is complete when all was read. It comes from the sockets in
-    /// TIME_WAIT, which are read only if any socket listens, and are not stored.
+    /// The listening sockets; their `lastClosed` is complete when all sockets were read. It is computed from sockets
+    /// in TIME_WAIT, which are not stored, and are read only if any socket listens.
     public var listeners: [TCPListener] { table.listeners }
 
     private let socket: Descriptor
@@ -70,7 +71,7 @@ public final class TCPConnectionReading {
         let version: Int32
         let listens: Bool
 
-        /// Listening sockets first, of both IP versions: an IPv6 socket may have IPv4 connections.
+        /// Listening sockets come first, of both IP versions: an IPv6 socket may have IPv4 connections.
         static let all = [true, false].flatMap { listens in [4, 6].map { Question(version: $0, listens: listens) } }
 
         func states(hasListeners: Bool) -> UInt32 {
@@ -79,14 +80,14 @@ public final class TCPConnectionReading {
         }
     }
 
-    /// Starts one. Throws EACCES, EPERM and the like if diagnostics are forbidden or missing: then use
-    /// ``TCPConnections/listed(root:)``.
+    /// Opens a diagnostics socket. Throws EACCES, EPERM and the like if diagnostics are forbidden or missing: then
+    /// use ``TCPConnections/listed(root:)``.
     public init() throws(Errno) {
         socket = Descriptor(owning: try call { tlx_diagnostics_socket() })
     }
 
-    /// Continues reading until `deadline` (CLOCK_MONOTONIC) at the latest. Returns true when all were read. Throws
-    /// the same errors as `init`.
+    /// Continues reading until `deadline` (CLOCK_MONOTONIC) at the latest. Returns true when all sockets were read.
+    /// Throws the same errors as `init`.
     public func read(until deadline: Duration? = nil) throws(Errno) -> Bool {
         while let question = questions.first {
             if !isAsked {
@@ -103,7 +104,7 @@ public final class TCPConnectionReading {
         return questions.isEmpty
     }
 
-    /// Returns true if it was the last.
+    /// Reads one piece of the kernel's answer. Returns true if it was the last.
     private func takePiece() throws(Errno) -> Bool {
         try withUnsafeTemporaryAllocation(of: tlx_tcp_socket.self, capacity: Int(tlx_tcp_piece)) {
             piece throws(Errno) in

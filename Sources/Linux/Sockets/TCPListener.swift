@@ -6,11 +6,11 @@ import CLinux
 public struct TCPListener: Sendable {
     /// The inode number of the socket, as `/proc/PID/fd` shows it.
     public let inode: UInt32
-    /// The port that it listens on.
+    /// The port that the socket listens on.
     public let port: UInt16
-    /// When a connection to it was last closed normally (CLOCK_MONOTONIC, to about 10 ms), as far as this machine
-    /// knows: the end that closes first stays in TIME_WAIT for 60 s. A remote client that closes first leaves no
-    /// trace here, and a reset connection leaves none anywhere.
+    /// When a connection to this listener was last closed normally (CLOCK_MONOTONIC, to about 10 ms), as far as this
+    /// machine knows: the end that closes first stays in TIME_WAIT for 60 s. A remote client that closes first leaves
+    /// no trace here, and a reset connection leaves none anywhere.
     public internal(set) var lastClosed: Duration?
 
     fileprivate let high: UInt64
@@ -23,8 +23,8 @@ public struct TCPListener: Sendable {
         isV6Only = socket.is_v6_only != 0
     }
 
-    /// How well it matches a connection to that address. The kernel prefers the listener of that very address (3),
-    /// then one on all addresses of that IP version (2), then one on all addresses (1). 0: no match.
+    /// How well the listener matches a connection to the address `end`. The kernel prefers a listener on exactly this
+    /// address (3), then one on all addresses of this IP version (2), then one on all addresses (1). 0: no match.
     fileprivate func fit(_ end: tlx_tcp_end) -> Int {
         if high == end.high, low == end.low { return 3 }
         guard high == 0 else { return 0 }
@@ -41,7 +41,7 @@ struct TCPListenerTable {
 
     /// The prefix of an IPv4 address that is mapped to IPv6 (::ffff:0:0/96).
     fileprivate static let mapped: UInt64 = 0xffff
-    /// TCP_TIMEWAIT_LEN of the kernel.
+    /// How long a socket stays in TIME_WAIT: TCP_TIMEWAIT_LEN of the kernel.
     private static let timeWait = Duration.seconds(60)
 
     mutating func add(_ listener: tlx_tcp_socket) {
@@ -49,7 +49,7 @@ struct TCPListenerTable {
         listeners.append(TCPListener(listener))
     }
 
-    /// Records a socket in TIME_WAIT: the near or the far end of a connection to one of these listeners.
+    /// Records when a connection was closed, from a socket in TIME_WAIT: either end may be the listener's.
     mutating func closed(_ socket: tlx_tcp_socket, _ now: Duration) {
         guard socket.milliseconds != .max else { return }
         let time = now - max(.zero, Self.timeWait - .milliseconds(socket.milliseconds))
@@ -59,7 +59,8 @@ struct TCPListenerTable {
         _ = note(time, at: socket.remote, isHere: isHere)
     }
 
-    /// Returns whether a listener matches. `isHere`: the address is known to be one of this machine.
+    /// Records the time at the best matching listeners; returns whether any matches. `isHere`: the address is known
+    /// to be one of this machine.
     private mutating func note(_ time: Duration, at end: tlx_tcp_end, isHere: Bool) -> Bool {
         guard let candidates = byPort[end.port] else { return false }
         var best = isHere ? 1 : 3

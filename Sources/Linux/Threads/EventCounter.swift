@@ -3,17 +3,18 @@
 import CLinux
 import Glibc
 
-/// An eventfd(2) shared by threads: one signals it, another's event loop watches it. The last reference closes it.
+/// An eventfd(2) shared by threads: one thread signals it, another thread's event loop watches it. The last reference
+/// closes the descriptor.
 public final class EventCounter: Sendable {
-    /// The descriptor to watch, readable after a signal.
+    /// The descriptor to watch: readable after a signal.
     public let raw: Int32
 
-    /// Creates one. Throws EMFILE if out of descriptors.
+    /// Creates the eventfd. Throws EMFILE if the process is out of descriptors.
     public init() throws(Errno) { raw = try call { tlx_eventfd() } }
 
     deinit { close(raw) }
 
-    /// Makes it readable. Callable from any thread; never blocks.
+    /// Makes the descriptor readable. Callable from any thread; never blocks.
     public func signal() {
         var one: UInt64 = 1
         _ = write(raw, &one, 8)

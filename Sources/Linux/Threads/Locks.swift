@@ -9,6 +9,6 @@ public enum Locks {
         try callUnlessBlocked { tlx_flock(descriptor, exclusive ? 2 : 1) } != nil
     }
 
-    /// Releases it.
+    /// Releases the lock.
     public static func unlock(_ descriptor: Int32) throws(Errno) { try call { tlx_flock(descriptor, 0) } }
 }

@@ -3,7 +3,8 @@
 import CLinux
 import Glibc
 
-/// A thread beside the event loop, for work that may wait for a disk. It blocks all signals, which the loop handles.
+/// A thread beside the event loop, for work that may wait for a disk. The thread blocks all signals, which the loop
+/// handles.
 public enum WorkerThread {
     private final class Body {
         let name: String
@@ -15,7 +16,7 @@ public enum WorkerThread {
         }
     }
 
-    /// Runs `body` on a new detached thread with a stack of 512 KiB. Throws EAGAIN if out of threads or memory.
+    /// Runs `body` on a new detached thread with a stack of 512 KiB. Throws EAGAIN if no thread or memory is left.
     ///
     /// - Parameter name: shown by ps -L and in /proc/PID/task/TID/comm; at most 15 bytes.
     public static func start(named name: String, _ body: @escaping @Sendable () -> Void) throws(Errno) {
@@ -25,7 +26,7 @@ public enum WorkerThread {
         try result(pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED)))
         try result(pthread_attr_setstacksize(&attributes, 512 << 10))
         let box = Unmanaged.passRetained(Body(name, body))
-        // The thread inherits the signal mask.
+        // The new thread inherits this thread's signal mask.
         var all = sigset_t()
         var before = sigset_t()
         sigfillset(&all)
@@ -56,16 +57,16 @@ public enum WorkerThread {
 
 /// A value shared by threads, under a mutex and with a condition to wait for changes.
 ///
-/// Hold it only briefly: `withLock` blocks every other caller.
+/// Hold the lock only briefly: `withLock` blocks every other caller.
 public final class Monitor<State>: @unchecked Sendable {
-    // Sendable, since `state` is accessed only while `mutex` is held. Mutex and condition are allocated, as Swift may
-    // move a stored property.
+    // Sendable, since `state` is accessed only while `mutex` is held. The mutex and the condition are on the heap,
+    // since Swift may move a stored property.
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     private var state: State
     private var waiting = 0
 
-    /// Creates one with that value.
+    /// Creates a monitor of this value.
     public init(_ state: sending State) {
         self.state = state
         mutex.initialize(to: pthread_mutex_t())
@@ -94,7 +95,8 @@ public final class Monitor<State>: @unchecked Sendable {
         return try body(&state)
     }
 
-    /// Runs `body` if exactly `count` threads wait here, and keeps them waiting until it returns; false otherwise.
+    /// If exactly `count` threads are in ``wait(until:for:)``, runs `body` while they stay there; otherwise returns
+    /// false.
     public func whileAllWait(_ count: Int, _ body: () -> Void) -> Bool {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
@@ -103,11 +105,11 @@ public final class Monitor<State>: @unchecked Sendable {
         return true
     }
 
-    /// Wakes all waiting threads.
+    /// Wakes all threads in ``wait(until:for:)``.
     public func wake() { pthread_cond_broadcast(condition) }
 
-    /// Waits for `wake()` until `body` returns a value; nil at `deadline` (CLOCK_MONOTONIC). `body` runs under the
-    /// lock, also before the first wait, and may move the deadline.
+    /// Waits until `body` returns a value, and calls it again after each `wake()`; returns nil at `deadline`
+    /// (CLOCK_MONOTONIC). `body` runs under the lock, also before the first wait, and may change the deadline.
     public func wait<Result>(
         until deadline: Duration? = nil,
         for body: (inout State, _ deadline: inout Duration?) -> sending Result?
