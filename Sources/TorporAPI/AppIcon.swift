@@ -5,12 +5,12 @@ import WireText
 
 /// The icon of an app: the reply of Icon.
 public struct AppIcon: Hashable, Sendable {
-    /// The largest icon, in bytes.
+    /// The maximum size of an icon, in bytes.
     public static let mostBytes = 256 << 10
 
-    /// The media type, as in HTTP; nil if there is no icon.
+    /// The media type of the icon, as in HTTP; nil if there is no icon.
     public var mediaType: String?
-    /// The content of the file; empty if there is no icon.
+    /// The content of the icon's file; empty if there is no icon.
     public var data: [UInt8]
     /// Why the configured icon is not returned.
     public var trouble: String?
@@ -22,10 +22,10 @@ public struct AppIcon: Hashable, Sendable {
         trouble = mediaType == nil ? "it is neither PNG, JPEG, GIF, WebP nor SVG" : nil
     }
 
-    /// No icon, with the reason.
+    /// A reply without an icon, with the reason.
     public init(trouble: String?) { (mediaType, data, self.trouble) = (nil, [], trouble) }
 
-    /// Detected by the first bytes; SVG by its root element.
+    /// The media type, detected from the first bytes of a file; SVG from its root element. nil for other formats.
     private static func mediaType(_ content: [UInt8]) -> String? {
         guard let kind = SnapshotKind(content: content) else { return nil }
         guard kind == .text else { return kind.mediaType }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The interface `io.torpor.App` in Varlink's own language: what an app and its supervisor say to each other on the
-/// app's own socket (`TORPOR_APP_SOCKET`).
+/// The interface `io.torpor.App` in Varlink's own language: the calls between an app and its supervisor on the app's
+/// own socket (`TORPOR_APP_SOCKET`).
 public enum AppInterface {
     /// The interface's name.
     public static let name = "io.torpor.App"
@@ -12,11 +12,11 @@ public enum AppInterface {
         public static let notPermitted = name + ".NotPermitted"
         /// Another process of the app, or another connection of the same process, is its delegate.
         public static let alreadyAttached = name + ".AlreadyAttached"
-        /// The message is not the one that awaits an answer.
+        /// The app answers a message that awaits no answer.
         public static let notInFlight = name + ".NotInFlight"
         /// The message was already answered.
         public static let alreadyAnswered = name + ".AlreadyAnswered"
-        /// There is no such task, or it has ended.
+        /// There is no task with this token, or it has ended.
         public static let unknownTask = name + ".UnknownTask"
         /// There is no app of that name.
         public static let unknownApp = name + ".UnknownApp"

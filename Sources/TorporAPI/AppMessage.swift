@@ -3,13 +3,13 @@
 public import Varlink
 import WireText
 
-/// A message to an app on its own socket.
+/// A message that torpord sends to an app on the app's own socket.
 public struct AppMessage: Hashable, Sendable {
-    /// The number of the message in its incarnation, from 1.
+    /// The number of the message in the app's run (its incarnation), from 1.
     public var id: Int64
-    /// A message of docs/lifecycle.md, such as `didEnterBackground`.
+    /// The message's name as in docs/lifecycle.md, such as `didEnterBackground`.
     public var name: String
-    /// Milliseconds left for the answer; nil for no deadline.
+    /// Milliseconds left for the app's answer; nil for no deadline.
     public var deadlineMilliseconds: Int64?
     /// The message's parameters: an object.
     public var parameters: JSON
@@ -50,42 +50,42 @@ public struct AppAnswer: Hashable, Sendable {
         case failed
         /// The app needs more time: another answer follows.
         case pending
-        /// The app cannot handle the message: it is passed to the next app that may handle it. For messages that are
-        /// sent to this app only, counts as `done`.
+        /// The app cannot handle the message: torpord passes it to the next app that may handle it. For messages that
+        /// go to this app only, this counts as `done`.
         case unhandled
     }
 
-    /// What an app may decline.
+    /// What an app may decline to do when it answers a message.
     public enum Declined: String, Hashable, Sendable, CaseIterable {
         /// Opening the URL.
         case url
-        /// Restoring its saved state.
+        /// Restoring the app's saved state.
         case restoration
-        /// Keeping a snapshot of it.
+        /// Keeping a snapshot of the app.
         case snapshot
     }
 
-    /// What an app found when it was told to look for new content.
+    /// What an app found when torpord asked it to look for new content (the message performFetch).
     public enum Fetched: String, Hashable, Sendable, CaseIterable {
-        /// Something new.
+        /// The app found something new.
         case newData = "new-data"
-        /// Nothing new.
+        /// The app found nothing new.
         case noData = "no-data"
         /// The check failed.
         case failed
     }
 
-    /// The message's number.
+    /// The number of the message that the app answers.
     public var id: Int64
-    /// Whether it is done.
+    /// Whether the app is done with the message.
     public var result: Result
-    /// Why it failed, or what it is doing, in a sentence.
+    /// Why the app failed, or what it is doing, in a sentence.
     public var text: String?
     /// How long the app needs from now, in milliseconds.
     public var expectedMilliseconds: Int64?
     /// What the app declines.
     public var declines: [Declined] = []
-    /// What it found, in the answer to performFetch.
+    /// What the app found, in the answer to performFetch.
     public var fetch: Fetched?
 
     /// Memberwise initializer.
@@ -118,7 +118,7 @@ public struct AppAnswer: Hashable, Sendable {
         }
     }
 
-    /// Longest text in bytes: it is stored in histories.
+    /// The maximum length of `text` in bytes: torpord stores it in histories.
     private static let longestText = 1_024
 
     private static func cut(_ text: String) -> String {
@@ -138,7 +138,7 @@ public struct AppAnswer: Hashable, Sendable {
 public struct AppTask: Hashable, Sendable {
     /// Identifies the task in calls.
     public var token: Int64
-    /// What it is for.
+    /// What the task is for, as named by the app.
     public var name: String
 
     /// Memberwise initializer.
@@ -158,21 +158,21 @@ public struct AppTask: Hashable, Sendable {
     public var json: JSON { ["token": .int(token), "name": .string(name)] }
 }
 
-/// An app's own status, as it is told.
+/// The status of an app as the app itself sees it.
 public struct AppSituation: Hashable, Sendable {
-    /// Its name.
+    /// The app's name.
     public var app: String
-    /// Which run of it, counted from 1.
+    /// The number of the app's run, counted from 1.
     public var incarnation: Int64
-    /// Its state.
+    /// The app's state.
     public var state: String
-    /// The transition in progress.
+    /// The transition in progress, such as `launching`; nil for none.
     public var transition: String?
-    /// Why it was launched: an object, as in TORPOR_LAUNCH_OPTIONS.
+    /// Why the app was launched: an object, as in TORPOR_LAUNCH_OPTIONS.
     public var options: JSON = .emptyObject
-    /// Its background tasks.
+    /// The app's background tasks.
     public var tasks: [AppTask] = []
-    /// Its connected scenes; nil for an app without scenes inside it.
+    /// The app's connected scenes; nil for an app without scenes inside it.
     public var scenes: [AppScene]?
 
     /// Memberwise initializer.
@@ -209,9 +209,9 @@ public struct AppSituation: Hashable, Sendable {
 
 /// A scene inside an app, as the app's delegate sees it.
 public struct AppScene: Hashable, Sendable {
-    /// Its name.
+    /// The scene's name.
     public var name: String
-    /// `inactive`, `active` or `background`.
+    /// The scene's state: `inactive`, `active` or `background`.
     public var state: String
 
     /// Memberwise initializer.

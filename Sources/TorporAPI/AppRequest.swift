@@ -13,7 +13,7 @@ public enum AppRequest: Hashable, Sendable {
     /// `data` is Base64; `file` names a file in the app's state directory. `scene` is nil for the app itself.
     case saveState(data: String?, file: String?, scene: String?)
     case discardState(scene: String?)
-    /// As in ``saveState(data:file:scene:)``.
+    /// `data` is Base64; `file` names a file in the app's state directory. `scene` is nil for the app itself.
     case saveSnapshot(data: String?, file: String?, scene: String?)
     case discardSnapshot(scene: String?)
     case state
@@ -21,21 +21,21 @@ public enum AppRequest: Hashable, Sendable {
     case post(PostRequest)
     /// Have another app open a URL.
     case openURL(String, token: RequestToken?)
-    /// Whether an app opens URLs of a scheme.
+    /// Ask whether an app opens URLs of a scheme.
     case canOpen(scheme: String)
-    /// Take queued messages, for an app without a delegate.
+    /// Dequeue messages, for an app without a delegate.
     case take(TakeRequest)
     /// Subscribe to a topic.
     case subscribe(SubscribeRequest)
-    /// The app's settings and their values.
+    /// Ask for the app's settings and their values.
     case settings
-    /// Change settings that the app may set itself; `app` is ignored.
+    /// Change settings that the app may change itself; `app` in the request is ignored.
     case setSettings(SetSettingsRequest)
     /// Have a file downloaded or uploaded.
     case startTransfer(StartTransferRequest)
-    /// The app's transfers in a session; in all sessions if none is named.
+    /// List the app's transfers in a session; nil for all sessions.
     case transfers(session: String?)
-    /// Cancel a transfer; forget one that has ended.
+    /// Cancel a transfer, or forget a transfer that has ended.
     case cancelTransfer(id: Int64)
     /// Answer a server that asks for a login.
     case answerLogin(AnswerLoginRequest)
@@ -95,7 +95,7 @@ public enum AppRequest: Hashable, Sendable {
         }
     }
 
-    /// Encodes the call; only Attach has several replies.
+    /// Encodes the call. Only the call Attach has several replies.
     public var call: VarlinkCall {
         let (member, parameters): (String, JSON) =
             switch self {
@@ -138,7 +138,8 @@ public enum AppRequest: Hashable, Sendable {
 }
 
 extension AppRequest {
-    /// Adds the scene only if there is one: a supervisor older than scenes inside apps refuses unknown parameters.
+    /// Adds the parameter `scene` only if there is a scene: older supervisors, without scenes inside apps, refuse
+    /// unknown parameters.
     private static func parameters(_ scene: String?, _ others: JSONObject = [:]) -> JSON {
         var object = others
         if let scene { object["scene"] = .string(scene) }
@@ -148,11 +149,11 @@ extension AppRequest {
 
 /// The parameters of Attach.
 public struct AttachRequest: Hashable, Sendable {
-    /// The incarnation that the delegate was attached to before; nil the first time.
+    /// The run of the app (incarnation) that the delegate was attached to before; nil the first time.
     public var incarnation: Int64?
-    /// The last message that it received in that incarnation.
+    /// The number of the last message that the delegate received in that incarnation.
     public var after: Int64?
-    /// The tasks that it has begun and not ended.
+    /// The tokens of the tasks that the delegate has begun and not ended.
     public var tasks: [Int64] = []
 
     /// A delegate that was never attached.

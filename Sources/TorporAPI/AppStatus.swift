@@ -4,15 +4,15 @@ public import Varlink
 
 /// One process of an app.
 public struct ProcessInfo: Hashable, Sendable {
-    /// The process ID.
+    /// The process ID (pid).
     public var pid: Int32
-    /// The process ID of its parent.
+    /// The pid of the parent process.
     public var parent: Int32
     /// The state letter of /proc/PID/stat.
     public var state: String
-    /// The command line; the process's name if that is empty.
+    /// The command line; if that is empty, the process's name.
     public var command: String
-    /// How many threads it has.
+    /// How many threads the process has.
     public var threads: Int64
 
     /// Memberwise initializer.
@@ -43,13 +43,13 @@ public struct ProcessInfo: Hashable, Sendable {
     }
 }
 
-/// A deadline that is armed.
+/// A deadline of an app that is armed.
 public struct DeadlineInfo: Hashable, Sendable {
     /// The name in the configuration: `launch`, `background`, `watchdog` …
     public var name: String
-    /// The whole time in milliseconds.
+    /// The whole time that the app has until the deadline, in milliseconds.
     public var limitMilliseconds: Int64?
-    /// Milliseconds left; nil while the deadline is paused.
+    /// Milliseconds left until the deadline; nil while it is paused.
     public var remainingMilliseconds: Int64?
 
     /// Memberwise initializer.
@@ -78,11 +78,11 @@ public struct DeadlineInfo: Hashable, Sendable {
 
 /// A line of an app's output.
 public struct LogLine: Hashable, Sendable {
-    /// Microseconds since 1970, where known.
+    /// When the line was written, microseconds since 1970; nil if unknown.
     public var at: Int64?
-    /// Which run of the app, counted from 1.
+    /// The number of the app's run that wrote the line, counted from 1.
     public var incarnation: Int64?
-    /// `stdout` or `stderr`; nil where they are not separate.
+    /// `stdout` or `stderr`; nil if the two are not separate.
     public var stream: String?
     /// The line without its newline.
     public var text: String
@@ -115,11 +115,11 @@ public struct LogLine: Hashable, Sendable {
 
 /// A state archive of an app.
 public struct ArchiveInfo: Hashable, Sendable {
-    /// Where it is.
+    /// The path of the archive's file.
     public var path: String
     /// Size in bytes.
     public var bytes: Int64
-    /// When it was saved, microseconds since 1970.
+    /// When the archive was saved, microseconds since 1970.
     public var at: Int64
 
     /// Memberwise initializer.
@@ -146,46 +146,46 @@ public struct ArchiveInfo: Hashable, Sendable {
     public var json: JSON { ["path": .string(path), "bytes": .int(bytes), "at": .int(at)] }
 }
 
-/// What suspends an app that is in the background.
+/// What suspends an app that is in the background, and when.
 public enum Suspender: String, Hashable, Sendable {
-    /// An event woke it: it is suspended again when the time for the event is over.
+    /// An event woke the app: it is suspended again when the time for the event is over.
     case eventTime = "event-time"
-    /// It was launched to be suspended: it is suspended when its first background time is over.
+    /// The app was launched only to be suspended: it is suspended when its first background time is over.
     case launch
-    /// A user asked: it is suspended as soon as nothing keeps it awake.
+    /// A user asked for it: the app is suspended as soon as nothing keeps it awake.
     case asked
-    /// A policy may suspend it when its background time is used up.
+    /// A policy may suspend the app when its background time is used up.
     case policy
-    /// Only a user suspends it: no policy is in charge.
+    /// Only a user suspends the app: no policy is in charge of it.
     case nobody
 }
 
-/// How the health of an app is checked. Why the last check failed is in its summary.
+/// How the health of an app is checked. Why the last check failed is in ``AppSummary/unhealthy``.
 public struct HealthInfo: Hashable, Sendable {
-    /// What is asked, and how often.
+    /// What is checked, and how often.
     public var check: String
-    /// Whether there was a result since the app was launched or woke.
+    /// Whether a check has had a result since the app was launched or resumed.
     public var isKnown: Bool
 
     /// Memberwise initializer.
     public init(check: String, isKnown: Bool) { (self.check, self.isKnown) = (check, isKnown) }
 }
 
-/// What an app's sleep has saved in this run of it.
+/// What an app's suspension has saved in its current run.
 public struct SleepInfo: Hashable, Sendable {
-    /// For how long it was suspended, in seconds.
+    /// For how long the app was suspended, in seconds.
     public var seconds: Double
-    /// The processor time that it would have used meanwhile at its pace while awake, in seconds; nil if it has not been awake
-    /// for a second.
+    /// The processor time that the app would have used while it was suspended, at its average rate while awake, in
+    /// seconds; nil if it has not been awake for a second.
     public var processorSaved: Double?
-    /// Bytes of its memory that are paged out now.
+    /// Bytes of the app's memory that are paged out now.
     public var pagedOut: Int64
 
     /// - Parameters:
-    ///   - seconds: for how long it was suspended.
-    ///   - awake: for how long it was not, in seconds.
-    ///   - processor: the processor time that it has used, in seconds.
-    ///   - pagedOut: bytes of its memory that are paged out now.
+    ///   - seconds: for how long the app was suspended, in seconds.
+    ///   - awake: for how long the app was not suspended, in seconds.
+    ///   - processor: the processor time that the app has used, in seconds.
+    ///   - pagedOut: bytes of the app's memory that are paged out now.
     public init(seconds: Double, awake: Double, processor: Double, pagedOut: Int64) {
         self.seconds = seconds
         self.pagedOut = pagedOut
@@ -200,17 +200,18 @@ public struct SleepInfo: Hashable, Sendable {
     }
 }
 
-/// The container of an app.
+/// The podman container that an app runs in.
 public struct ContainerInfo: Hashable, Sendable {
-    /// What podman calls it.
+    /// The container's name in podman.
     public var name: String
-    /// Its image, as the configuration has it.
+    /// The container's image, as written in the configuration.
     public var image: String
-    /// The digest of the image that it was started with, `sha256:…`; nil if it does not run, or podman gave none.
+    /// The digest of the image that the container was started from, `sha256:…`; nil if the container does not run, or
+    /// podman gave no digest.
     public var digest: String?
-    /// Its published ports, as the configuration has them.
+    /// The container's published ports, as written in the configuration.
     public var ports: [String] = []
-    /// Its networks.
+    /// The networks that the container is connected to.
     public var networks: [String] = []
 
     /// A container that has not been started.
@@ -241,95 +242,95 @@ public struct ContainerInfo: Hashable, Sendable {
 
 /// Everything about one app. In JSON the fields of the summary are at the same level as the others.
 public struct AppStatus: Hashable, Sendable {
-    /// What `list` shows.
+    /// The fields that `torpor list` shows.
     public var summary: AppSummary
-    /// When it entered its state, microseconds since 1970.
+    /// When the app entered its state, microseconds since 1970.
     public var stateSince: Int64?
-    /// What suspends it; nil if it is not in the background.
+    /// What suspends the app; nil if the app is not in the background.
     public var suspendedBy: Suspender?
-    /// What wakes it from suspension or launches it, in words.
+    /// The events that wake the app from suspension or launch it, in words.
     public var wokenBy: [String] = []
-    /// What one may expect to wake it but does not, in words.
+    /// The events that a user may expect to wake the app, but that do not, in words.
     public var notWokenBy: [String] = []
-    /// The command of the configuration.
+    /// The app's command, from the configuration.
     public var exec: [String] = []
-    /// The configuration file that declares it.
+    /// The configuration file that declares the app.
     public var file: String?
-    /// The line of that file.
+    /// The line of the configuration file where the app is declared.
     public var line: Int64?
-    /// The tags of its configuration.
+    /// The app's tags, from the configuration.
     public var tags: [String] {
         get { summary.tags }
         set { summary.tags = newValue }
     }
-    /// How it reports that it is ready: `exec`, `notify`, `tcp 127.0.0.1:8000` …
+    /// How the app reports that it is ready: `exec`, `notify`, `tcp 127.0.0.1:8000` …
     public var ready: String?
-    /// Apps that are started and ready before it, and stopped after it.
+    /// The apps that must be ready before the app starts, and that are stopped after it.
     public var requires: [String] = []
-    /// Apps that are only ordered before it.
+    /// The apps that, if they are launched too, are launched before the app.
     public var after: [String] = []
-    /// The apps that require it.
+    /// The apps that require this app.
     public var requiredBy: [String] = []
-    /// Milliseconds between heartbeats.
+    /// The maximum time between the app's heartbeats, in milliseconds; nil without a watchdog.
     public var watchdogMilliseconds: Int64?
-    /// Why its launch waits, in words: for memory, or for a policy.
+    /// Why the app's launch is delayed, in words: it waits for memory, or for a policy.
     public var heldBack: String? {
         get { summary.heldBack }
         set { summary.heldBack = newValue }
     }
-    /// If a user force-quit it: what that means for events that would launch it, in words.
+    /// If a user force-quit the app: what that means for events that would launch it, in words.
     public var forceQuit: String?
-    /// The memory limit in bytes.
+    /// The app's memory limit in bytes.
     public var memoryLimit: Int64?
-    /// How many messages are queued for it.
+    /// How many messages are queued for the app.
     public var mailbox: Int64 = 0
-    /// How many messages no app handled.
+    /// How many messages to the app were handled by no app.
     public var unhandled: Int64 = 0
-    /// How many of its transfers have not ended.
+    /// How many of the app's transfers have not ended.
     public var transfers: Int64 = 0
-    /// Where its data folders are; nil if it has none.
+    /// The folder that contains the app's data folders; nil if the app has none.
     public var dataFolder: String?
-    /// Settings whose stored values no longer fit their declaration: they count as not set.
+    /// Settings whose stored values no longer fit their declaration: torpord treats them as not set.
     public var unfitSettings: [String] = []
-    /// The deadlines that are armed.
+    /// The app's armed deadlines.
     public var deadlines: [DeadlineInfo] = []
-    /// It is stopped by a signal (SIGSTOP …), from itself or another process.
+    /// Whether the app is stopped by a signal (SIGSTOP …) from itself or from a process other than torpord.
     public var stopped = false
-    /// A debugger traces it: its deadlines are off.
+    /// Whether a debugger traces the app: its deadlines are then off.
     public var traced = false
-    /// It was launched with an older configuration than the current one.
+    /// Whether the app was launched with an older configuration than the current one.
     public var outdated = false
-    /// The state that it saved, which a launch after a crash or an eviction gets.
+    /// The state that the app saved. After a crash or an eviction, torpord passes it to the next launch.
     public var archive: ArchiveInfo?
-    /// An archive set aside because a launch with it failed.
+    /// A state archive that torpord set aside, since a launch with it failed.
     public var archiveAside: ArchiveInfo?
-    /// What it showed when it was last in the background.
+    /// The snapshot that shows the app when it was last in the background.
     public var snapshot: SnapshotInfo?
-    /// The sockets that are held for it.
+    /// The sockets that the supervisor holds for the app.
     public var sockets: [SocketInfo] = []
-    /// Its container; nil if it has none.
+    /// The app's container; nil if it has none.
     public var container: ContainerInfo?
-    /// How its health is checked; nil if it is not.
+    /// How the app's health is checked; nil if it is not checked.
     public var health: HealthInfo?
-    /// Its sleep in this run; nil if it does not run.
+    /// What suspension has saved in the app's current run; nil if the app does not run.
     public var sleep: SleepInfo?
-    /// The path of its cgroup.
+    /// The path of the app's cgroup.
     public var cgroup: String?
-    /// The state whose resource profile applies to it.
+    /// The state whose resource profile applies to the app.
     public var profile: String?
-    /// Parts of the profile that were applied, such as `cpu.weight 25`.
+    /// The parts of the resource profile that were applied, such as `cpu.weight 25`.
     public var profileDone: [String] = []
-    /// Parts of the profile and limits that could not be applied, and why.
+    /// The parts of the resource profile and the limits that could not be applied, each with the reason.
     public var profileMissing: [String] = []
-    /// The processes, parents before children.
+    /// The app's processes, parents before their children.
     public var processes: [ProcessInfo] = []
-    /// Its last output, if the supervisor keeps it.
+    /// The app's last lines of output, if the supervisor keeps its output.
     public var log: [LogLine] = []
-    /// Where its output is in the journal, if it goes there.
+    /// Where the app's output is in the journal, if it goes there.
     public var journal: JournalPlace?
-    /// Its last termination reports, the newest first.
+    /// The app's last termination reports, the newest first.
     public var reports: [Report] = []
-    /// How long the launch of its incarnation took.
+    /// How long the launch of the current or last run took.
     public var launch: LaunchTimes?
 
     /// A status of which only the summary is known so far.

@@ -4,13 +4,13 @@ public import Varlink
 
 /// How an app's last run ended.
 public struct LastExit: Hashable, Sendable {
-    /// A termination reason of docs/lifecycle.md.
+    /// The termination reason, one of docs/lifecycle.md.
     public var reason: String
-    /// The exit code, if it exited by itself.
+    /// The exit code, if the app exited by itself.
     public var code: Int32?
     /// The signal's name, if a signal ended it.
     public var signal: String?
-    /// Microseconds since 1970.
+    /// When the run ended, microseconds since 1970.
     public var at: Int64?
 
     /// Memberwise initializer.
@@ -43,53 +43,53 @@ public struct LastExit: Hashable, Sendable {
     }
 }
 
-/// One app, with exactly the fields of `torpor list --json`.
+/// One app, with the fields of `torpor list --json`.
 public struct AppSummary: Hashable, Sendable {
-    /// The app's name; instances are `web@1`.
+    /// The app's name; an instance has a number: `web@1`.
     public var name: String
     /// `not-running`, `inactive`, `active`, `background` or `suspended`.
     public var state: String
-    /// The transition in progress, such as `launching`.
+    /// The transition in progress, such as `launching`; nil for none.
     public var transition: String?
-    /// The state that was last requested.
+    /// The state that was last requested, by a user or by torpord.
     public var goal: String
-    /// The main process; nil if there is none.
+    /// The pid of the main process; nil if there is none.
     public var pid: Int32?
-    /// Number of the current or last run, from 1; nil before the first.
+    /// The number of the app's current or last run, from 1; nil before the first.
     public var incarnation: Int64?
     /// Seconds since the launch.
     public var uptime: Double?
-    /// Restarts since a user last started or reset it.
+    /// How often the app was restarted since a user last started or reset it.
     public var restarts: Int64
-    /// The supervisor gave up restarting it.
+    /// Whether the supervisor gave up restarting the app.
     public var failed: Bool
-    /// Memory of all its processes in bytes.
+    /// Memory of all the app's processes in bytes.
     public var memoryBytes: Int64?
-    /// Processor time of all its processes in seconds.
+    /// Processor time of all the app's processes in seconds.
     public var cpuSeconds: Double?
     /// The last STATUS that the app sent (sd_notify).
     public var status: String?
-    /// How its last run ended.
+    /// How the app's last run ended; nil if none has ended.
     public var lastExit: LastExit?
-    /// What keeps it in the background: tasks, modes, assertions, in words.
+    /// What keeps the app in the background and unsuspended: tasks, modes, assertions, in words.
     public var holds: [String]
-    /// Milliseconds until it is restarted, while a restart is delayed.
+    /// Milliseconds until the app is restarted, while torpord delays the restart.
     public var nextRestartMilliseconds: Int64?
-    /// It should always run, was evicted, and nothing launches it again.
+    /// Whether the app should always run, but was evicted, and nothing launches it again.
     public var stranded = false
-    /// A oneshot that has finished since it was last started.
+    /// Whether the app is a oneshot that has finished since it was last started.
     public var done = false
-    /// Why one of its sockets is not bound, a sentence without its subject; nil if all are bound.
+    /// Why one of the app's sockets is not bound, a sentence without its subject; nil if all are bound.
     public var socketTrouble: String?
-    /// Why its last health check failed, a sentence without its subject; nil if it passed, or there was none.
+    /// Why the app's last health check failed, a sentence without its subject; nil if it passed, or there was none.
     public var unhealthy: String?
-    /// Why its launch waits, in words: for memory, or for a policy.
+    /// Why the app's launch is delayed, in words: it waits for memory, or for a policy.
     public var heldBack: String?
-    /// The tags of its configuration.
+    /// The app's tags, from the configuration.
     public var tags: [String] = []
-    /// Its title for users, in all languages that are not in ``titles``.
+    /// The app's title for users of all languages that are not in ``titles``.
     public var title: String?
-    /// Its title for users, by language tag in lower case.
+    /// The app's titles for users, by language tag in lower case.
     public var titles: [String: String] = [:]
     /// What it is for, in one line, in all languages that are not in ``summaries``.
     public var summary: String?
@@ -105,10 +105,10 @@ public struct AppSummary: Hashable, Sendable {
     public var language: String?
     /// The template of a scene; nil if it is not a scene.
     public var template: String?
-    /// Its name among the scenes of its template; nil if it is not a scene.
+    /// The app's name among the scenes of its template; nil if it is not a scene.
     public var scene: String?
-    /// When the picture in its snapshot was taken, microseconds since 1970; nil without a snapshot, or if that is
-    /// text.
+    /// When the picture in the app's snapshot was taken, microseconds since 1970; nil if there is no snapshot, or it
+    /// is text.
     public var pictureAt: Int64?
     /// The number at its entry, 1 to 9999; nil if it has none.
     public var badge: Int64?
@@ -150,7 +150,8 @@ public struct AppSummary: Hashable, Sendable {
         self.nextRestartMilliseconds = nextRestartMilliseconds
     }
 
-    /// Whether it is a scene without a process, and none is expected: lists hide it, since there may be many.
+    /// Whether the app is a scene that has no process and needs none now: lists hide such scenes, since there may be
+    /// many.
     public var isUnattached: Bool {
         scene != nil && pid == nil && transition == nil && heldBack == nil && !failed && nextRestartMilliseconds == nil
     }

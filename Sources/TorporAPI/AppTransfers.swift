@@ -4,14 +4,14 @@ import Varlink
 
 /// The parameters of StartTransfer.
 public struct StartTransferRequest: Hashable, Sendable {
-    /// A header field of the requests.
+    /// A header field of the transfer's HTTP requests.
     public struct Header: Hashable, Sendable {
-        /// Its name.
+        /// The field's name.
         public var name: String
-        /// Its value.
+        /// The field's value.
         public var value: String
 
-        /// Makes one.
+        /// Creates one from name and value.
         public init(name: String, value: String) {
             self.name = name
             self.value = value
@@ -22,25 +22,26 @@ public struct StartTransferRequest: Hashable, Sendable {
     public var session = "default"
     /// `download` or `upload`.
     public var direction: String
-    /// http or https.
+    /// The http or https URL to download from or upload to.
     public var url: String
-    /// The file: below the app's state directory, or an absolute path below that or one of its data folders.
+    /// The file to write or to upload: a path relative to the app's state directory, or an absolute path below that
+    /// or below one of the app's data folders.
     public var file: String
-    /// `GET`, `PUT` or `POST`; nil: GET for a download, PUT for an upload.
+    /// `GET`, `PUT` or `POST`; nil means GET for a download, PUT for an upload.
     public var method: String?
-    /// In the order in which they are sent.
+    /// Header fields, in the order in which they are sent.
     public var headers: [Header] = []
-    /// The SHA-256 that a download must have, 64 hexadecimal digits.
+    /// The expected SHA-256 of a download, 64 hexadecimal digits; nil for no check.
     public var sha256: String?
-    /// Whether it waits for a good moment (docs/transfers.md).
+    /// Whether the transfer waits until power, memory, load, network and time of day allow it (docs/transfers.md).
     public var isDiscretionary = false
-    /// Whether the end of the session wakes or launches the app.
+    /// Whether torpord wakes or launches the app when all transfers of the session have ended.
     public var events = true
-    /// Whether a POST is retried.
+    /// Whether to retry a POST after an error, though the server may then receive it twice.
     public var retry = false
-    /// Transfers with greater priority come first.
+    /// The priority: transfers with a greater value start first.
     public var priority: Int64 = 0
-    /// The transfer is begun once, however often the request is sent.
+    /// Makes the request idempotent: torpord starts the transfer once, however often it receives the same token.
     public var token: RequestToken?
 
     /// A request with the required parameters.
@@ -84,9 +85,9 @@ public struct StartTransferRequest: Hashable, Sendable {
     }
 }
 
-/// The parameters of AnswerLogin: user and password, a header, or cancel.
+/// The parameters of AnswerLogin: user and password, a header field, or cancel.
 public struct AnswerLoginRequest: Hashable, Sendable {
-    /// The transfer.
+    /// The number of the transfer that waits for a login.
     public var id: Int64
     /// The user name at the server.
     public var user: String?
@@ -94,10 +95,10 @@ public struct AnswerLoginRequest: Hashable, Sendable {
     public var password: String?
     /// The value of an Authorization field.
     public var header: String?
-    /// Give up: the transfer fails.
+    /// Whether to cancel the login: the transfer then fails.
     public var cancel = false
 
-    /// An empty answer.
+    /// An answer without credentials yet.
     public init(id: Int64) { self.id = id }
 
     init(fields: Fields) throws(FieldError) {

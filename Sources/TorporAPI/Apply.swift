@@ -4,13 +4,13 @@ public import Varlink
 
 /// The parameters of Apply.
 public struct ApplyRequest: Hashable, Sendable {
-    /// Only say what would happen.
+    /// Only report what would change, and change nothing.
     public var diff = false
-    /// Restart apps that run with old values.
+    /// Restart apps that run with an old configuration.
     public var restart = false
-    /// Exact names, globs or `tag:NAME`: what `restart` concerns and `diff` shows; empty means all.
+    /// Exact names, globs or `tag:NAME`: the apps that `restart` restarts and `diff` shows; empty means all.
     public var apps: [String] = []
-    /// Reply when all that it caused is done; else at once.
+    /// Reply when everything that the call caused is done; otherwise at once.
     public var wait = true
     /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?
@@ -46,15 +46,15 @@ public struct ApplyRequest: Hashable, Sendable {
     }
 }
 
-/// A key of the configuration whose value changed.
+/// A key of the configuration whose value has changed.
 public struct KeyChangeInfo: Hashable, Sendable {
-    /// The key, with its tables.
+    /// The key, with the tables that contain it.
     public var key: String
-    /// The old value; nil for none.
+    /// The old value; nil if the key was not set.
     public var old: String?
-    /// The new value; nil for none.
+    /// The new value; nil if the key is no longer set.
     public var new: String?
-    /// When it takes effect: `live`, `next-launch`, `restart` or `supervisor-start`.
+    /// When the new value takes effect: `live` (at once), `next-launch`, `restart` or `supervisor-start`.
     public var effect: String
 
     /// Memberwise initializer.
@@ -84,19 +84,20 @@ public struct KeyChangeInfo: Hashable, Sendable {
 public struct AppliedApp: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// `added`, `removed`, `changed`, or `restarted` (together with an app that it requires).
+    /// `added`, `removed`, `changed`, or `restarted` (because an app that it requires was restarted).
     public var kind: String
-    /// What changed, if it is `changed`.
+    /// The keys that changed, if `kind` is `changed`.
     public var changes: [KeyChangeInfo]
-    /// It succeeded, or nothing had to be done.
+    /// Whether the change succeeded, or nothing had to be done.
     public var ok: Bool
-    /// The app's state; nil if it does not exist (yet).
+    /// The app's state; nil if the app does not exist, or does not exist yet.
     public var state: String?
     /// The process ID.
     public var pid: Int32?
-    /// What happened, for a line that begins with the app's name; when it failed, why.
+    /// What happened, or why it failed, for a line that begins with the app's name.
     public var message: String
-    /// When it failed, one word for programs: `timeout`, `overtaken`, or a termination reason.
+    /// If the change failed, one word for programs: `timeout`, `overtaken` (by a later request), or a termination
+    /// reason.
     public var error: String?
 
     /// Memberwise initializer.
@@ -132,13 +133,13 @@ public struct AppliedApp: Hashable, Sendable {
 
 /// An error in a configuration, or a warning about something that is probably not intended.
 public struct DiagnosticInfo: Hashable, Sendable {
-    /// The file, as it was named.
+    /// The path of the configuration file, as the user or another file wrote it.
     public var file: String
-    /// From 1; 0 if it concerns the whole file.
+    /// The line, from 1; 0 if the diagnostic concerns the whole file.
     public var line: Int64
-    /// From 1; 0 if it concerns the whole file.
+    /// The column, from 1; 0 if the diagnostic concerns the whole file.
     public var column: Int64
-    /// The key, with its tables; empty if it concerns no key.
+    /// The key, with the tables that contain it; empty if the diagnostic concerns no key.
     public var path: String
     /// A sentence that says what to do.
     public var message: String
@@ -179,9 +180,9 @@ public struct DiagnosticInfo: Hashable, Sendable {
 public struct ApplyReply: Hashable, Sendable {
     /// Every app that changed.
     public var apps: [AppliedApp]
-    /// Keys of `[supervisor]` and `[policies]` that changed.
+    /// The keys of `[supervisor]` and `[policies]` that changed.
     public var supervisor: [KeyChangeInfo]
-    /// What is allowed but probably not intended.
+    /// Warnings about values that are allowed but probably not intended.
     public var warnings: [DiagnosticInfo]
 
     /// Memberwise initializer.

@@ -4,23 +4,23 @@ public import Varlink
 
 /// The data folders of an app and their sizes.
 public struct DataFoldersInfo: Hashable, Sendable {
-    /// The app, which may no longer be in the configuration.
+    /// The app's name. The app may no longer be in the configuration.
     public var app: String
-    /// The folder that contains them all.
+    /// The folder that contains all data folders of the app.
     public var path: String
-    /// Whether the configuration has such an app, with data folders.
+    /// Whether the configuration has this app, with data folders.
     public var isConfigured: Bool
-    /// The app's version that last launched successfully; nil if none did.
+    /// The last version of the app that launched successfully; nil if none did.
     public var version: String?
-    /// Bytes on the disk.
+    /// Bytes on the disk in `documents`.
     public var documents: Int64 = 0
-    /// Bytes on the disk.
+    /// Bytes on the disk in `library`.
     public var library: Int64 = 0
-    /// Bytes on the disk.
+    /// Bytes on the disk in `caches`.
     public var caches: Int64 = 0
-    /// Bytes on the disk.
+    /// Bytes on the disk in `tmp`.
     public var temporary: Int64 = 0
-    /// False if some files could not be inspected: there were too many, or they were not readable.
+    /// Whether the sizes are complete: false if there were too many files, or some were not readable.
     public var isWhole = true
 
     /// An app that has stored nothing yet.
@@ -54,9 +54,9 @@ public struct DataFoldersInfo: Hashable, Sendable {
 
 /// The parameters of PurgeData.
 public struct PurgeDataRequest: Hashable, Sendable {
-    /// The app, which may no longer be in the configuration.
+    /// The app's name. The app may no longer be in the configuration.
     public var app: String
-    /// `documents`, `library`, `caches` or `tmp`; empty for all.
+    /// The folders to empty: `documents`, `library`, `caches` or `tmp`; no entry means all.
     public var folders: [String] = []
 
     /// The valid values of ``folders``.

@@ -2,27 +2,27 @@
 
 public import Varlink
 
-/// Something that happened, and why: what `torpor events` shows.
+/// An event that torpord has logged, with its reason: what `torpor events` shows.
 public struct EventRecord: Hashable, Sendable {
-    /// Grows with every event, also across instances and boots; 0 until the event is logged.
+    /// Increases with every event, also when torpord is replaced and over reboots; 0 until the event is logged.
     public var sequence: Int64 = 0
-    /// Microseconds since 1970.
+    /// When the event happened, microseconds since 1970.
     public var at: Int64
     /// The app; nil if the event concerns the supervisor.
     public var app: String?
-    /// Which run of the app, counted from 1.
+    /// The number of the app's run, counted from 1.
     public var incarnation: Int64?
-    /// What sort of event, one word: `state`, `exit`, `restart`, `signal`, `report` …
+    /// The kind of event, one word: `state`, `exit`, `restart`, `signal`, `report` …
     public var kind: String
-    /// The state before, for a change of state.
+    /// For a change of state, the state before.
     public var from: String?
-    /// The state after it.
+    /// For a change of state, the state after.
     public var to: String?
     /// A sentence for people.
     public var text: String
-    /// A termination reason, or the client that asked.
+    /// A termination reason, or the client that requested it.
     public var reason: String?
-    /// More data for programs.
+    /// More data about the event, for programs.
     public var details: JSON
 
     /// Memberwise initializer.
@@ -73,15 +73,15 @@ public struct EventRecord: Hashable, Sendable {
     }
 }
 
-/// Something that the machine offers or lacks, of `torpor doctor`.
+/// What the machine offers or lacks, checked by `torpor doctor`.
 public struct DoctorCheck: Hashable, Sendable {
     /// What was checked, such as `cgroup v2`.
     public var name: String
-    /// All is well.
+    /// Whether the check passed.
     public var ok: Bool
-    /// What was found.
+    /// What the check found.
     public var value: String?
-    /// What is lost without it and what would help; one line per remedy.
+    /// What does not work if the check failed, and how to repair it; one line per remedy.
     public var message: String?
 
     /// Memberwise initializer.

@@ -4,15 +4,15 @@ public import Varlink
 
 /// An app and its dependencies.
 public struct GraphNode: Hashable, Sendable {
-    /// Its name.
+    /// The app's name.
     public var app: String
-    /// The state it is in.
+    /// The app's state.
     public var state: String
-    /// The supervisor gave up restarting it.
+    /// Whether the supervisor gave up restarting the app.
     public var failed: Bool
-    /// Apps that must be ready before it is launched, and are stopped after it.
+    /// The apps that must be ready before this app is launched, and are stopped after it.
     public var requires: [String]
-    /// Apps that it is launched after, if they are launched at all.
+    /// The apps that are launched before this app, if they are launched at all.
     public var after: [String]
 
     /// Memberwise initializer.

@@ -3,10 +3,10 @@
 import Varlink
 
 extension ManagerInterface {
-    /// The parameters of each method, as ``description`` has them.
+    /// The names of the parameters of each method, parsed from ``description``.
     private static let parameters: [String: [String]] = {
         var parameters: [String: [String]] = [:]
-        // The word may be in a comment too; a method is at the beginning of its line.
+        // A comment may contain the word "method" too, but only a method has it at the beginning of a line.
         for text in description.split(separator: "\nmethod ").dropFirst() {
             let name = text.prefix { $0 != "(" }
             var depth = 0
@@ -28,11 +28,11 @@ extension ManagerInterface {
         return parameters
     }()
 
-    /// The parameters of all verbs together: a verb ignores those that it does not have.
+    /// The parameters of all verbs together: a verb ignores the parameters of other verbs.
     private static let ofVerbs = Verb.allCases.flatMap { parameters[$0.rawValue] ?? [] }
 
-    /// Refuses a parameter that the method does not have: it would be ignored silently. An unknown method is not
-    /// checked.
+    /// Throws for a parameter that the method does not have: it would be ignored silently. The parameters of an
+    /// unknown method are not checked.
     static func requireKnown(_ json: JSON, of method: String) throws(FieldError) {
         guard let own = parameters[method] else { return }
         let known = Verb(rawValue: method) == nil ? own : ofVerbs

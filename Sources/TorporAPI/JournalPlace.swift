@@ -4,11 +4,11 @@ public import Varlink
 
 /// Where in systemd's journal the output of an app is (`log = "journal"`).
 public struct JournalPlace: Hashable, Sendable {
-    /// The SYSLOG_IDENTIFIER of its entries; other programs may use the same.
+    /// The SYSLOG_IDENTIFIER of the app's entries; other programs may use the same one.
     public var identifier: String
     /// The systemd units in which the supervisor and its apps run.
     public var units: [String]
-    /// The user whose service manager that is; nil for the system's.
+    /// The user whose service manager runs the units; nil for the system's.
     public var user: UInt32?
 
     /// Memberwise initializer.
@@ -31,7 +31,7 @@ public struct JournalPlace: Hashable, Sendable {
         ["identifier": .string(identifier), "units": .strings(units), "user": .optional(user.map { Int64($0) })]
     }
 
-    /// The shell command that shows it.
+    /// The shell command that shows the app's output.
     public var command: String { "journalctl -t \(identifier)" }
 }
 

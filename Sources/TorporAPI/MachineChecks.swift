@@ -4,16 +4,16 @@ import Linux
 
 /// What this machine and user offer a supervisor: the part of `torpor doctor` that needs no running supervisor.
 public struct MachineChecks {
-    /// How many apps there must be room for.
+    /// How many apps the machine must have room for.
     public let apps: Int
 
-    /// Checks for that many apps.
+    /// Creates checks for this number of apps.
     public init(apps: Int) { self.apps = apps }
 
-    /// All checks but those on cgroups, which depend on where the supervisor runs.
+    /// All checks except those of cgroups, which depend on where the supervisor runs.
     public var all: [DoctorCheck] { MemoryChecks().all + [descriptors, processes, user, journal] }
 
-    /// The checks on cgroups for a supervisor that this process would start.
+    /// The checks of cgroups for a supervisor that this process would start.
     public var cgroups: [DoctorCheck] {
         guard let mount = Cgroup.mount else {
             return [
@@ -50,7 +50,7 @@ public struct MachineChecks {
             }
     }
 
-    /// The check on the freezer.
+    /// The check of the cgroup freezer, which suspends apps.
     public static func freezer(_ ok: Bool) -> DoctorCheck {
         DoctorCheck(
             name: "freezer",
@@ -60,7 +60,7 @@ public struct MachineChecks {
         )
     }
 
-    /// Each controller, its files in a cgroup, and what is lost without it.
+    /// Each controller, its files in a cgroup, and what does not work without it.
     private static let purposes: [(controller: String, files: String, cost: String)] = [
         (
             "cpu", "cpu.weight, cpu.max",
@@ -78,10 +78,10 @@ public struct MachineChecks {
         ("pids", "pids.max", "limits.tasks has no effect"),
     ]
 
-    /// The checks on the controllers of apps' cgroups: one that lists those that are available, one for each that is
-    /// missing.
+    /// The checks of the controllers of apps' cgroups: one check lists the available controllers, and each missing
+    /// controller has one.
     ///
-    /// - Parameter obstacle: why one is missing, in half a sentence.
+    /// - Parameter obstacle: why a controller is missing, in half a sentence.
     public static func controllers(_ found: [String], _ obstacle: (String) -> String) -> [DoctorCheck] {
         let had = purposes.filter { found.contains($0.controller) }
         let missing = purposes.filter { !found.contains($0.controller) }

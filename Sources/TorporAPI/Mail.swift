@@ -4,23 +4,24 @@ public import Varlink
 
 /// The parameters of Post: a message for an app.
 public struct PostRequest: Hashable, Sendable {
-    /// The name of the app.
+    /// The name of the receiving app.
     public var app: String
-    /// What it is about.
+    /// The message's topic, which apps subscribe to.
     public var topic: String
-    /// The content: any JSON.
+    /// The message's content: any JSON.
     public var payload: JSON = .null
-    /// `all`, `latest`, `count`, `merge` or `net`; nil for the app's setting for the topic.
+    /// How to merge the message with messages of the topic that are already queued: `all`, `latest`, `count`, `merge`
+    /// or `net`; nil for the app's setting for the topic.
     public var coalesce: String?
-    /// Only messages with the same key are coalesced.
+    /// Messages are merged only if they have the same key.
     public var key: String?
-    /// Whether it wakes the app; nil for the app's setting for the topic.
+    /// Whether the message wakes the app; nil for the app's setting for the topic.
     public var urgent: Bool?
-    /// The sender, if it is not the caller.
+    /// The name of the sender, if that is not the caller.
     public var sender: String?
-    /// It was pushed from outside: the app receives it as didReceiveRemoteNotification.
+    /// Whether the message was pushed from outside: the app then receives it as didReceiveRemoteNotification.
     public var remote = false
-    /// The message is posted once, however often the request is sent.
+    /// Makes the request idempotent: torpord posts the message once, however often it receives the same token.
     public var token: RequestToken?
 
     /// Memberwise initializer.
@@ -56,14 +57,16 @@ public struct PostRequest: Hashable, Sendable {
 
 /// The outcome of a post.
 public struct PostResult: Hashable, Sendable {
-    /// The number of the queued message; nil if none is left (`cancelled`), or if it was posted before (`repeated`).
+    /// The number of the queued message; nil if no message is queued now (`cancelled`), or if the message was posted
+    /// before (`repeated`).
     public var id: Int64?
-    /// `added`, `changed` (merged with a queued message), `cancelled` (it and a queued message cancelled each other
-    /// out) or `repeated` (it was accepted before).
+    /// `added`, `changed` (merged with a queued message), `cancelled` (the message and a queued one cancelled each
+    /// other out) or `repeated` (torpord had received this request before).
     public var change: String
-    /// `told` (the app runs and receives it now), `woken`, `waits` or `held-back`.
+    /// What happens to the message: `told` (the app runs and receives it now), `woken` (torpord wakes the app),
+    /// `waits` (it is queued) or `held-back`.
     public var outcome: String
-    /// The reason for `held-back`, a sentence without the app's name.
+    /// The reason for the outcome `held-back`, a sentence without the app's name.
     public var message: String?
 
     /// Memberwise initializer.
@@ -94,27 +97,27 @@ public struct PostResult: Hashable, Sendable {
 
 /// A message that is queued for an app, or is being delivered.
 public struct MailInfo: Hashable, Sendable {
-    /// Its number; later messages have greater ones.
+    /// The message's number; later messages have greater numbers.
     public var id: Int64
     /// The topic.
     public var topic: String
-    /// The name of the app message that delivers it.
+    /// The name of the app message that delivers this message, such as `didReceiveNotification`.
     public var name: String
-    /// Its key within the topic.
+    /// The message's key within the topic.
     public var key: String?
     /// The content.
     public var payload: JSON
     /// The sender.
     public var sender: String
-    /// How many messages were coalesced into it.
+    /// How many posted messages were merged into this message.
     public var count: Int64
-    /// When the first of them came, microseconds since 1970.
+    /// When the first of the merged messages was posted, microseconds since 1970.
     public var firstAt: Int64
-    /// When the last of them came, microseconds since 1970.
+    /// When the last of the merged messages was posted, microseconds since 1970.
     public var lastAt: Int64
-    /// How the app is woken for it: `background` or `foreground`; nil if it is not.
+    /// How the app is woken for the message: `background` or `foreground`; nil if it is not woken.
     public var wake: String?
-    /// It was delivered and not yet answered.
+    /// Whether the message was delivered, but not answered yet.
     public var inFlight = false
 
     /// Memberwise initializer.
@@ -170,7 +173,7 @@ public struct MailInfo: Hashable, Sendable {
 public struct MailboxRequest: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// Remove what is returned from the queue.
+    /// Remove the returned messages from the queue.
     public var take = false
     /// The numbers of messages to remove; only these are returned.
     public var drop: [Int64] = []
@@ -192,13 +195,13 @@ public struct MailboxRequest: Hashable, Sendable {
     }
 }
 
-/// An app's queue and its limits.
+/// The messages queued for an app, and their limits.
 public struct MailboxStatus: Hashable, Sendable {
-    /// The messages that are queued, or were removed; the oldest first.
+    /// The messages that are queued, or that this call removed; the oldest first.
     public var mail: [MailInfo]
     /// How many messages may be queued.
     public var limit: Int64
-    /// Bytes that are queued.
+    /// Bytes of all queued messages.
     public var bytes: Int64
     /// The most bytes that may be queued; nil for no limit.
     public var bytesLimit: Int64?
@@ -231,11 +234,11 @@ public struct MailboxStatus: Hashable, Sendable {
 
 /// The parameters of an app's own Take.
 public struct TakeRequest: Hashable, Sendable {
-    /// How many messages at most; nil for all.
+    /// The maximum number of messages to return; nil for all.
     public var max: Int64?
-    /// What is returned stays queued until its number is in `done`.
+    /// Whether the returned messages stay queued until a later call lists their numbers in `done`.
     public var keep = false
-    /// The numbers of messages that were taken before and are done.
+    /// The numbers of messages that were returned before with `keep`, and that the app is done with.
     public var done: [Int64] = []
 
     /// A request that takes all messages.
@@ -259,15 +262,15 @@ public struct TakeRequest: Hashable, Sendable {
 
 /// The parameters of an app's own Subscribe; like an entry of `topics` in its configuration.
 public struct SubscribeRequest: Hashable, Sendable {
-    /// The topic, or a pattern.
+    /// The topic, or a pattern of topics.
     public var topic: String
-    /// `all`, `latest`, `count`, `merge` or `net`.
+    /// How to merge queued messages of the topic: `all`, `latest`, `count`, `merge` or `net`.
     public var coalesce: String?
-    /// Each message wakes the app.
+    /// Whether each message wakes the app.
     public var urgent: Bool?
-    /// `background`, `foreground` or `none`.
+    /// How messages wake the app: `background`, `foreground` or `none`.
     public var wake: String?
-    /// Messages stay queued until the app takes them.
+    /// Whether messages stay queued until the app takes them.
     public var keep: Bool?
     /// End the subscription.
     public var end = false
@@ -296,7 +299,7 @@ public struct SubscribeRequest: Hashable, Sendable {
 }
 
 extension Fields {
-    /// An array of integers; absent means empty.
+    /// Reads an array of integers; an absent array is empty.
     func integers(_ name: String) throws(FieldError) -> [Int64] {
         var integers: [Int64] = []
         for element in try array(name) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The interface `io.torpor.Manager` in Varlink's own language, as `GetInterfaceDescription` gives it.
+/// The interface `io.torpor.Manager` in Varlink's own language, as the method `GetInterfaceDescription` returns it.
 public enum ManagerInterface {
     /// The interface's name.
     public static let name = "io.torpor.Manager"
@@ -887,7 +887,7 @@ public enum ManagerInterface {
 
     /// The names of the interface's errors.
     public enum ErrorName {
-        /// Parameters: `name`, `nearest`.
+        /// Parameters: `name`, and `nearest`, an existing app with a similar name.
         public static let unknownApp = "io.torpor.Manager.UnknownApp"
         /// No app opens the URL or file.
         public static let noHandler = "io.torpor.Manager.NoHandler"

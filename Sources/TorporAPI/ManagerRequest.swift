@@ -5,34 +5,34 @@ public import Varlink
 /// A call of `io.torpor.Manager` with its parameters decoded.
 public enum ManagerRequest: Hashable, Sendable {
     case list
-    /// Some of the apps: names, globs or `tag:NAME`.
+    /// List some of the apps: names, globs or `tag:NAME`.
     case listOf([String])
     case status(app: String)
-    /// Every verb that takes apps and gives results.
+    /// A verb: a method that takes apps and replies a result for each.
     case verb(VerbRequest)
     /// Apply the configuration on disk.
     case apply(ApplyRequest)
-    /// The signal's name or number, as the user wrote it.
+    /// Send a signal to an app. `signal` is its name or number, as the user wrote it.
     case signal(app: String, signal: String, token: RequestToken? = nil)
     /// Send an app a message, now or when it wakes.
     case post(PostRequest)
     /// Have an app open a URL or a file.
     case open(OpenRequest)
-    /// Make a scene of a template unless it exists, and bring it to the foreground.
+    /// Bring a scene of a template to the foreground; create the scene if it does not exist.
     case openScene(OpenSceneRequest)
-    /// The scenes of a template, or of all.
+    /// List the scenes of a template; nil for all templates.
     case scenes(template: String?)
-    /// Which apps open a URL or a file.
+    /// List the apps that open a URL or a file.
     case handlers(OpenRequest)
-    /// The messages queued for an app.
+    /// List the messages queued for an app.
     case mailbox(MailboxRequest)
-    /// The messages that no app handled.
+    /// List the messages that no app handled.
     case unhandled(UnhandledRequest)
-    /// Send one of them again.
+    /// Send a message that no app handled once more.
     case replayUnhandled(ReplayRequest)
-    /// Discard them.
+    /// Discard messages that no app handled.
     case dropUnhandled(DropRequest)
-    /// The transfers of apps.
+    /// List the transfers of apps.
     case transfers(TransfersRequest)
     /// Cancel transfers.
     case cancelTransfers(CancelTransfersRequest)
@@ -50,14 +50,14 @@ public enum ManagerRequest: Hashable, Sendable {
     case data(apps: [String])
     /// Remove the content of data folders.
     case purgeData(PurgeDataRequest)
-    /// The settings of an app.
+    /// List the settings of an app.
     case settings(app: String)
     /// Change settings of an app.
     case setSettings(SetSettingsRequest)
     case logs(LogsRequest)
     case events(EventsRequest)
     case reports(app: String?)
-    /// A part of the snapshot of an app, from that byte on.
+    /// A part of an app's snapshot, starting at the byte `offset`.
     case snapshot(app: String, offset: Int64)
     /// The icon of an app, or a variant of it, such as `dark`.
     case icon(app: String, variant: String? = nil)
@@ -66,15 +66,15 @@ public enum ManagerRequest: Hashable, Sendable {
     case doctor
     /// The policies, in the order in which they are asked.
     case policies
-    /// Load a policy's library again.
+    /// Reload a policy's library.
     case reloadPolicy(name: String)
-    /// The order in which the policies would evict apps if memory were short.
+    /// The order in which the policies would evict apps if memory were short now.
     case evictionOrder
-    /// How much memory each app has, and what would be done if memory were short.
+    /// How much memory each app has, and what torpord would do if memory were short now.
     case memory
-    /// When timers fire next; of all apps if none is named.
+    /// When timers fire next; an empty list means the timers of all apps.
     case timers(apps: [String])
-    /// What policies are asked and what they advise, as it happens.
+    /// Record what policies are asked and what they advise, as it happens.
     case recordPolicies(RecordRequest)
     /// The dependencies of apps.
     case graph
@@ -220,17 +220,17 @@ public enum ManagerRequest: Hashable, Sendable {
 public struct LogsRequest: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// How many of the last lines; nil for the supervisor's default.
+    /// The maximum number of last lines to return; nil for the supervisor's default.
     public var lines: Int64?
     /// Continue with later lines.
     public var follow = false
-    /// Microseconds since 1970.
+    /// Only lines written at or after this time, microseconds since 1970.
     public var since: Int64?
     /// Only lines that contain this text.
     public var grep: String?
-    /// Continue after the earlier reply with this cursor; `lines` and `since` are ignored then.
+    /// Continue after an earlier reply that had this cursor; `lines` and `since` are then ignored.
     public var cursor: String?
-    /// Only what fits into one reply, for clients that poll; not a parameter of the call.
+    /// Whether to return only what fits into one reply, for clients that poll; not a parameter of the call.
     public var isOneReply = false
 
     /// Memberwise initializer.
@@ -263,13 +263,13 @@ public struct EventsRequest: Hashable, Sendable {
     public var app: String?
     /// Continue with later events.
     public var follow = false
-    /// Microseconds since 1970.
+    /// Only events at or after this time, microseconds since 1970.
     public var since: Int64?
     /// Only events before this time, microseconds since 1970.
     public var until: Int64?
-    /// Only events with a later sequence number than this.
+    /// Only events with a greater sequence number than this.
     public var after: Int64?
-    /// How many of the newest; nil for the supervisor's default.
+    /// The maximum number of events, the newest ones; nil for the supervisor's default.
     public var limit: Int64?
 
     /// A request for events of all apps.
@@ -299,16 +299,16 @@ public struct EventsRequest: Hashable, Sendable {
 
 /// The parameters of RecordPolicies.
 public struct RecordRequest: Hashable, Sendable {
-    /// The least value of `everyMilliseconds`.
+    /// The minimum of `everyMilliseconds`.
     public static let shortest: Int64 = 100
 
-    /// The interval of lines without events, which bring new measurements; nil for the supervisor's default, a
-    /// second.
+    /// The interval between lines without events, which contain new measurements; nil for the supervisor's default of
+    /// one second.
     public var everyMilliseconds: Int64?
     /// How long to record, in milliseconds; if nil, until the caller disconnects.
     public var forMilliseconds: Int64?
 
-    /// A recording without an end.
+    /// A recording that ends only when the caller disconnects.
     public init() {}
 
     init(fields: Fields) throws(FieldError) {
@@ -331,7 +331,7 @@ public struct RecordRequest: Hashable, Sendable {
 }
 
 extension Fields {
-    /// A token of a request; nil if absent.
+    /// Reads the token of a request; nil if absent.
     func optionalToken(_ name: String) throws(FieldError) -> RequestToken? {
         guard let text = try optionalString(name) else { return nil }
         guard let token = RequestToken(text: text) else {

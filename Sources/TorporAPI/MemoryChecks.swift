@@ -2,7 +2,7 @@
 
 package import Linux
 
-/// What the machine offers when memory is short, and what stands in the way: a part of `torpor doctor`.
+/// What helps the machine when memory is short, and what prevents this help: a part of `torpor doctor`.
 public struct MemoryChecks {
     private let root: String
     private let support: MemoryAdvice.Support
@@ -12,7 +12,7 @@ public struct MemoryChecks {
     /// Checks the machine.
     public init() { self.init(root: "", support: MemoryAdvice.support) }
 
-    /// Reads the kernel's files below `root`; `support` says whether the supervisor may page out apps.
+    /// Reads the kernel's files below `root`; `support` is whether the supervisor may page out apps.
     package init(root: String, support: MemoryAdvice.Support) {
         self.root = root
         self.support = support
@@ -23,8 +23,8 @@ public struct MemoryChecks {
     /// All checks.
     public var all: [DoctorCheck] { [pressure, swap, pagingOut, otherKillers] + bound }
 
-    /// The check on whether the supervisor itself stays in memory: how many bytes of it are locked (mlock(2)), and
-    /// whether it may lock any. It locks them when it is idle after its start.
+    /// The check of whether the supervisor itself stays in memory: how many bytes of it are locked (mlock(2)), and
+    /// whether it may lock any. torpord locks its memory once it is idle after its start.
     public static func ownMemory(lockedBytes: UInt64, isAllowed: Bool) -> DoctorCheck {
         let ok = lockedBytes > 0 || isAllowed
         return DoctorCheck(
@@ -76,13 +76,13 @@ public struct MemoryChecks {
         )
     }
 
-    /// `/dev/zram0, 2.0 GiB, 512.0 MiB in use (zstd, 3.1 : 1)`.
+    /// Describes a swap area: `/dev/zram0, 2.0 GiB, 512.0 MiB in use (zstd, 3.1 : 1)`.
     private static func text(_ area: SwapSpace.Area) -> String {
         var text = "\(area.path), \(size(area.size))"
         if area.used > 0 { text += ", \(size(area.used)) in use" }
         guard let zram = area.zram else { return text }
         var words = [zram.algorithm.isEmpty ? "compressed" : zram.algorithm]
-        // The first pages say nothing about the ratio yet.
+        // Below 1 MiB the compression ratio is not meaningful yet.
         if zram.compressed > 1 << 20 {
             words.append("\(tenths(Double(zram.original) / Double(zram.compressed))) : 1")
         }
@@ -91,7 +91,8 @@ public struct MemoryChecks {
 
     private var hasZram: Bool { swapSpace.areas.contains { $0.zram != nil } }
 
-    /// The kernel swaps to the area with the highest priority first (swapon(2)).
+    /// Why the swap area that the kernel uses first is slow; nil if it is not. The kernel fills the area with the
+    /// highest priority first (swapon(2)).
     private var slowSwap: String? {
         guard let first = swapSpace.areas.max(by: { $0.priority < $1.priority }), first.zram == nil,
             BlockDevice.isRotational(first.path, root: root) == true
@@ -108,10 +109,10 @@ public struct MemoryChecks {
         return "it is full: suspended apps keep their memory, and are terminated instead of paged out; make it larger"
     }
 
-    /// What could be better, but is not wrong.
+    /// What could be better about swap, but is not wrong.
     private var advice: String? {
         if !hasZram {
-            // zswap keeps pages that are used often compressed in memory, as zram does with all.
+            // zswap keeps frequently used pages compressed in memory, as zram does with all pages.
             return swapSpace.isCompressedBefore ? nil : "apps would come back faster from compressed memory.\n\(recipe)"
         }
         let file = root + "/proc/sys/vm/page-cluster"
@@ -122,7 +123,7 @@ public struct MemoryChecks {
             + "on disks: sysctl vm.page-cluster=0 (a line in /etc/sysctl.d makes it permanent)"
     }
 
-    /// How to set up a zram device of a suitable size; one line for each way.
+    /// How to set up a zram device of a suitable size; one line for each tool.
     private var recipe: String {
         let (percent, expression) = Self.zramSize(total)
         let amount = total == 0 ? "" : " of \(Self.size(total / 100 * percent))"
@@ -137,8 +138,9 @@ public struct MemoryChecks {
             """
     }
 
-    /// How large a zram device should be: as percent of memory, and as zram-generator.conf(5) writes it. Little
-    /// memory gets a device of its full size, since pages shrink to about a third; larger memory one of half.
+    /// How large a zram device should be: as percent of memory, and as a size for zram-generator.conf(5). With up to
+    /// 8 GiB of memory it is as large as memory, since pages shrink to about a third; from 16 GiB half; in between 8
+    /// GiB.
     package static func zramSize(_ total: UInt64) -> (percent: UInt64, expression: String) {
         let little: UInt64 = 8 << 30
         if total <= little { return (100, "ram") }
@@ -171,7 +173,8 @@ public struct MemoryChecks {
 
     // MARK: A bound on everything
 
-    /// A container, a slice or a service may reach its own limit while the machine has memory left.
+    /// The check of the memory limit of a container, slice or service: apps may reach this limit while the machine
+    /// has memory left.
     private var bound: [DoctorCheck] {
         guard let bound = MemoryBound(root: root) else { return [] }
         return [
@@ -188,7 +191,7 @@ public struct MemoryChecks {
 
     // MARK: Others that kill
 
-    /// Programs that kill processes when memory is short, by their name in the kernel (comm), and how to exempt the
+    /// Programs that kill processes when memory is short, by their process name (comm), and how to exempt the
     /// supervisor's apps from them.
     private static let killers = [
         (
@@ -229,7 +232,7 @@ public struct MemoryChecks {
             guard let comm = try? File.readString("\(root)/proc/\(pid)/comm", limit: 64) else { continue }
             let name = comm.split(separator: "\n").first.map(String.init) ?? ""
             guard let killer = Self.killers.first(where: { $0.0 == name }) else { continue }
-            // earlyoom and nohang are one process each; a short-lived child is not a second one.
+            // earlyoom and nohang have one process each: do not report a short-lived child as a second one.
             if !found.contains(where: { $0.0 == name }) { found.append((name, pid, killer.1)) }
         }
         return found

@@ -2,11 +2,11 @@
 
 public import Varlink
 
-/// The reply of Memory: how much each app has, and what would be done if memory were short.
+/// The reply of Memory: how much memory each app has, and what torpord would do if memory were short.
 public struct MemoryStatus: Hashable, Sendable {
-    /// `none`, `warning` or `critical`.
+    /// How short memory is now: `none`, `warning` or `critical`.
     public var level: String
-    /// Why nothing is done about a shortage, in a sentence; nil if something is.
+    /// Why torpord does nothing about a memory shortage, in a sentence; nil if it acts.
     public var trouble: String?
     /// Bytes of memory in the machine.
     public var totalBytes: Int64
@@ -24,7 +24,7 @@ public struct MemoryStatus: Hashable, Sendable {
     public var policy: String?
     /// Every running app, in the order of eviction.
     public var apps: [AppMemory]
-    /// What would be done step by step, if no step ended the shortage.
+    /// The steps that torpord would take, one after the other, if no step ended the shortage.
     public var steps: [MemoryStep]
 
     /// Sets what is known about the machine.
@@ -70,21 +70,21 @@ public struct MemoryStatus: Hashable, Sendable {
 public struct AppMemory: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// The state it is in.
+    /// The app's state.
     public var state: String
-    /// Bytes in memory: of its cgroup, else the proportional set size (PSS) of its processes.
+    /// Bytes of the app in memory: of its cgroup, or without one the proportional set size (PSS) of its processes.
     public var residentBytes: Int64
-    /// Bytes in swap.
+    /// Bytes of the app in swap.
     public var swappedBytes: Int64
-    /// `memory_limit` in bytes.
+    /// The key `memory_limit` of the app's configuration, in bytes; nil for no limit.
     public var limitBytes: Int64?
-    /// `priority`.
+    /// The key `priority` of the app's configuration.
     public var priority: Int64
-    /// `evict`.
+    /// The key `evict` of the app's configuration.
     public var evict: String
-    /// Whether an eviction would terminate it without notice now.
+    /// Whether an eviction would now terminate the app without notice.
     public var endsAtOnce: Bool
-    /// Why it would not be evicted, in words; nil if it would.
+    /// Why the app would not be evicted, in words; nil if it would be.
     public var protection: String?
 
     /// Sets the required fields; the others keep their defaults.
@@ -130,15 +130,15 @@ public struct AppMemory: Hashable, Sendable {
     }
 }
 
-/// A step that would be taken if memory were short.
+/// A step that torpord would take if memory were short.
 public struct MemoryStep: Hashable, Sendable {
-    /// `tell`, `purge`, `page-out`, `evict`, `end-background`, `end-inactive` or `end-active`.
+    /// The kind of step: `tell`, `purge`, `page-out`, `evict`, `end-background`, `end-inactive` or `end-active`.
     public var rung: String
-    /// The apps concerned; more than one only for `tell`.
+    /// The apps concerned; more than one only if `rung` is `tell`.
     public var apps: [String]
-    /// Bytes that it would free at most; nil if unknown.
+    /// The maximum of bytes that the step would free; nil if unknown.
     public var bytes: Int64?
-    /// Why it is this app's turn, and which apps are skipped, in words.
+    /// Why it is this app's turn now, and which apps are skipped, in words.
     public var why: String
 
     /// Memberwise initializer.

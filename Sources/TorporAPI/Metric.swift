@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A metric of `torpor metrics`, with its kind and its unit. The raw value is the name of its family in OpenMetrics.
+/// A metric of `torpor metrics`, with its kind and its unit. The raw value is the name of the metric's family in
+/// OpenMetrics.
 public enum Metric: String, CaseIterable, Sendable {
-    // The supervisor.
+    // Metrics of the supervisor.
     case supervisor = "torpor_supervisor"
     case supervisorStart = "torpor_supervisor_start_time_seconds"
     case supervisorProcessor = "torpor_supervisor_cpu_seconds"
@@ -10,7 +11,7 @@ public enum Metric: String, CaseIterable, Sendable {
     case supervisorDescriptors = "torpor_supervisor_open_fds"
     case events = "torpor_events"
 
-    // All apps together.
+    // Metrics of all apps together.
     case apps = "torpor_apps"
     case transitions = "torpor_transitions"
     case transitionDuration = "torpor_transition_duration_seconds"
@@ -18,7 +19,7 @@ public enum Metric: String, CaseIterable, Sendable {
     case wakeLatency = "torpor_wake_latency_seconds"
     case wakesHeldBack = "torpor_wakes_held_back"
 
-    // Each app.
+    // Metrics of each app.
     case appState = "torpor_app_state"
     case appFailed = "torpor_app_failed"
     case appMemory = "torpor_app_memory_bytes"
@@ -42,7 +43,7 @@ public enum Metric: String, CaseIterable, Sendable {
     case appEndings = "torpor_app_endings"
     case appWakes = "torpor_app_wakes"
 
-    // Memory.
+    // Metrics of memory.
     case memoryTotal = "torpor_memory_total_bytes"
     case memoryAvailable = "torpor_memory_available_bytes"
     case swapTotal = "torpor_swap_total_bytes"
@@ -51,19 +52,18 @@ public enum Metric: String, CaseIterable, Sendable {
     case memoryWaiting = "torpor_memory_waiting_seconds"
     case memorySteps = "torpor_memory_steps"
 
-    // Policies.
+    // Metrics of policies.
     case policyState = "torpor_policy_state"
     case policyAnswer = "torpor_policy_answer_seconds"
     case policyAdvice = "torpor_policy_advice"
     case policyFailures = "torpor_policy_failures"
     case policyStalls = "torpor_policy_stalls"
 
-    /// The kinds of OpenMetrics that Torpor uses.
+    /// The metric types of OpenMetrics that Torpor uses.
     public enum Kind: String, Sendable {
         case counter, gauge, histogram, info, stateset, summary
     }
 
-    /// What kind of metric it is.
     public var kind: Kind {
         switch self {
         case .supervisor: .info
@@ -87,10 +87,10 @@ public enum Metric: String, CaseIterable, Sendable {
         }
     }
 
-    /// The unit, with which the metric's name ends; nil for counts.
+    /// The unit, which is the last part of the metric's name; nil for counts.
     public var unit: String? { ["seconds", "bytes"].first { rawValue.hasSuffix("_" + $0) } }
 
-    /// The names of its samples' labels.
+    /// The names of the labels that the metric's samples have.
     public var labels: [String] {
         switch self {
         case .supervisor: ["version", "generation"]
@@ -122,7 +122,7 @@ public enum Metric: String, CaseIterable, Sendable {
         }
     }
 
-    /// What it measures, in a sentence.
+    /// What the metric measures, in a sentence.
     public var help: String {
         switch self {
         case .supervisor: "The version of torpord, and how many its keeper has started."

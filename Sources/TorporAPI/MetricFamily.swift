@@ -4,9 +4,9 @@ public import Varlink
 
 /// A metric and its values at one moment.
 public struct MetricFamily: Hashable, Sendable {
-    /// Which one.
+    /// The metric.
     public var metric: Metric
-    /// Its values; no two have the same labels.
+    /// The metric's values; no two samples have the same labels.
     public var samples: [MetricSample]
 
     /// Memberwise initializer.
@@ -25,14 +25,14 @@ public struct MetricFamily: Hashable, Sendable {
         is state: String,
         of states: [String]
     ) -> [MetricSample] {
-        // A state that this version does not know is added.
+        // A state that this version does not know gets a sample of its own.
         (states.contains(state) ? states : states + [state]).map {
             MetricSample(labels + [MetricLabel(metric.rawValue, $0)], $0 == state ? 1 : 0)
         }
     }
 
-    /// Decodes a JSON object; nil for a metric that this version does not know. Throws if a field is missing or
-    /// wrong.
+    /// Decodes a JSON object; nil for a metric that this version does not know. Throws if a field is missing or has
+    /// the wrong type.
     public init?(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         guard let metric = Metric(rawValue: try fields.string("name")) else { return nil }
@@ -48,11 +48,11 @@ public struct MetricFamily: Hashable, Sendable {
     }
 }
 
-/// A name and a value that tell a sample from others of its metric.
+/// A name and a value that distinguish a sample from others of the same metric.
 public struct MetricLabel: Hashable, Sendable {
-    /// The name.
+    /// The label's name.
     public var name: String
-    /// The value, any text.
+    /// The label's value, any text.
     public var value: String
 
     /// Memberwise initializer.
@@ -76,9 +76,9 @@ public struct MetricBucket: Hashable, Sendable {
     }
 }
 
-/// A quantile: the value that a part of all values of a summary does not exceed.
+/// A quantile of a summary: the value that a given part of all values does not exceed.
 public struct MetricQuantile: Hashable, Sendable {
-    /// The part, 0 to 1.
+    /// The part of all values, from 0 to 1.
     public var part: Double
     /// The value, in the metric's unit.
     public var value: Double
@@ -92,13 +92,13 @@ public struct MetricQuantile: Hashable, Sendable {
 
 /// A value of a metric, or the distribution of several values (a histogram or a summary).
 public struct MetricSample: Hashable, Sendable {
-    /// The labels that distinguish it from other samples of the metric.
+    /// The labels that distinguish the sample from others of the metric.
     public var labels: [MetricLabel]
     /// The value, in the metric's unit; for a histogram the sum of all values.
     public var value: Double
-    /// How many values a histogram or a summary has.
+    /// How many values a histogram or a summary has; nil for other metrics.
     public var count: Int64?
-    /// Of a histogram: the lowest bound first. The bucket `+Inf` is missing: it is `count`.
+    /// The buckets of a histogram, the lowest bound first. The bucket `+Inf` is omitted: its value is `count`.
     public var buckets: [MetricBucket] = []
     /// The quantiles of a summary; empty for other metrics.
     public var quantiles: [MetricQuantile] = []

@@ -7,19 +7,19 @@ public struct OpenRequest: Hashable, Sendable {
     /// What is to be opened.
     public enum Target: Hashable, Sendable {
         case url(String)
-        /// Its absolute path, and its media type if known.
+        /// The file's absolute path, and its media type if known.
         case file(String, type: String?)
     }
 
-    /// What is to be opened.
+    /// The URL or file to open.
     public var target: Target
-    /// The app to open it; nil for the one that fits best.
+    /// The app that opens the target; nil for the best match.
     public var app: String?
-    /// Reply when it is opened; else at once.
+    /// Reply when the target was opened; otherwise at once.
     public var wait = true
     /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?
-    /// Carries the request out once, however often it is asked.
+    /// Makes the request idempotent: torpord carries it out once, however often it receives the same token.
     public var token: RequestToken?
 
     private static let longestURL = 8192
@@ -61,7 +61,7 @@ public struct OpenRequest: Hashable, Sendable {
         token = try fields.optionalToken("token")
     }
 
-    /// The parameters of Handlers: only the target.
+    /// The parameters of Handlers: only the target of the request.
     var targetParameters: JSON { .object(targetObject) }
 
     private var targetObject: JSONObject {
@@ -86,9 +86,9 @@ public struct OpenRequest: Hashable, Sendable {
 
 /// An app that can open a URL or a file.
 public struct HandlerInfo: Hashable, Sendable {
-    /// Its name.
+    /// The app's name.
     public var app: String
-    /// Why it fits: `host`, `scheme`, `name` or `type`.
+    /// Why the app matches: `host`, `scheme`, `name` or `type`.
     public var by: String
 
     /// Memberwise initializer.

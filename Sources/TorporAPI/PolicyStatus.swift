@@ -2,48 +2,48 @@
 
 public import Varlink
 
-/// A policy of the supervisor's chain, as `policies` shows it.
+/// A policy of the supervisor's chain, as `torpor policies` shows it.
 public struct PolicyStatus: Hashable, Sendable {
-    /// Its name in the configuration.
+    /// The policy's name in the configuration.
     public var name: String
-    /// The path of its library.
+    /// The path of the policy's library.
     public var path: String
-    /// `loading`, `ready`, `waiting` (it failed and is retried), `refused` or `quarantined` (it failed too often, and
-    /// is retried later).
+    /// The policy's state: `loading`, `ready`, `waiting` (it failed and is retried), `refused` or `quarantined` (it
+    /// failed too often, and is retried later).
     public var state: String
-    /// `decide` or `advise`.
+    /// Whether torpord follows the policy's advice (`decide`) or only reports it (`advise`).
     public var mode: String
-    /// `process` or `none`.
+    /// How the policy is isolated from torpord: `process` or `none`.
     public var isolation: String
-    /// What confines its process: `landlock`, `seccomp`, `user`.
+    /// What confines the policy's process: `landlock`, `seccomp`, `user`.
     public var confinement: [String] = []
-    /// The process ID.
+    /// The process ID of the policy's process.
     public var pid: Int32?
-    /// Its version, as it reports it.
+    /// The policy's version, as the policy reports it.
     public var version: String?
-    /// What it does, as it reports it.
+    /// What the policy does, as the policy reports it.
     public var summary: String?
-    /// The version of the policy interface that it was compiled with.
+    /// The version of the policy interface that the policy was compiled with.
     public var abi: Int64?
-    /// How often it was asked.
+    /// How often torpord has asked the policy.
     public var questions: Int64 = 0
     /// Pieces of advice that changed something.
     public var taken: Int64 = 0
-    /// Pieces of advice that asked for what was already so.
+    /// Pieces of advice that changed nothing, since they asked for the current state.
     public var idle: Int64 = 0
-    /// Pieces of advice that were only reported, since its mode is `advise`.
+    /// Pieces of advice that were only reported, since the policy's mode is `advise`.
     public var told: Int64 = 0
-    /// Pieces of advice that broke the rules or came too late.
+    /// Pieces of advice that torpord refused, since they broke the rules or came too late.
     public var refused: Int64 = 0
     /// Pieces of advice that were ignored because the policy changed its mind too often.
     public var damped: Int64 = 0
-    /// Pieces of advice that an earlier policy of the chain had forestalled.
+    /// Pieces of advice that an earlier policy in the chain had overruled.
     public var overruled: Int64 = 0
     /// Crashes, late answers, invalid answers and floods of advice.
     public var failures: Int64 = 0
-    /// Late answers while the whole machine stalled, which do not count as failures.
+    /// Late answers while the whole machine stalled. They do not count as failures.
     public var stalls: Int64 = 0
-    /// How often it was loaded again after a failure or a stall.
+    /// How often the policy was reloaded after a failure or a stall.
     public var restarts: Int64 = 0
     /// Median time of an answer, microseconds.
     public var medianMicroseconds: Double?
@@ -51,11 +51,11 @@ public struct PolicyStatus: Hashable, Sendable {
     public var p99Microseconds: Double?
     /// The longest time that an answer may take, milliseconds.
     public var deadlineMilliseconds: Int64 = 0
-    /// Milliseconds until it is loaded again; nil while it is in use, or if only a user can load it again.
+    /// Milliseconds until the policy is reloaded; nil while it is in use, or if only a user can reload it.
     public var retryMilliseconds: Int64?
-    /// Milliseconds until it wants to be asked again.
+    /// Milliseconds until the time at which the policy wants to be asked again; nil if it has named none.
     public var asksAgainMilliseconds: Int64?
-    /// The last error, in a sentence.
+    /// The policy's last error, in a sentence.
     public var lastFailure: String?
 
     /// Memberwise initializer.
@@ -119,13 +119,13 @@ public struct PolicyStatus: Hashable, Sendable {
 public struct EvictionCandidate: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// The state it is in.
+    /// The app's state.
     public var state: String
-    /// Bytes in memory, as measured for the policy; nil if not measured.
+    /// Bytes of the app in memory, as measured for the policy; nil if not measured.
     public var memoryBytes: Int64?
-    /// The policy that put it there.
+    /// The policy that put the app in this place.
     public var policy: String
-    /// Why, in the policy's words.
+    /// Why the app has this place, in the policy's words.
     public var reason: String
 
     /// Memberwise initializer.

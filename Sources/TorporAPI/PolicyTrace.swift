@@ -2,20 +2,19 @@
 
 public import Varlink
 
-/// A recording of what policies were asked and what became of their advice: lines of JSON, as RecordPolicies replies
-/// them and ‘torpor events --record’ writes them.
+/// A line of a recording: what policies were asked and what became of their advice. RecordPolicies replies such lines
+/// of JSON, and ‘torpor events --record’ writes them.
 ///
-/// The first line is a ``PolicyTraceHeader``, every other one a ``PolicyTraceRound``. If the supervisor is replaced
-/// during a recording, or skips lines because the reader is slow, another header follows, and then a round with
-/// everything.
+/// The first line is a ``PolicyTraceHeader``, every other line a ``PolicyTraceRound``. If the supervisor is replaced
+/// during a recording, or skips lines because the reader is slow, another header follows, and then a round with the
+/// records of all apps.
 ///
-/// History of the version
-///   1  the first
+/// History of the version 1  the first
 public enum PolicyTraceLine: Hashable, Sendable {
     case header(PolicyTraceHeader)
     case round(PolicyTraceRound)
 
-    /// The version of the lines that are written here.
+    /// The version of the lines that this program writes.
     public static let version: Int64 = 1
 
     /// Decodes a JSON object; throws if a field is missing or has the wrong type.
@@ -37,30 +36,30 @@ public enum PolicyTraceLine: Hashable, Sendable {
     }
 }
 
-/// The first line of a recording. The apps follow in the first round.
+/// The first line of a recording. The first round, which is the next line, contains all apps.
 public struct PolicyTraceHeader: Hashable, Sendable {
     /// The version of the lines that follow (``PolicyTraceLine/version``).
     public var version: Int64
     /// The supervisor's version.
     public var torpor: String
-    /// Its policy ABI, which defines the fields and their values.
+    /// The version of the supervisor's policy ABI, which defines the fields and their values.
     public var abi: Int64
-    /// The number of the torpord instance: after a change the policies have no memory of the past.
+    /// The number of the torpord instance: when it changes, the policies have lost their memory.
     public var instance: Int64
-    /// The interval of rounds without events.
+    /// The interval of rounds without events, in milliseconds.
     public var everyMilliseconds: Int64
     /// The policies, in the order in which they are asked.
     public var policies: [Policy]
 
     /// A policy of the chain.
     public struct Policy: Hashable, Sendable {
-        /// Its name in the configuration.
+        /// The policy's name in the configuration.
         public var name: String
-        /// The library.
+        /// The path of the policy's library.
         public var path: String
-        /// `decide` or `advise`.
+        /// Whether torpord follows the policy's advice (`decide`) or only reports it (`advise`).
         public var mode: String
-        /// Its version, as it reports it; nil before it is loaded.
+        /// The policy's version, as the policy reports it; nil before its library is loaded.
         public var version: String?
 
         /// Memberwise initializer.
@@ -123,19 +122,20 @@ public struct PolicyTraceHeader: Hashable, Sendable {
     }
 }
 
-/// A question to all policies: what they were shown, and the result. Without events: what they would have been shown.
+/// A question to all policies: the data they were shown, and the result. A round without events was asked of no
+/// policy, and contains the data they would have been shown.
 public struct PolicyTraceRound: Hashable, Sendable {
-    /// When: `torpor_policy_system.now`, microseconds of CLOCK_MONOTONIC.
+    /// When the policies were asked: `torpor_policy_system.now`, microseconds of CLOCK_MONOTONIC.
     public var at: Int64
-    /// Microseconds since 1970.
+    /// When the policies were asked, microseconds since 1970.
     public var realtime: Int64
-    /// What happened.
+    /// The events that the policies were asked about.
     public var events: [Event]
-    /// Apps whose records changed since the line before.
+    /// The apps whose records changed since the previous line.
     public var apps: [App]
-    /// The fields of `torpor_policy_system` that changed since the line before.
+    /// The fields of `torpor_policy_system` that changed since the previous line.
     public var system: JSONObject
-    /// What the policies advised.
+    /// What the policies advised, and what became of that.
     public var advice: [Advice]
 
     /// Memberwise initializer.

@@ -3,21 +3,22 @@
 public import Varlink
 
 extension PolicyTraceRound {
-    /// Something that policies were asked about: `torpor_policy_event`.
+    /// An event that policies were asked about: `torpor_policy_event`.
     public struct Event: Hashable, Sendable {
-        /// A word for `enum torpor_policy_event_kind`, such as `state` or `ended`; digits if it has none.
+        /// The name of a value of `enum torpor_policy_event_kind`, such as `state` or `ended`; digits if this version
+        /// has no name for it.
         public var kind: String
-        /// The app's place (index); nil if it concerns no app.
+        /// The app's index in the recording; nil if the event concerns no app.
         public var app: Int64?
-        /// `enum torpor_policy_state`, or another value that depends on the kind.
+        /// The state before (`enum torpor_policy_state`), or another value that depends on the kind.
         public var from: Int64
-        /// Like ``from``.
+        /// The state after (`enum torpor_policy_state`), or another value that depends on the kind.
         public var to: Int64
-        /// `enum torpor_policy_reason` or `enum torpor_policy_launch`.
+        /// The reason for the event: `enum torpor_policy_reason` or `enum torpor_policy_launch`.
         public var reason: Int64
-        /// Microseconds of CLOCK_MONOTONIC.
+        /// When the event happened, microseconds of CLOCK_MONOTONIC.
         public var at: Int64
-        /// Microseconds; nil for never.
+        /// A delay in microseconds; nil for never.
         public var delay: Int64?
 
         /// Memberwise initializer.
@@ -62,17 +63,17 @@ extension PolicyTraceRound {
         }
     }
 
-    /// An app whose record changed since the line before.
+    /// An app whose record changed since the previous line.
     public struct App: Hashable, Sendable {
-        /// Its place (index).
+        /// The app's index in the recording.
         public var place: Int64
-        /// Its name, if the place now belongs to another app. Fields that are missing here then have the values of an
-        /// app that never ran.
+        /// The app's name, if the index now belongs to another app than before. Fields that are missing here then
+        /// have the values of an app that never ran.
         public var name: String?
-        /// Its tags, if it has a name.
+        /// The app's tags; empty if `name` is nil.
         public var tags: [String]
-        /// The fields of `torpor_policy_app` that changed, each a number (`state_since` an array of five); null:
-        /// never, or unknown. An app whose `flags` are 0 is gone.
+        /// The fields of `torpor_policy_app` that changed, each a number (`state_since` an array of five); null means
+        /// never or unknown. If the field `flags` is 0, the app was removed.
         public var fields: JSONObject
 
         private static let own: Set = ["place", "name", "tags"]
@@ -108,25 +109,27 @@ extension PolicyTraceRound {
         }
     }
 
-    /// A piece of advice: `torpor_policy_advice`, and what became of it.
+    /// A piece of advice (`torpor_policy_advice`), and what became of it.
     public struct Advice: Hashable, Sendable {
         /// The policy, by its name in the configuration.
         public var policy: String
-        /// The index of the event in the line that it answers.
+        /// The index of the event, in the same line, that the advice answers.
         public var event: Int64
-        /// A word for `enum torpor_policy_advice_kind`, such as `goal` or `grant`; digits for one without a word.
+        /// The name of a value of `enum torpor_policy_advice_kind`, such as `goal` or `grant`; digits if this version
+        /// has no name for it.
         public var kind: String
-        /// The app's place (index); nil if it concerns no app.
+        /// The app's index in the recording; nil if the advice concerns no app.
         public var app: Int64?
-        /// A value whose meaning depends on the kind.
+        /// The value of the advice, whose meaning depends on the kind.
         public var value: Int64
-        /// Microseconds.
+        /// The time of the advice in microseconds, whose meaning depends on the kind.
         public var time: Int64
-        /// Why, in the policy's words.
+        /// Why the policy advises this, in its own words.
         public var reason: String
-        /// `taken`, `idle` (it was so already), `refused`, `damped`, or `told` (the policy only advises).
+        /// `taken`, `idle` (nothing had to change), `refused`, `damped` (the policy changed its mind too often), or
+        /// `told` (the policy's mode is only `advise`).
         public var outcome: String
-        /// Why it was refused.
+        /// Why the advice was refused.
         public var why: String?
 
         /// Memberwise initializer.
@@ -182,7 +185,7 @@ extension PolicyTraceRound {
 }
 
 extension Fields {
-    /// An unsigned number of 32 bits; nil if absent.
+    /// Reads an unsigned number of 32 bits; nil if absent.
     fileprivate func optionalNatural32(_ name: String) throws(FieldError) -> Int64? {
         guard let value = try optionalInt(name) else { return nil }
         guard (0...Int64(UInt32.max)).contains(value) else { throw FieldError(field: name, problem: "is out of range") }

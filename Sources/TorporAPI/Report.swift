@@ -8,9 +8,9 @@ public struct LockInfo: Hashable, Sendable {
     public var file: String
     /// `flock`, `posix`, `ofd` or `lease`.
     public var kind: String
-    /// The process of the app that held it.
+    /// The process of the app that held the lock.
     public var holder: Int32?
-    /// A process outside the app that waited for it.
+    /// A process outside the app that waited for the lock.
     public var waiter: Int32?
 
     /// Memberwise initializer.
@@ -42,17 +42,18 @@ public struct ThreadStack: Hashable, Sendable {
     public var pid: Int32?
     /// The thread ID.
     public var tid: Int32
-    /// The name of the thread.
+    /// The thread's name.
     public var name: String
     /// The state letter of /proc/PID/task/TID/stat.
     public var state: String
-    /// The kernel function in which it waits; nil if it runs, or the kernel does not show it.
+    /// The kernel function in which the thread waits; nil if it runs, or the kernel does not show the function.
     public var waitChannel: String?
-    /// Processor time so far, in seconds.
+    /// Processor time of the thread so far, in seconds.
     public var cpuSeconds: Double?
-    /// The kernel's functions, innermost first; empty if the kernel does not show them.
+    /// The functions of the kernel on the thread's stack, innermost first; empty if the kernel does not show them.
     public var stack: [String]
-    /// The program's functions with their files, innermost first; empty if no tool that finds them is installed.
+    /// The functions of the program on the thread's stack, with their files, innermost first; empty if no tool that
+    /// finds them is installed.
     public var userStack: [String] = []
 
     /// Memberwise initializer.
@@ -87,73 +88,74 @@ public struct ThreadStack: Hashable, Sendable {
     }
 }
 
-/// A termination report, which every exit leaves that was not requested (docs/lifecycle.md, "Why an app ended").
+/// A termination report: torpord writes one for every exit of an app that was not requested (docs/lifecycle.md, "Why
+/// an app ended").
 public struct Report: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// Which run of the app, counted from 1.
+    /// The number of the app's run, counted from 1.
     public var incarnation: Int64
     /// The process ID.
     public var pid: Int32?
-    /// Microseconds since 1970.
+    /// When the app ended, microseconds since 1970.
     public var at: Int64
-    /// A termination reason of docs/lifecycle.md.
+    /// The termination reason, one of docs/lifecycle.md.
     public var reason: String
     /// The reason's code, such as 0x8badf00d.
     public var code: Int64?
-    /// A sentence for people.
+    /// What happened, a sentence for people.
     public var text: String?
-    /// The exit status, if it exited by itself.
+    /// The exit status, if the app exited by itself.
     public var exitCode: Int32?
-    /// The signal's name.
+    /// The name of the signal that ended the app.
     public var signal: String?
-    /// It left a core dump.
+    /// Whether the app left a core dump.
     public var coreDumped = false
     /// The stage at which a launch failed.
     public var stage: String?
-    /// The error number of that stage, or the ERRNO that the app sent (sd_notify).
+    /// The error number (errno) of the failed stage, or the ERRNO that the app sent (sd_notify).
     public var errno: Int32?
-    /// The name of the deadline that was missed.
+    /// The name of the deadline that the app missed.
     public var deadline: String?
-    /// What was due by then: `ready`, `heartbeat`, `tasks`, or the message to be answered.
+    /// What the app had to do by the deadline: `ready`, `heartbeat`, `tasks`, or the message to be answered.
     public var due: String?
-    /// How long that deadline was, in milliseconds.
+    /// The length of the missed deadline, in milliseconds.
     public var deadlineMilliseconds: Int64?
-    /// By how much the app extended it, in milliseconds.
+    /// By how much the app extended the missed deadline, in milliseconds.
     public var extendedMilliseconds: Int64?
-    /// Running time used when the deadline was missed, in milliseconds.
+    /// Time from the start of the deadline until torpord saw that it was missed, without pauses, in milliseconds.
     public var usedMilliseconds: Int64?
-    /// How long after the deadline what was due came, or the app had ended, in milliseconds.
+    /// How long after the deadline the app did what was due, or had ended, in milliseconds.
     public var lateMilliseconds: Int64?
-    /// Whether what was due came after all.
+    /// Whether the app did what was due after the deadline.
     public var answered = false
     /// Seconds from launch to end.
     public var wallSeconds: Double?
-    /// Processor time in seconds.
+    /// Processor time of the app in seconds.
     public var cpuSeconds: Double?
-    /// The state in which it ended.
+    /// The state in which the app ended.
     public var state: String
-    /// The transition that was in progress.
+    /// The transition that was in progress when the app ended.
     public var transition: String?
     /// The last STATUS that the app sent (sd_notify).
     public var status: String?
-    /// Memory at the end in bytes.
+    /// Memory of the app at its end in bytes.
     public var memoryBytes: Int64?
-    /// Peak memory in bytes.
+    /// Peak memory of the app in bytes.
     public var maxMemoryBytes: Int64?
-    /// Names of its background tasks at the end.
+    /// The names of the app's background tasks at its end.
     public var tasks: [String] = []
-    /// The file locks that it held.
+    /// The file locks that the app held at its end.
     public var locks: [LockInfo] = []
-    /// Its last output, if the supervisor keeps it.
+    /// The app's last lines of output, if the supervisor keeps its output.
     public var log: [LogLine] = []
-    /// Where its output is in the journal, if it goes there.
+    /// Where the app's output is in the journal, if it goes there.
     public var journal: JournalPlace?
-    /// The stacks of its threads just before it was terminated.
+    /// The stacks of the app's threads just before the app was terminated.
     public var threads: [ThreadStack] = []
-    /// How long its launch took.
+    /// How long the app's launch took.
     public var launch: LaunchTimes?
-    /// What happened in the run; of a long one only the launch and the end.
+    /// What happened in the run; for a long run only the beginning and the end.
     public var timeline: [TimelineEntry] = []
 
     /// Memberwise initializer.

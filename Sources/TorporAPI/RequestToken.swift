@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Makes a request idempotent: if the connection is lost before the reply, the client sends the request again with
-/// the same token, and the supervisor carries it out once.
+/// the same token, and the supervisor carries the request out once.
 ///
 /// On the wire it is a string of hexadecimal digits: numbers of 64 bits do not survive every JSON library.
 public struct RequestToken: Hashable, Sendable {
-    /// The number, never 0. Its lowest bit is always 0: the store of used tokens keeps a flag there.
+    /// The token's number, never 0. Its lowest bit is always 0: the store of used tokens keeps a flag there.
     public let value: UInt64
 
     /// A token that no other request has.
@@ -23,7 +23,7 @@ public struct RequestToken: Hashable, Sendable {
 
     private init(value: UInt64) { self.value = value }
 
-    /// 16 hexadecimal digits.
+    /// The token as 16 hexadecimal digits.
     public var text: String {
         let digits = String(value, radix: 16)
         return String(repeating: "0", count: 16 - digits.utf8.count) + digits

@@ -4,24 +4,25 @@ public import Varlink
 
 /// The parameters of OpenScene.
 public struct OpenSceneRequest: Hashable, Sendable {
-    /// The name of an app with `scenes`.
+    /// The template: the name of an app with `scenes`.
     public var template: String
     /// The scene's own name.
     public var name: String
-    /// The data of its first opening; null for nothing.
+    /// The session: data that the scene receives when it is first opened; null for nothing.
     public var session: JSON = .null
-    /// Launch it into the background.
+    /// Launch the scene into the background.
     public var background = false
-    /// For a remote client that is about to connect to its socket: the scene is made, and the connection launches it.
+    /// Only create the scene: a remote client is about to connect to the scene's socket, and that connection launches
+    /// it.
     public var remote = false
-    /// Reply when it is open; else at once.
+    /// Reply when the scene is open; otherwise at once.
     public var wait = true
     /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?
-    /// Carries the request out once, however often it is asked.
+    /// Makes the request idempotent: torpord carries it out once, however often it receives the same token.
     public var token: RequestToken?
 
-    /// The longest session, in bytes of JSON.
+    /// The maximum size of `session`, in bytes of JSON.
     public static let longestSession = 4096
 
     /// Memberwise initializer.
@@ -61,27 +62,29 @@ public struct OpenSceneRequest: Hashable, Sendable {
 
 /// A scene: its session and its state.
 public struct SceneInfo: Hashable, Sendable {
-    /// Its full name, which is also its app's name unless the scene is inside an app.
+    /// The scene's full name. It is also the name of the scene's app, unless the scene is inside an app.
     public var app: String
-    /// Its template, or the app that it is inside.
+    /// The scene's template, or the app that the scene is inside.
     public var template: String
-    /// Its own name.
+    /// The scene's own name, without that of the template.
     public var name: String
-    /// The state of its app, or its own inside an app; `unattached` if it has no process or is not connected.
+    /// The state of the scene's app; for a scene inside an app, the scene's own state; `unattached` if the scene has
+    /// no process or is not connected.
     public var state: String
-    /// When it was first opened, microseconds since 1970.
+    /// When the scene was first opened, microseconds since 1970.
     public var openedAt: Int64
-    /// When it last had a process or was opened, microseconds since 1970.
+    /// When the scene last had a process or was opened, microseconds since 1970.
     public var usedAt: Int64
-    /// The data of its first opening; null for nothing.
+    /// The session: data that the scene received when it was first opened; null for nothing.
     public var session: JSON
-    /// When it expires, microseconds since 1970.
+    /// When the scene expires and is discarded, microseconds since 1970; nil for never.
     public var discardedAt: Int64?
-    /// Whether its template is no longer in the configuration.
+    /// Whether the scene's template is no longer in the configuration.
     public var lacksTemplate: Bool
-    /// How many processes its cgroup has; only for a connected scene that has one inside its app (`scenes.cgroups`).
+    /// How many processes the scene's cgroup has; only for a connected scene inside an app that has a cgroup per
+    /// scene (`scenes.cgroups`).
     public var processes: Int64?
-    /// Whether these processes are frozen.
+    /// Whether the processes of the scene's cgroup are frozen.
     public var isFrozen: Bool?
 
     /// The state of a scene without a process.
@@ -133,11 +136,11 @@ public struct SceneInfo: Hashable, Sendable {
     }
 }
 
-/// How many scenes an app has inside.
+/// How many scenes an app has inside it.
 public struct SceneCount: Hashable, Sendable {
-    /// How many there are.
+    /// How many scenes there are.
     public var sessions: Int64
-    /// How many are connected, or about to be.
+    /// How many scenes are connected, or about to be.
     public var live: Int64
 
     /// Memberwise initializer.
@@ -156,17 +159,17 @@ public struct SceneCount: Hashable, Sendable {
 
 /// A template of scenes, or an app that has scenes inside.
 public struct SceneTemplateInfo: Hashable, Sendable {
-    /// Its name.
+    /// The name of the template or app.
     public var name: String
-    /// How many scenes have a process or are connected, or will soon.
+    /// How many scenes are live: they have a process or are connected, or will soon.
     public var live: Int64
-    /// How many may be live at a time; nil for no limit.
+    /// How many scenes may be live at the same time; nil for no limit.
     public var maxLive: Int64?
-    /// How many sessions there are.
+    /// How many scenes (sessions) there are.
     public var sessions: Int64
-    /// How many sessions there may be.
+    /// How many scenes (sessions) there may be.
     public var maxSessions: Int64
-    /// Whether it is an app with scenes inside it.
+    /// Whether the scenes are inside an app, instead of apps of their own.
     public var inside = false
 
     /// Memberwise initializer.
@@ -185,7 +188,7 @@ public struct SceneTemplateInfo: Hashable, Sendable {
             sessions: try fields.int("sessions"),
             maxSessions: try fields.int("max_sessions")
         )
-        // A supervisor older than scenes inside apps does not send it.
+        // Older supervisors, without scenes inside apps, do not send this field.
         inside = try fields.optionalBool("inside") ?? false
     }
 

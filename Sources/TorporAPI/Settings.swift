@@ -4,13 +4,14 @@ public import Varlink
 
 /// A setting of an app, as operators see it.
 public struct SettingInfo: Hashable, Sendable {
-    /// Its name.
+    /// The setting's name.
     public var key: String
-    /// `string`, `integer`, `number`, `boolean`, `choice`, `duration`, `size`, `path` or `secret`.
+    /// The setting's type: `string`, `integer`, `number`, `boolean`, `choice`, `duration`, `size`, `path` or
+    /// `secret`.
     public var type: String
-    /// Whether it has a value, and the value is valid.
+    /// Whether the setting has a valid value.
     public var isSet: Bool
-    /// The value for programs; null if there is none or it is secret.
+    /// The value for programs; null if there is none or the setting is secret.
     public var value: JSON
     /// The value as users write it.
     public var text: String?
@@ -18,23 +19,23 @@ public struct SettingInfo: Hashable, Sendable {
     public var defaultText: String?
     /// When it was last set or unset, microseconds since 1970.
     public var changedAt: Int64?
-    /// Its title for users.
+    /// The setting's title for users of all languages that are not in ``titles``.
     public var title: String?
-    /// The title by language.
+    /// The setting's titles for users, by language tag.
     public var titles: [String: String] = [:]
-    /// What it is for, for users.
+    /// What the setting is for, a text for users of all languages that are not in ``helps``.
     public var help: String?
-    /// The help by language.
+    /// The texts of ``help`` by language tag.
     public var helps: [String: String] = [:]
-    /// Of a choice: its words.
+    /// The valid words of a setting of the type `choice`.
     public var choices: [String] = []
-    /// Whether a change restarts a running app.
+    /// Whether a change of the setting restarts a running app.
     public var restart = false
-    /// Whether it says for which account the app works.
+    /// Whether the setting determines the account for which the app works.
     public var identity = false
-    /// Whether the app may set it.
+    /// Whether the app may change the setting itself.
     public var writable = false
-    /// Why its stored value is ignored.
+    /// Why the stored value is ignored; nil if it is not.
     public var trouble: String?
 
     /// Sets the required fields; the others keep their defaults.
@@ -85,16 +86,16 @@ public struct SettingInfo: Hashable, Sendable {
 public struct SetSettingsRequest: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// The settings and their values as users write them, in this order.
+    /// The settings to change, in this order, with values as users write them.
     public var values: [Value] = []
-    /// The settings to reset to their defaults.
+    /// The names of the settings to reset to their defaults.
     public var unset: [String] = []
 
-    /// One value.
+    /// A setting and its new value.
     public struct Value: Hashable, Sendable {
-        /// The setting.
+        /// The setting's name.
         public var key: String
-        /// Its value as users write it.
+        /// The setting's value as users write it.
         public var text: String
 
         /// Memberwise initializer.
@@ -122,7 +123,7 @@ public struct SetSettingsRequest: Hashable, Sendable {
         }
     }
 
-    /// A JSON value as users write it; nil for null, arrays and objects.
+    /// A JSON value in the form that users write; nil for null, arrays and objects.
     public static func text(_ json: JSON) -> String? {
         switch json {
         case .string(let text): text
@@ -146,9 +147,9 @@ public struct SetSettingsRequest: Hashable, Sendable {
 
 /// What SetSettings did.
 public struct SetSettingsReply: Hashable, Sendable {
-    /// The settings that changed.
+    /// The names of the settings that changed.
     public var changed: [String]
-    /// The consequence, in a sentence; nil if there is none.
+    /// The consequence of the change, in a sentence; nil if there is none.
     public var message: String?
 
     /// Memberwise initializer.

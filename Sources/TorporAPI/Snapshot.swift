@@ -9,10 +9,10 @@ public enum SnapshotKind: String, Hashable, Sendable, CaseIterable {
     case jpeg
     case gif
     case webp
-    /// In UTF-8.
+    /// Text in UTF-8.
     case text
 
-    /// Detects the format by the first bytes, or as text; nil for anything else, and for no content.
+    /// Detects the format by the first bytes, or as text; nil for other content, and for no content.
     public init?(content: [UInt8]) {
         func begins(_ bytes: [UInt8], at offset: Int = 0) -> Bool { content.dropFirst(offset).starts(with: bytes) }
         if begins([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]) {
@@ -39,15 +39,15 @@ public enum SnapshotKind: String, Hashable, Sendable, CaseIterable {
     }
 }
 
-/// What an app showed when it was last in the background.
+/// The snapshot of an app: what it showed when it was last in the background.
 public struct SnapshotInfo: Hashable, Sendable {
-    /// The format; nil for one that only a later version knows.
+    /// The format; nil for a format that only a later version of Torpor knows.
     public var kind: SnapshotKind?
     /// Size in bytes.
     public var bytes: Int64
-    /// When it was taken, microseconds since 1970.
+    /// When the snapshot was taken, microseconds since 1970.
     public var at: Int64
-    /// The incarnation that it shows.
+    /// The number of the app's run that the snapshot shows.
     public var incarnation: Int64
 
     /// Memberwise initializer.
@@ -80,14 +80,14 @@ public struct SnapshotInfo: Hashable, Sendable {
     }
 }
 
-/// A part of a snapshot: the reply of Snapshot.
+/// A part of a snapshot: the reply of the method Snapshot.
 public struct SnapshotPart: Hashable, Sendable {
-    /// The largest part, in bytes.
+    /// The maximum size of a part, in bytes.
     public static let mostBytes = 256 << 10
 
     /// The snapshot; nil if there is none.
     public var snapshot: SnapshotInfo?
-    /// Its bytes from the requested offset on; empty past its end.
+    /// The snapshot's bytes from the requested offset on; empty if the offset is at or past its end.
     public var data: [UInt8]
 
     /// Memberwise initializer.
@@ -111,9 +111,9 @@ public struct SnapshotPart: Hashable, Sendable {
         ["snapshot": snapshot?.json ?? .null, "data": .string(Base64.encode(data))]
     }
 
-    /// Reads a whole snapshot part by part; `data` is empty if there is none.
+    /// Reads a whole snapshot part by part; `data` is empty if there is no snapshot.
     ///
-    /// - Parameter ask: requests the part at that offset.
+    /// - Parameter ask: requests the part that begins at an offset.
     public static func whole<Failure: Error>(
         _ ask: (_ offset: Int64) throws(Failure) -> SnapshotPart
     ) throws(Failure) -> SnapshotPart {
@@ -124,7 +124,8 @@ public struct SnapshotPart: Hashable, Sendable {
             if part.snapshot == snapshot, !part.data.isEmpty {
                 whole.data += part.data
             } else {
-                // A newer snapshot replaced it between two parts. No app takes ten in so short a time.
+                // A newer snapshot replaced this one between two parts: begin again. No app takes ten snapshots in so
+                // short a time.
                 restarts += 1
                 guard restarts < 10 else { return SnapshotPart(nil) }
                 whole = try ask(0)

@@ -4,19 +4,20 @@ public import Varlink
 
 /// One socket that the supervisor holds for an app.
 public struct SocketInfo: Hashable, Sendable {
-    /// The name by which the app knows it.
+    /// The name by which the app knows the socket.
     public var name: String
     /// `stream`, `datagram` or `seqpacket`.
     public var kind: String
-    /// Where it is bound.
+    /// The address that the socket is bound to.
     public var address: String
-    /// Connections in the accept queue; for datagrams bytes in the receive buffer. nil if the kernel does not say.
+    /// Connections in the accept queue; for datagram sockets, bytes in the receive buffer. nil if the kernel does not
+    /// say.
     public var waiting: Int64?
-    /// The limit of ``waiting``.
+    /// The maximum of ``waiting``.
     public var most: Int64?
-    /// Datagrams lost because the buffer was full.
+    /// Datagrams dropped because the receive buffer was full.
     public var dropped: Int64?
-    /// Why it is not bound, in a sentence.
+    /// Why the socket is not bound, in a sentence; nil if it is bound.
     public var trouble: String?
 
     /// A socket without its counters.
@@ -44,7 +45,7 @@ public struct SocketInfo: Hashable, Sendable {
         ]
     }
 
-    /// A line for users.
+    /// The socket in one line, for users.
     public var text: String {
         var text = "\(name): \(kind) \(address)"
         if let trouble { return text + ", not bound: \(trouble)" }

@@ -4,20 +4,21 @@ public import Varlink
 
 /// The reply of Describe: the torpord that answers.
 public struct SupervisorInfo: Hashable, Sendable {
-    /// Its version, such as `0.1.0`.
+    /// The torpord's version, such as `0.1.0`.
     public var version: String
-    /// How many torpords its keeper has started, this one included.
+    /// How many instances of torpord its keeper has started so far, including this one.
     public var instance: Int64
     /// Its process ID.
     public var pid: Int32
-    /// How many apps it supervises.
+    /// How many apps torpord supervises.
     public var apps: Int64
-    /// `starting` until the apps of the start were launched, `running`, or `ending`; nil from a torpord older than
-    /// this field.
+    /// `starting` until all apps that torpord launches at its start were launched, then `running`, or `ending`; nil
+    /// from an older torpord that lacks this field.
     public var phase: String?
     /// Why the last upgrade failed, in a sentence; nil if there was none or it succeeded.
     public var upgradeFailure: String?
-    /// Why the configuration on disk is not in force, in a sentence; nil if it was valid when last read.
+    /// Why torpord does not use the configuration on disk, in a sentence; nil if the configuration was valid when
+    /// last read.
     public var configurationFailure: String?
     /// What is wrong with torpord's database or the apps' logs; one sentence each.
     public var troubles: [String] = []
@@ -64,15 +65,15 @@ public struct SupervisorInfo: Hashable, Sendable {
         ]
     }
 
-    /// Whether both are the same process of the same instance.
+    /// Whether `other` is the same process of the same instance.
     public func isSameInstance(as other: SupervisorInfo) -> Bool { instance == other.instance && pid == other.pid }
 }
 
 /// The reply of Upgrade, sent before the old instance exits.
 public struct UpgradeReply: Hashable, Sendable {
-    /// The next instance is about to be started.
+    /// Whether torpord accepted the upgrade: the next instance is about to be started.
     public var ok: Bool
-    /// What happens; if it is refused, why and what to do.
+    /// What happens next; if the upgrade is refused, why and what to do.
     public var message: String
 
     /// Memberwise initializer.

@@ -2,20 +2,21 @@
 
 public import Varlink
 
-/// How long a launch took to each stage, in milliseconds since it began; nil for a stage that it did not reach.
+/// How long a launch took to each stage, in milliseconds since it began; nil for a stage that the launch did not
+/// reach.
 public struct LaunchTimes: Hashable, Sendable {
-    /// The commands of `before_start` were done, and the process was about to be forked.
+    /// Until the commands of `before_start` were done, and the process was about to be forked.
     public var planned: Double?
-    /// The program was executed.
+    /// Until the program was executed.
     public var executed: Double?
-    /// The first sign of life: a connection to `TORPOR_APP_SOCKET`, or a datagram to `NOTIFY_SOCKET`.
+    /// Until the app's first sign of life: a connection to `TORPOR_APP_SOCKET`, or a datagram to `NOTIFY_SOCKET`.
     public var contact: Double?
-    /// The first message was sent to it.
+    /// Until torpord sent the app its first message.
     public var message: Double?
-    /// It was ready.
+    /// Until the app was ready.
     public var ready: Double?
 
-    /// No stage is reached yet.
+    /// The times of a launch that has reached no stage yet.
     public init() {}
 
     /// Decodes a JSON object; throws if a field is missing or has the wrong type.
@@ -44,13 +45,13 @@ public struct LaunchTimes: Hashable, Sendable {
 
 /// An event in a run of an app.
 public struct TimelineEntry: Hashable, Sendable {
-    /// Seconds since its launch began; nil for a gap.
+    /// Seconds since the launch of the run began; nil for the kind `gap`.
     public var after: Double?
-    /// `launch`, `state`, `transition`, `message`, `answer`, `failed-answer`, `pending-answer`, `missed`, `signal`,
-    /// `task-begin`, `task-end`, `stopping`, `supervisor`, `main`, `exit` or `gap`.
+    /// The kind of event: `launch`, `state`, `transition`, `message`, `answer`, `failed-answer`, `pending-answer`,
+    /// `missed`, `signal`, `task-begin`, `task-end`, `stopping`, `supervisor`, `main`, `exit` or `gap`.
     public var kind: String
-    /// The state, message, deadline or signal; for `launch` fork, exec, contact or ready; for `gap` how many entries
-    /// were dropped.
+    /// The name of the state, message, deadline or signal; for `launch` the stage: fork, exec, contact or ready; for
+    /// `gap` how many entries were dropped.
     public var name: String?
 
     /// Memberwise initializer.

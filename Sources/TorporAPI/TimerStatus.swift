@@ -2,28 +2,29 @@
 
 public import Varlink
 
-/// A timer of an app, or its fetch mode: when it fires next, and when it last fired.
+/// A timer or the fetch mode of an app: when it fires next, and when it last fired.
 public struct TimerStatus: Hashable, Sendable {
     /// The app's name.
     public var app: String
-    /// Its name within the app; `fetch` for the fetch mode.
+    /// The timer's name within the app; `fetch` for the fetch mode.
     public var name: String
     /// `timer` or `fetch`.
     public var kind: String
-    /// Its times as configured; for the fetch mode what was learned.
+    /// The timer's times as configured; for the fetch mode, the times that torpord has learned.
     public var when = ""
-    /// When it fires next, microseconds since 1970; nil for never.
+    /// When the timer fires next, microseconds since 1970; nil for never.
     public var next: Int64?
-    /// When it last fired, microseconds since 1970.
+    /// When the timer last fired, microseconds since 1970.
     public var last: Int64?
-    /// How it wakes the app: `background`, `foreground` or `none`.
+    /// How the timer wakes the app: `background`, `foreground` or `none`.
     public var wake: String?
-    /// Whether missed times are caught up.
+    /// Whether the timer catches up on times that it missed while torpord did not run.
     public var isPersistent = false
-    /// Why it wakes nothing for now: `stopped`, `force-quit` or `failed`, until the app is started.
+    /// Why the timer does not wake the app until a user starts the app: `stopped`, `force-quit` or `failed`; nil if
+    /// it does.
     public var blocked: String?
 
-    /// Sets what every timer has.
+    /// Sets the fields that every timer has.
     public init(app: String, name: String, kind: String) {
         self.app = app
         self.name = name

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Torpor's version; the programs and all packages use it too (`packaging/version`).
+/// Torpor's version. The build of the packages reads it from here too (`packaging/version`).
 public enum TorporVersion {
-    /// As `torpord --version` and `torpor --version` print it.
+    /// The version as `torpord --version` and `torpor --version` print it.
     public static let text = "0.2.0"
 }

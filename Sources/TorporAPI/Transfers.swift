@@ -2,51 +2,52 @@
 
 public import Varlink
 
-/// A transfer for operators and its own app: without the values of its header fields and without credentials.
+/// A transfer as its app and operators see it: without the values of its header fields and without credentials.
 public struct TransferInfo: Hashable, Sendable {
-    /// Its number.
+    /// The transfer's number.
     public var id: Int64
-    /// The app that it belongs to.
+    /// The app that the transfer belongs to.
     public var app: String
     /// The name under which the app groups transfers.
     public var session: String
     /// `download` or `upload`.
     public var direction: String
-    /// The source or the destination.
+    /// The URL to download from or to upload to.
     public var url: String
-    /// The absolute path of the file.
+    /// The absolute path of the file to write or to upload.
     public var file: String
     /// `queued`, `running`, `waiting`, `done`, `failed` or `cancelled`.
     public var state: String
-    /// What it waits for: `retry`, `power`, `memory`, `load`, `space`, `window` or `login`.
+    /// What the transfer waits for: `retry`, `network`, `power`, `memory`, `load`, `space`, `window`, `metered` or
+    /// `login`.
     public var cause: String?
     /// Bytes received or sent.
     public var bytes: Int64 = 0
     /// Bytes of the whole file, if known.
     public var total: Int64?
-    /// Recent bytes per second, while it runs.
+    /// Bytes per second in the last moments, while the transfer runs.
     public var rate: Int64?
-    /// Transfers with greater priority come first.
+    /// The priority: transfers with a greater value start first.
     public var priority: Int64 = 0
-    /// Whether it waits for a good moment (docs/transfers.md).
+    /// Whether the transfer waits until power, memory, load, network and time of day allow it (docs/transfers.md).
     public var isDiscretionary = false
-    /// Whether its end launches or wakes the app.
+    /// Whether torpord wakes or launches the app when all transfers of the session have ended.
     public var events = true
-    /// How often it was started.
+    /// How often the transfer was started.
     public var attempts: Int64 = 0
-    /// When the app asked for it, microseconds since 1970.
+    /// When the app requested the transfer, microseconds since 1970.
     public var createdAt: Int64
-    /// When it is retried, microseconds since 1970.
+    /// When the transfer is retried, microseconds since 1970.
     public var retryAt: Int64?
-    /// When it ended, microseconds since 1970.
+    /// When the transfer ended, microseconds since 1970.
     public var endedAt: Int64?
     /// The HTTP status of the server's last answer.
     public var status: Int64?
-    /// SHA-256 of the file of a download that is done, 64 hexadecimal digits.
+    /// The SHA-256 of a finished download's file, 64 hexadecimal digits.
     public var sha256: String?
-    /// The last error, a word for programs such as `http-status`.
+    /// The last error, as a word for programs such as `http-status`.
     public var reason: String?
-    /// The last error, a sentence.
+    /// The last error, as a sentence.
     public var error: String?
 
     /// Sets the required fields; the others keep their defaults.
@@ -106,15 +107,15 @@ public struct TransferInfo: Hashable, Sendable {
         ]
     }
 
-    /// Whether it has ended, and is kept only until the app has been told.
+    /// Whether the transfer has ended: torpord keeps it only until the app has answered for its end.
     public var isOver: Bool { state == "done" || state == "failed" || state == "cancelled" }
 }
 
 /// The parameters of Manager's Transfers.
 public struct TransfersRequest: Hashable, Sendable {
-    /// Only of these apps: names, patterns or `tag:NAME`; empty for all.
+    /// List only transfers of these apps: names, patterns or `tag:NAME`; empty for all.
     public var apps: [String] = []
-    /// Only of this session; nil for all.
+    /// List only transfers of this session; nil for all.
     public var session: String?
 
     /// A request for all transfers.

@@ -4,35 +4,35 @@ public import Varlink
 
 /// A message that no app handled, or that crashed the app that received it.
 public struct UnhandledInfo: Hashable, Sendable {
-    /// Its number.
+    /// The message's number.
     public var id: Int64
-    /// The app that it was first sent to.
+    /// The app that the message was first sent to.
     public var app: String
     /// The topic.
     public var topic: String
-    /// The name of the app message that delivered it.
+    /// The name of the app message that delivered this message.
     public var name: String
-    /// Its key within the topic.
+    /// The message's key within the topic.
     public var key: String?
     /// The content; nil if it was not requested.
     public var payload: JSON?
     /// The sender.
     public var sender: String
-    /// How many messages were coalesced into it.
+    /// How many posted messages were merged into this message.
     public var count: Int64
-    /// When the first of them came, microseconds since 1970.
+    /// When the first of the merged messages was posted, microseconds since 1970.
     public var firstAt: Int64
-    /// When the last of them came, microseconds since 1970.
+    /// When the last of the merged messages was posted, microseconds since 1970.
     public var lastAt: Int64
-    /// Since when it is no longer delivered, microseconds since 1970.
+    /// When torpord stopped delivering the message, microseconds since 1970.
     public var since: Int64
-    /// Why: `unhandled`, `crashed`, `unknown-message` or `unreadable`.
+    /// Why torpord stopped delivering the message: `unhandled`, `crashed`, `unknown-message` or `unreadable`.
     public var why: String
-    /// In how many runs it was delivered.
+    /// In how many runs of apps the message was delivered.
     public var attempts: Int64
-    /// The last run that it crashed; the termination report has the same number.
+    /// The last run that the message crashed; the termination report has the same number.
     public var incarnation: Int64?
-    /// The apps that received and did not handle it, in that order.
+    /// The apps that received the message and did not handle it, in that order.
     public var asked: [String]
 
     /// Sets the required fields; the others keep their defaults.
@@ -88,14 +88,14 @@ public struct UnhandledInfo: Hashable, Sendable {
 
 /// The parameters of Unhandled.
 public struct UnhandledRequest: Hashable, Sendable {
-    /// Only of these apps: names, patterns or `tag:NAME`; empty for all.
+    /// List only messages to these apps: names, patterns or `tag:NAME`; empty for all.
     public var apps: [String] = []
-    /// Only these; empty for all.
+    /// List only the messages with these numbers; empty for all.
     public var ids: [Int64] = []
-    /// Include the contents.
+    /// Whether to include the contents of the messages.
     public var payload = false
 
-    /// A request for all, without the contents.
+    /// A request for all messages, without their contents.
     public init() {}
 
     init(fields: Fields) throws(FieldError) {
@@ -117,7 +117,7 @@ public struct UnhandledRequest: Hashable, Sendable {
 public struct ReplayRequest: Hashable, Sendable {
     /// The number of the message.
     public var id: Int64
-    /// The app that receives it; nil for the one that it was first sent to.
+    /// The app that receives the message; nil for the app that it was first sent to.
     public var app: String?
 
     /// Memberwise initializer.

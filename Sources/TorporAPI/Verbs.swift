@@ -2,7 +2,7 @@
 
 public import Varlink
 
-/// The methods that take apps and reply a result for each.
+/// The methods that take a list of apps and reply a result for each.
 public enum Verb: String, CaseIterable, Hashable, Sendable {
     case start = "Start"
     case stop = "Stop"
@@ -20,31 +20,33 @@ public enum Verb: String, CaseIterable, Hashable, Sendable {
     case discard = "DiscardScenes"
 }
 
-/// The parameters of a verb. A verb ignores those that it does not have.
+/// The parameters of a verb. A verb ignores parameters that it does not have.
 public struct VerbRequest: Hashable, Sendable {
-    /// What to do.
+    /// The method to call.
     public var verb: Verb
-    /// Exact names, globs or `tag:NAME`.
+    /// The apps: exact names, globs or `tag:NAME`.
     public var apps: [String]
-    /// Start only: launch into the background.
+    /// Only for Start: launch into the background.
     public var background = false
-    /// Start: even if a policy is against it. Suspend: even if something keeps the app awake.
+    /// Only for Start: launch even if a policy is against it. Only for Suspend: even if something keeps the app
+    /// awake.
     public var force = false
-    /// Interrupt: end an interruption; hold: end all holds.
+    /// Only for Interrupt: end an interruption. Only for Hold: end all holds.
     public var end = false
-    /// Hold only: why, in the operator's words.
+    /// Only for Hold: the reason, in the operator's words.
     public var reason: String?
-    /// Hold only: how long; nil until a user ends it.
+    /// Only for Hold: how long, in milliseconds; nil until a user ends the hold.
     public var forMilliseconds: Int64?
-    /// Foreground only: the URL that the app should open.
+    /// Only for Foreground: the URL that the app should open.
     public var url: String?
-    /// Wait only: the state to wait for.
+    /// Only for Wait: the state to wait for.
     public var state: String?
-    /// Reply when the state is reached; else at once.
+    /// Reply when the app has reached the state; otherwise at once.
     public var wait = true
     /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?
-    /// The request is carried out once, however often it is sent; Wait ignores it.
+    /// Makes the request idempotent: torpord carries it out once, however often it receives the same token. Wait
+    /// ignores it.
     public var token: RequestToken?
 
     private static let longestReason = 256
@@ -108,7 +110,7 @@ public struct VerbRequest: Hashable, Sendable {
 public struct VerbResult: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// The requested state was reached (or, without waiting, set as the goal).
+    /// Whether the app has reached the requested state (or, without waiting, whether that is now its goal).
     public var ok: Bool
     /// The app's state.
     public var state: String
@@ -116,7 +118,8 @@ public struct VerbResult: Hashable, Sendable {
     public var pid: Int32?
     /// What happened, in a sentence; if it failed, why and what to do.
     public var message: String?
-    /// If it failed, one word for programs: `timeout`, `overtaken`, `refused`, or a termination reason.
+    /// If it failed, one word for programs: `timeout`, `overtaken` (by a later request), `refused`, or a termination
+    /// reason.
     public var error: String?
 
     /// Memberwise initializer.
@@ -156,15 +159,15 @@ public struct VerbResult: Hashable, Sendable {
     }
 }
 
-/// A step of an app towards the requested state, sent while the verb waits.
+/// A step of an app towards the requested state; torpord sends it while the verb waits.
 public struct VerbProgress: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// The state it is in.
+    /// The app's state.
     public var state: String
     /// The transition in progress.
     public var transition: String?
-    /// A sentence for people.
+    /// What happens, a sentence for people.
     public var text: String
 
     /// Memberwise initializer.
@@ -204,12 +207,12 @@ public enum Replies {
     public static func status(_ status: AppStatus) -> JSON { ["status": status.json] }
     /// The reply of every verb.
     public static func results(_ results: [VerbResult]) -> JSON { ["results": .array(results.map(\.json))] }
-    /// A reply of Logs; `more` says that further lines existed at the time of the call.
+    /// A reply of Logs; `more` is whether further lines existed at the time of the call.
     public static func logs(_ lines: [LogLine], cursor: String, more: Bool = false) -> JSON {
         ["lines": .array(lines.map(\.json)), "cursor": .string(cursor), "more": .bool(more)]
     }
-    /// A reply of Events; `sequence` is that of the newest event examined, `incomplete` says why older ones are
-    /// missing.
+    /// A reply of Events; `sequence` is the number of the newest event examined, `incomplete` says why older events
+    /// are missing.
     public static func events(_ events: [EventRecord], sequence: Int64, incomplete: String? = nil) -> JSON {
         ["events": .array(events.map(\.json)), "sequence": .int(sequence), "incomplete": .optional(incomplete)]
     }
