@@ -3,7 +3,8 @@
 import Lifecycle
 import Linux
 
-/// What a change of each key of an app does to a running app. A test compares the keys with `AppKeys`.
+/// For each key of an app, what a change of its value does to a running app. A test checks that no key of `AppKeys`
+/// is missing.
 enum AppKeyEffects {
     typealias AppKey = ComparedKey<AppSpecification>
 
@@ -13,7 +14,7 @@ enum AppKeyEffects {
             $0.name < $1.name
         }
 
-    /// A process gets these at its launch; they cannot be changed later.
+    /// A process gets the values of these keys at its launch, and cannot change them later.
     private static let program: [AppKey] = [
         .value("exec", \.exec, .restart),
         .value("directory", \.directory, .restart),
@@ -26,8 +27,8 @@ enum AppKeyEffects {
         .value("nice", \.nice, .restart),
         AppKey(
             name: "limits",
-            // A process gets its limits at its launch; the limit on the number of processes applies to the app as a
-            // whole.
+            // Each process gets its limits at its launch; only the limit on the number of processes applies to the
+            // app as a whole, and can change while it runs.
             effect: { $0.processLimits == $1.processLimits && $0.limits != $1.limits ? .live : .restart },
             isSame: { $0.limits == $1.limits },
             written: { specification in
@@ -59,7 +60,7 @@ enum AppKeyEffects {
         .value("launch_image", \.presentation.launchImage, .live),
         AppKey(
             name: "scenes",
-            // A process is told at its launch whether it has scenes inside.
+            // The app learns at its launch whether it has scenes inside, and cannot change that later.
             effect: { $0.rules.hasScenes == $1.rules.hasScenes ? .live : .restart },
             isSame: { $0.scenes == $1.scenes && $0.innerScenes == $1.innerScenes },
             written: { ($0.scenes ?? $0.innerScenes).map(SceneReader.written) ?? [:] },
@@ -110,14 +111,14 @@ enum AppKeyEffects {
     }
 
     private static let start: [AppKey] = [
-        // A running service cannot become a oneshot, or the reverse.
+        // A running service cannot become a oneshot app, nor a oneshot a service.
         .table("type", \.rules.isOneshot, .restart) { ["": ($0 ? AppType.oneshot : .service).rawValue] },
         // Compares the declarations, not the values that users have set.
         .table("settings", \.declaredSettings, .live) { settings in
             Dictionary(settings.map { ($0.name, $0.written ?? "") }, uniquingKeysWith: { $1 })
         },
         .value("settings_format", \.settingsFormat, .live),
-        // What happens when the supervisor starts, or when another app requires this one.
+        // The key is used when the supervisor starts, or when another app requires this one.
         .value("launch", \.launch, .live),
         AppKey(
             name: "ready",
@@ -170,7 +171,7 @@ enum AppKeyEffects {
         .table("stop_signal", \.stopSignal, .live) { ["": Signal.name($0)] },
         .value("kill_mode", \.killMode, .live),
         .table("watchdog_signal", \.watchdogSignal, .live) { ["": Signal.name($0)] },
-        // An app that was suspended one way cannot be resumed another way.
+        // An app that was suspended by one method cannot be resumed by another.
         .value("suspend_with", \.suspendWith, .restart),
         .value("exits_on_suspend", \.rules.exitsOnSuspend, .live),
         .value("on_missed_transition", \.rules.onMissedTransition, .live),
@@ -206,7 +207,7 @@ enum AppKeyEffects {
         .value("suspend_deadline", \.rules.suspendDeadline, .live),
         .value("grace", \.rules.grace, .live),
         .value("extension_limit", \.rules.extensionLimit, .live),
-        // The app was told its interval at the launch and cannot be held to a shorter one.
+        // The app learned its watchdog interval at its launch, and cannot be held to a shorter one.
         .value("watchdog", \.rules.watchdog, .live) { old, new in
             guard let new else { return .live }
             return old.map { $0 <= new } ?? false ? .live : .restart
@@ -263,7 +264,7 @@ enum AppKeyEffects {
     private static let connections: [AppKey] = [
         AppKey(
             name: "sockets",
-            // A running app has the sockets that it was given at its launch; torpord applies everything else.
+            // A running app keeps the sockets that it got at its launch; torpord applies all other changes at once.
             effect: { old, new in
                 let isPassedAlike = old.sockets.elementsEqual(new.sockets) { $0.isPassedLike($1) }
                 return isPassedAlike && old.sockets != new.sockets ? .live : .restart
@@ -317,7 +318,7 @@ enum AppKeyEffects {
     ]
 
     private static let output: [AppKey] = [
-        // A running app keeps the descriptors that it writes to.
+        // A running app keeps the descriptors that it writes its output to.
         .value("log", \.log, .restart),
         .table("log_max_size", \.logMaxSize, .live, size),
         .value("log_max_files", \.logMaxFiles, .live),
@@ -332,7 +333,7 @@ enum AppKeyEffects {
         bytes.map { ["": Write.size($0)] } ?? [:]
     }
 
-    /// `restart_backoff` without members that are keys of their own.
+    /// `restart_backoff` without the members that are keys of their own.
     private static func backoff(_ specification: AppSpecification) -> RestartBackoff {
         var backoff = specification.rules.backoff
         backoff.stableAfter = .zero

@@ -2,29 +2,30 @@
 
 /// The differences between two configurations, and what they mean for running apps.
 public struct ConfigurationDiff: Sendable, Hashable {
-    /// One app that differs.
+    /// An app that differs between the two configurations.
     public struct App: Sendable, Hashable {
-        /// What happened to it.
+        /// Whether the app was added, removed or changed.
         public enum Kind: String, Sendable, Hashable, CaseIterable {
             case added
             case removed
             case changed
         }
 
-        /// Its name.
+        /// The app's name.
         public var name: String
-        /// What happened to it.
+        /// Whether the app was added, removed or changed.
         public var kind: Kind
-        /// The keys that changed, sorted by name; empty unless it is changed.
+        /// The keys that changed, sorted by name; empty if the app was added or removed.
         public var changes: [KeyChange] = []
 
-        /// Whether a running incarnation keeps old values until it is restarted.
+        /// Whether a running app keeps old values until it is restarted.
         public var needsRestart: Bool { changes.contains { $0.effect == .restart } }
     }
 
-    /// Apps that were added or changed, in the order of the new configuration; then those that were removed.
+    /// Apps that were added or changed, in the order of the new configuration; after them, apps that were removed.
     public var apps: [App] = []
-    /// Keys of `[supervisor]`, as `supervisor.log_level`, and of `[policies]`, as `policies.mobile.path`.
+    /// The changed keys of `[supervisor]`, such as `supervisor.log_level`, and of `[policies]`, such as
+    /// `policies.mobile.path`.
     public var supervisor: [KeyChange] = []
 
     /// Whether there are no differences.
@@ -49,7 +50,7 @@ public struct ConfigurationDiff: Sendable, Hashable {
         supervisor += Self.policies(old.policies, new.policies)
     }
 
-    /// Adds a change to an app that is in both.
+    /// Adds a changed key to an app that is in both configurations.
     public mutating func add(_ change: KeyChange, to name: String) {
         if let index = apps.firstIndex(where: { $0.name == name }) {
             if apps[index].kind == .changed { apps[index].changes.append(change) }
@@ -73,10 +74,10 @@ public struct ConfigurationDiff: Sendable, Hashable {
 }
 
 extension AppSpecification {
-    /// The specification that applies to an incarnation launched with this one once `new` is in force: keys that take
-    /// effect live come from `new`, all others stay.
+    /// The specification of an app that was launched with this one and still runs when `new` is in force: keys that
+    /// take effect live come from `new`, all others keep their values.
     public func taking(liveKeysOf new: AppSpecification) -> AppSpecification {
-        // Equal specifications share their memory.
+        // Return `new` itself: then equal specifications share their memory.
         if self == new { return new }
         var result = self
         for key in AppKeyEffects.all where key.effect(self, new) == .live { key.copy(&result, new) }
@@ -85,8 +86,8 @@ extension AppSpecification {
 }
 
 extension TorporConfiguration {
-    /// This configuration with the directories of another, which are in use. The sources record them too, so that
-    /// reading the configuration again from there gives the same.
+    /// This configuration with the directories of `running`, which are in use. The sources record these directories
+    /// too, so that a later load from the sources gives the same result.
     public func keepingDirectories(of running: TorporConfiguration) -> TorporConfiguration {
         var result = self
         for key in SupervisorKeyEffects.directories where !key.isSame(supervisor, running.supervisor) {

@@ -2,27 +2,27 @@
 
 /// When a change of a key takes effect for a running app.
 public enum KeyEffect: String, Sendable, Hashable, CaseIterable {
-    /// At once; for deadlines from the next one of their kind on.
+    /// At once; for a deadline, the next time one of its kind is armed.
     case live
-    /// It only matters at a launch: from the next one on.
+    /// At the next launch: the key has no meaning for a running app.
     case launch = "next-launch"
-    /// The app runs with the old value until it is launched again.
+    /// When the app is launched again; until then it runs with the old value.
     case restart
-    /// It adds and removes apps, and changes none.
+    /// At once: the key adds and removes apps, and changes no existing app.
     case apps
     /// When the supervisor itself is restarted.
     case supervisor = "supervisor-start"
 }
 
-/// A key whose value changed.
+/// A key whose value has changed.
 public struct KeyChange: Sendable, Hashable {
-    /// The key as it is written; of a table, with the member that changed: `limits.nofile`.
+    /// The key as the configuration writes it; for a table, with the member that changed: `limits.nofile`.
     public var key: String
     /// The old value; `nil` if it was not set, or was `"none"`.
     public var old: String?
     /// The new value; `nil` if it is not set, or is `"none"`.
     public var new: String?
-    /// When it takes effect.
+    /// When the new value takes effect.
     public var effect: KeyEffect
 
     /// A change from one text to another.
@@ -37,10 +37,11 @@ public struct KeyChange: Sendable, Hashable {
 /// How to compare, show and copy the values of a key.
 struct ComparedKey<Target>: Sendable {
     let name: String
-    /// When a change from the first to the second takes effect.
+    /// When a change from the first target's value to the second's takes effect.
     let effect: @Sendable (Target, Target) -> KeyEffect
     let isSame: @Sendable (Target, Target) -> Bool
-    /// The value, or the values of a table's members, as the configuration writes them; `""` is the key itself.
+    /// The value as the configuration writes it, under the name `""`; for a table, each member's value under its
+    /// name.
     let written: @Sendable (Target) -> [String: String]
     let copy: @Sendable (inout Target, Target) -> Void
 
@@ -60,7 +61,7 @@ struct ComparedKey<Target>: Sendable {
         )
     }
 
-    /// A table whose members are shown one by one.
+    /// A table whose members are compared and shown one by one.
     package static func table<T: Equatable & SendableMetatype>(
         _ name: String,
         _ path: any WritableKeyPath<Target, T> & Sendable,
@@ -76,7 +77,7 @@ struct ComparedKey<Target>: Sendable {
         )
     }
 
-    /// The differences; empty if the values are equal.
+    /// The changes of the key between two targets; empty if the values are equal.
     func changes(_ old: Target, _ new: Target, prefix: String = "") -> [KeyChange] {
         guard !isSame(old, new) else { return [] }
         let (before, after) = (written(old), written(new))

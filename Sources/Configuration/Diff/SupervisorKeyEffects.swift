@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a change of each key of `[supervisor]` and `[policies.NAME]` does to a running supervisor. A test compares
-/// the keys with `SupervisorKeys`.
+/// For each key of `[supervisor]` and `[policies.NAME]`, what a change of its value does to a running supervisor. A
+/// test checks that no key of `SupervisorKeys` is missing.
 enum SupervisorKeyEffects {
     static let all: [ComparedKey<SupervisorSpecification>] =
         [
@@ -27,7 +27,8 @@ enum SupervisorKeyEffects {
             .table("transfers", \.transfers, .live, TransferReader.members(of:)),
         ] + directories
 
-    /// A running supervisor has sockets, logs and state in these directories, and apps know the paths.
+    /// A running supervisor has sockets, logs and state in these directories, and apps know the paths: so a change
+    /// needs a restart of the supervisor.
     static let directories = directoryPaths.map { name, path in
         ComparedKey<SupervisorSpecification>.value(name, path, .supervisor)
     }
@@ -37,7 +38,7 @@ enum SupervisorKeyEffects {
         ("runtime_directory", \.runtimeDirectory), ("state_directory", \.stateDirectory),
     ]
 
-    /// Sets the directory of that key.
+    /// Sets the directory that a key names.
     static func setDirectory(_ key: String, _ path: String, _ specification: inout SupervisorSpecification) {
         for (name, keyPath) in directoryPaths where name == key { specification[keyPath: keyPath] = path }
     }

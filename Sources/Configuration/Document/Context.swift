@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Collects diagnostics.
+/// Collects the errors and warnings about a configuration.
 package final class DiagnosticSink {
     private(set) var diagnostics: Set<Diagnostic> = []
 
     package init() {}
 
-    /// More diagnostics do not help the reader, and hints for all of them (``Nearest``) would take long.
+    /// The maximum number of diagnostics: more do not help the reader, and hints for all of them (``Nearest``) would
+    /// take long.
     static let limit = 1_000
 
     var isFull: Bool { diagnostics.count >= Self.limit }
     package var hasErrors: Bool { diagnostics.contains { $0.severity == .error } }
 
-    /// Sorted by file, line and column.
+    /// All diagnostics, sorted by file, line and column.
     package var sorted: [Diagnostic] { diagnostics.sorted { $0.order < $1.order } }
 
     func add(_ diagnostic: Diagnostic) {
@@ -20,14 +21,14 @@ package final class DiagnosticSink {
     }
 }
 
-/// The place in a configuration that is being read: the file and the key.
+/// The place that is being read in a configuration: the file and the key.
 package struct Context {
     package let sink: DiagnosticSink
-    /// The file as diagnostics name it.
+    /// The file's path as diagnostics show it.
     let file: String
     /// The folder that relative paths in the file start from; absolute.
     package let folder: String
-    /// The key, with its tables.
+    /// The key, with the tables that contain it.
     package private(set) var path: String
 
     package init(sink: DiagnosticSink, file: String, folder: String) {
@@ -37,7 +38,7 @@ package struct Context {
         self.path = ""
     }
 
-    /// The same place one key further in.
+    /// The place of a key in the table at this place.
     package func at(_ key: String) -> Context {
         var inner = self
         let isBare = !key.isEmpty && key.utf8.allSatisfy { $0.isNameByte }
@@ -46,7 +47,7 @@ package struct Context {
         return inner
     }
 
-    /// The same place at an element of an array; `index` is counted from 0.
+    /// The place of an element in the array at this place; `index` is counted from 0.
     package func at(_ index: Int) -> Context {
         var inner = self
         inner.path = path + "[\(index)]"
@@ -61,7 +62,7 @@ package struct Context {
         add(message, at: position, .warning)
     }
 
-    /// Reports `expected …, found …`; always returns nil, so that a reader can return it.
+    /// Reports `expected …, found …`. Always returns nil, which the calling reader can return in turn.
     package func expected<T>(_ what: String, _ node: Node) -> T? {
         error("expected \(what), found \(node.kind)", at: node.position)
         return nil
@@ -81,7 +82,7 @@ package struct Context {
     }
 }
 
-/// The place where a key was written, for later checks.
+/// The place where a key was written, kept for later checks.
 package struct Origin {
     var context: Context
     package var position: SourcePosition
@@ -94,12 +95,12 @@ package struct Origin {
         context.warning(message, at: position)
     }
 
-    /// `file:line`, for a sentence that refers to this place.
+    /// `file:line`, for a message that refers to this place.
     var place: String { "\(context.file):\(position.line)" }
 }
 
 extension UInt8 {
-    /// A letter, digit, `-` or `_`.
+    /// Whether the byte is a letter, digit, `-` or `_`.
     var isNameByte: Bool {
         switch self {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -125,7 +126,7 @@ package func quoted(_ text: String) -> String {
     return result + (text.unicodeScalars.count > 80 ? "…\"" : "\"")
 }
 
-/// Finds the name that was probably meant.
+/// Finds the existing name that the user probably meant.
 public enum Nearest {
     /// The closest of the names, if one is close enough.
     public static func name(to text: String, among names: some Sequence<String>) -> String? {
@@ -149,7 +150,7 @@ public enum Nearest {
         name(to: text, among: names).map { "; did you mean \(quoted($0))?" } ?? ""
     }
 
-    /// The edit distance: insertions, deletions, replacements and swaps of neighbours.
+    /// The edit distance: the number of insertions, deletions, replacements and swaps of neighbours.
     private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         var beforeLast = [Int](repeating: 0, count: right.count + 1)
         var last = Array(0...right.count)

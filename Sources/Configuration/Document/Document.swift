@@ -34,7 +34,7 @@ package struct Node: Sendable {
     package var value: Value
     package var position: SourcePosition
 
-    /// The kind of value, with its article, for `expected …, found …`.
+    /// The kind of value, with an article, for `expected …, found …`.
     var kind: String {
         switch value {
         case .table: "a table"
@@ -47,7 +47,7 @@ package struct Node: Sendable {
         }
     }
 
-    /// The same value in the form for policies.
+    /// The value without positions, in the form that policies receive.
     var plain: ConfigurationValue {
         switch value {
         case .table(let members):
@@ -77,7 +77,7 @@ package struct DocumentError: Error, Hashable {
 
 /// A parsed TOML 1.0 file.
 package enum Document {
-    /// Parses a file's bytes; the root is a table.
+    /// Parses a file's bytes; the result is a table.
     package static func parse(_ bytes: [UInt8]) throws(DocumentError) -> Node {
         let document = bytes.withUnsafeBytes { buffer in
             ctoml_parse(buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)

@@ -25,7 +25,7 @@ struct FileReader {
         self.supervisor = supervisor
     }
 
-    /// Reads the first file.
+    /// Reads the first file, and all files that it includes.
     mutating func read(_ path: String) {
         let context = context(of: path)
         switch system.read(absolute(path)) {
@@ -43,7 +43,7 @@ struct FileReader {
         Context(sink: sink, file: path, folder: Path.folder(absolute(path)))
     }
 
-    /// Reads one file; `defaults` collects the `[defaults]` of the files that include it.
+    /// Reads one file; `defaults` are those of the files that include it.
     private mutating func read(
         _ context: Context,
         _ bytes: [UInt8],
@@ -62,7 +62,7 @@ struct FileReader {
         var defaults = defaults
         if let member = members.first(where: { $0.key == "defaults" }) {
             let inner = context.at("defaults")
-            // Report mistakes even if there is no app.
+            // Read `[defaults]` also if there is no app, to report mistakes in it.
             if Read.members(inner, member.node) != nil { defaults.read(inner, member.node) }
         }
         for member in members {

@@ -8,14 +8,14 @@ extension Glob {
         text.utf8.contains { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "[") }
     }
 
-    /// The paths that match, sorted; hidden names only if the pattern's component begins with a dot.
+    /// The paths that match, sorted. A wildcard matches hidden names only if its component begins with a dot.
     static func paths(_ pattern: String, names: (String) -> [String]?) -> [String] {
         let parts = pattern.split(separator: "/").map(String.init)
         var found = [pattern.hasPrefix("/") ? "/" : "."]
         var isMatched = false
         for part in parts {
             guard isPattern(part) else {
-                // A folder that matched need not contain the name.
+                // Not every folder that matched a wildcard contains the name.
                 if isMatched { found = found.filter { names($0)?.contains(part) ?? false } }
                 found = found.map { Path.normal($0 + "/" + part) }
                 continue

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a text is not a duration or a size.
+/// Why a text is not a valid duration or size.
 public struct QuantityError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// A sentence that says what to write.
+    /// A sentence that says what to write instead.
     public var description: String
 
     package init(description: String) { self.description = description }
 }
 
-/// Durations and sizes as the configuration and the command line write them.
+/// Parses and formats durations and sizes in the syntax of the configuration and the command line.
 public enum Quantity {
-    /// The longest duration that is accepted, 100 years.
+    /// The longest valid duration, 100 years.
     public static let longest = Duration.seconds(36_500 * 86_400)
 
     private static let units: [(name: String, microseconds: Int64)] = [
@@ -18,7 +18,7 @@ public enum Quantity {
         ("ms", 1_000), ("us", 1), ("µs", 1), ("μs", 1),
     ]
 
-    /// Parses `"500ms"`, `"5s"`, `"1.5s"`, `"2min"`, `"1h30m"`; units go from the largest to the smallest.
+    /// Parses `"500ms"`, `"5s"`, `"1.5s"`, `"2min"`, `"1h30m"`; larger units come first.
     public static func duration(_ text: String) throws(QuantityError) -> Duration {
         var rest = Substring(text)
         var total: Int64 = 0
@@ -64,7 +64,7 @@ public enum Quantity {
         "TB": 1_000_000_000_000,
     ]
 
-    /// Parses `"64MiB"`, `"512K"` (both binary), `"1GB"` (decimal), `"100B"`; in bytes.
+    /// Parses a size: `"64MiB"`, `"512K"` (both binary), `"1GB"` (decimal), `"100B"`. Returns bytes.
     public static func size(_ text: String) throws(QuantityError) -> UInt64 {
         var rest = Substring(text)
         guard !rest.isEmpty else { throw QuantityError(description: "it is empty: write \"64MiB\"") }

@@ -2,7 +2,7 @@
 
 import Linux
 
-/// A key of a table: its name, and how its value is stored in the target.
+/// A key of a table: its name, and how to store its value in the target.
 package struct Key<Target>: Sendable {
     package let name: String
     let read: @Sendable (Context, Node, inout Target) -> Void
@@ -33,14 +33,14 @@ package struct Key<Target>: Sendable {
     }
 }
 
-/// Readers of values: each returns nil after it has reported what is wrong.
+/// Readers of values: each reads a value, or reports what is wrong and returns nil.
 package enum Read {
     static func members(_ context: Context, _ node: Node) -> [Member]? {
         guard case .table(let members) = node.value else { return context.expected("a table", node) }
         return members
     }
 
-    /// Reads every known key of a table and reports the others; returns the position of each known one.
+    /// Reads every known key of a table and reports unknown keys. Returns the position of each known key.
     @discardableResult
     package static func table<Target>(
         _ context: Context,
@@ -63,7 +63,7 @@ package enum Read {
 
     package static func unknown(_ context: Context, _ member: Member, among names: [String]) {
         guard !context.sink.isFull else { return }
-        // First a key of another supervisor: the name nearest to `env` would be wrong.
+        // First try the keys of other supervisors: for `env` the nearest name would be a wrong hint.
         let hint = ForeignKeys.hint(member.key, at: context.path).map { "; \($0)" }
         context.error("there is no such key" + (hint ?? Nearest.hint(member.key, among: names)), at: member.position)
     }
@@ -77,7 +77,7 @@ package enum Read {
         return text
     }
 
-    /// A string that is not empty.
+    /// Reads a string that is not empty.
     package static func text(_ context: Context, _ node: Node) -> String? {
         guard let text = string(context, node) else { return nil }
         guard !text.isEmpty else {
@@ -102,7 +102,7 @@ package enum Read {
         elements(context, node, of: "strings", text)
     }
 
-    /// A program and its arguments.
+    /// Reads a program and its arguments.
     static func command(_ context: Context, _ node: Node) -> [String]? {
         if case .string(let line) = node.value {
             let words = line.split(separator: " ").map { quoted(String($0)) }.joined(separator: ", ")
@@ -138,7 +138,7 @@ package enum Read {
         }
     }
 
-    /// A float or an integer.
+    /// Reads a number in a range, written as a float or an integer.
     static func number(_ range: ClosedRange<Double>) -> @Sendable (Context, Node) -> Double? {
         { context, node in
             let value: Double
@@ -173,7 +173,7 @@ package enum Read {
         return nil
     }
 
-    /// An array of words, each the raw value of a case, without repetitions.
+    /// Reads an array of words without repetitions; each is the raw value of a case.
     static func choices<T: RawRepresentable & CaseIterable & Hashable>(
         _ context: Context,
         _ node: Node
@@ -186,7 +186,7 @@ package enum Read {
         return values
     }
 
-    /// The elements, if no two have the same name.
+    /// Returns the elements if no two have the same name; otherwise reports it and returns nil.
     static func unique<T>(_ context: Context, _ node: Node, _ values: [T], by name: (T) -> String) -> [T]? {
         var seen: Set<String> = []
         for value in values where !seen.insert(name(value)).inserted {
@@ -196,7 +196,7 @@ package enum Read {
         return values
     }
 
-    /// A path; a relative one starts from the file's folder.
+    /// Reads a path; a relative path starts from the folder of the configuration file.
     package static func path(_ context: Context, _ node: Node) -> String? {
         text(context, node).map { Path.join(context.folder, $0) }
     }
@@ -219,7 +219,7 @@ package enum Read {
         }
     }
 
-    /// A duration that must not be zero.
+    /// Reads a duration that must not be zero.
     static func positiveDuration(_ context: Context, _ node: Node) -> Duration? {
         guard let duration = duration(context, node) else { return nil }
         guard duration > .zero else {
@@ -229,13 +229,13 @@ package enum Read {
         return duration
     }
 
-    /// A duration or `"none"`, which is `.some(nil)`.
+    /// Reads a duration or `"none"`, which gives `.some(nil)`.
     static func limit(_ context: Context, _ node: Node) -> Duration?? {
         if case .string("none") = node.value { return .some(nil) }
         return duration(context, node).map { .some($0) }
     }
 
-    /// A duration longer than zero or `"none"`, which is `.some(nil)`.
+    /// Reads a duration longer than zero or `"none"`, which gives `.some(nil)`.
     static func deadline(_ context: Context, _ node: Node) -> Duration?? {
         if case .string("none") = node.value { return .some(nil) }
         guard let duration = duration(context, node) else { return nil }
@@ -246,7 +246,7 @@ package enum Read {
         return .some(duration)
     }
 
-    /// A policy's deadline: until then, everything that the policy could decide waits.
+    /// Reads a policy's deadline. It is limited, since all that the policy may decide waits until then.
     static func policyDeadline(_ context: Context, _ node: Node) -> Duration? {
         guard let duration = duration(context, node) else { return nil }
         guard duration >= .milliseconds(1), duration <= .seconds(10) else {
@@ -256,7 +256,7 @@ package enum Read {
         return duration
     }
 
-    /// The session whose lock counts.
+    /// Reads `session`: the session whose lock takes apps out of the foreground.
     static func session(_ context: Context, _ node: Node) -> SessionRule? {
         guard let some = text(context, node) else { return nil }
         if let rule = SessionRule(some) { return rule }
@@ -268,7 +268,7 @@ package enum Read {
         return nil
     }
 
-    /// A hint for large numbers: other programs expect milliseconds in such places.
+    /// A hint for large numbers: other programs measure such times in milliseconds.
     private static func orMilliseconds(_ number: Int64) -> String {
         number >= 100 ? ", or \"\(number)ms\" if you mean milliseconds" : ""
     }
@@ -287,7 +287,7 @@ package enum Read {
         return nil
     }
 
-    /// A size in bytes or `"none"`, which is `.some(nil)`.
+    /// Reads a size in bytes or `"none"`, which gives `.some(nil)`.
     package static func size(_ context: Context, _ node: Node) -> UInt64?? {
         switch node.value {
         case .string("none"): return .some(nil)
@@ -310,7 +310,7 @@ package enum Read {
         return nil
     }
 
-    /// A signal that makes sense to send to a process; SIGKILL only with `orKill`.
+    /// Reads a signal that makes sense to send to a process; accepts SIGKILL only with `orKill`.
     static func signal(orKill: Bool) -> @Sendable (Context, Node) -> Int32? {
         { context, node in
             if case .integer = node.value {
@@ -332,14 +332,14 @@ package enum Read {
     }
 }
 
-/// Paths as text, without access to the file system.
+/// Functions on paths as text, without access to the file system.
 package enum Path {
-    /// The path, from the folder unless it is absolute, without `.` and empty components.
+    /// The path in normal form; a relative path starts from the folder.
     package static func join(_ folder: String, _ path: String) -> String {
         normal(path.hasPrefix("/") ? path : folder + "/" + path)
     }
 
-    /// The path without `.` and empty components; `..` removes the component before it.
+    /// The path in normal form: without `.` and empty components; `..` removes the component before it.
     static func normal(_ path: String) -> String {
         var parts: [Substring] = []
         let isAbsolute = path.hasPrefix("/")

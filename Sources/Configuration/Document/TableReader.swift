@@ -2,7 +2,7 @@
 
 import Lifecycle
 
-/// Readers of the values of an app's keys that need more than one word.
+/// Readers of an app's keys whose values are more than one word.
 enum TableReader {
     static let backoff: [Key<RestartBackoff>] = [
         .value("initial", \.initial, Read.duration),
@@ -23,7 +23,8 @@ enum TableReader {
         .optional("memory_low", \.memoryLow) { Read.size($0, $1).map { $0 ?? 0 } },
     ]
 
-    /// `"50%"` is half of one processor, `"200%"` two of them; in thousandths of a percent.
+    /// Reads a processor limit: `"50%"` is half of one processor, `"200%"` two processors. Returns thousandths of a
+    /// percent.
     static func processorLimit(_ context: Context, _ node: Node) -> Int? {
         guard case .string(let text) = node.value else {
             return context.expected("a share of one processor like \"50%\"", node)
@@ -40,7 +41,7 @@ enum TableReader {
         return Int((percent * 1000).rounded())
     }
 
-    /// The states that can have a profile.
+    /// The states that can have a resource profile.
     static let states: [AppState] = [.active, .inactive, .background, .suspended]
 
     static func resources(_ context: Context, _ node: Node, into profiles: inout [AppState: ResourceProfile]) {
@@ -98,7 +99,7 @@ enum TableReader {
         return value
     }
 
-    /// The mode of a file.
+    /// Reads the mode of a file, in octal digits.
     static func mode(_ context: Context, _ node: Node) -> UInt32? { umask(context, node) }
 
     static func signals(_ context: Context, _ node: Node) -> [(Message, Int32)] {

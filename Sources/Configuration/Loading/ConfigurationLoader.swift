@@ -4,13 +4,13 @@ import Linux
 
 /// Reads configurations.
 public enum ConfigurationLoader {
-    /// Reads a file and all that it includes; a failure lists everything that is wrong.
+    /// Reads a configuration file and all files that it includes. A failure lists all errors and warnings.
     ///
     /// - Parameters:
     ///   - path: the file; diagnostics name it as it is written here. `nil` reads the default path.
-    ///   - environment: the supervisor's own, for the default directories.
+    ///   - environment: the supervisor's environment, for the default directories.
     ///   - userID: the user that the supervisor will run as; `nil` for the user of this process.
-    ///   - system: the machine.
+    ///   - system: access to files, users and groups; tests replace it.
     public static func load(
         path: String? = nil,
         environment: [String: String],
@@ -22,13 +22,15 @@ public enum ConfigurationLoader {
         return load(path, environment: environment, userID: userID, system: system)
     }
 
-    /// Reads a configuration again from the texts that it was read from, whatever is on the disk by now.
+    /// Reads a configuration again from the texts that it was read from, without the disk, where the files may have
+    /// changed.
     ///
-    /// With the same environment and user the result is the same, except that accounts are not looked up again.
+    /// With the same environment and user the result is the same, except that users and groups are not looked up
+    /// again.
     ///
     /// - Parameters:
-    ///   - sources: the texts; `include` finds only them.
-    ///   - environment: the supervisor's own, for the default directories.
+    ///   - sources: the texts; `include` finds only files that are among them.
+    ///   - environment: the supervisor's environment, for the default directories.
     ///   - userID: the user that the supervisor runs as; `nil` for the user of this process.
     public static func load(
         sources: ConfigurationSources,
@@ -51,7 +53,7 @@ public enum ConfigurationLoader {
             }
     }
 
-    /// The state directory of a configuration, as far as that can be read, even if the configuration has other
+    /// The state directory that a configuration sets, read as far as possible even if the configuration has other
     /// errors.
     public static func stateDirectory(
         path: String,

@@ -2,18 +2,19 @@
 
 import WireText
 
-/// The texts that a configuration was read from: enough to read it again without the disk.
+/// The texts of the files that a configuration was read from: enough to read the configuration again without the
+/// disk.
 ///
-/// Files of `environment_file` are not included: they are read at each launch.
+/// Files that `environment_file` names are missing: they are read at each launch.
 public struct ConfigurationSources: Sendable, Hashable {
-    /// One file as it was read.
+    /// A configuration file as it was read.
     public struct File: Sendable, Hashable {
-        /// The path as diagnostics name it; relative ones start from the working directory.
+        /// The path of the file as diagnostics show it; a relative path starts from the working directory.
         public var path: String
-        /// The content as it was read.
+        /// The content of the file when it was read.
         public var text: [UInt8]
 
-        /// A file that need not exist.
+        /// Creates a file in memory, which need not exist on the disk.
         public init(path: String, text: [UInt8]) {
             self.path = path
             self.text = text
@@ -22,25 +23,25 @@ public struct ConfigurationSources: Sendable, Hashable {
 
     /// The directory that relative paths start from; absolute.
     public var workingDirectory: String
-    /// All files in the order in which they were read, the one that includes the others first.
+    /// All files in the order in which they were read; the first one includes the others.
     public var files: [File]
 
-    /// Directories in use, by their keys of `[supervisor]`. They override the texts: a running supervisor cannot
-    /// move.
+    /// Directories that a running supervisor uses, by their keys of `[supervisor]`. They override the texts, since a
+    /// running supervisor cannot move to other directories.
     public var directories: [String: String] = [:]
 
-    /// Sources from texts in memory; the first file is the one that includes the others.
+    /// Creates sources from texts in memory; the first file includes the others.
     public init(workingDirectory: String, files: [File]) {
         self.workingDirectory = workingDirectory
         self.files = files
     }
 
-    /// The path of the first file, for reading it again from the disk; empty if there are no files.
+    /// The path of the first file, to read the configuration again from the disk; empty if there are no files.
     public var path: String { files.first?.path ?? "" }
 }
 
 extension ConfigurationSources {
-    /// `TORPCONF`, read as a little-endian number.
+    /// The first bytes of encoded sources: `TORPCONF`, read as a little-endian number.
     private static let magic: UInt64 = 0x464e_4f43_5052_4f54
     /// Format 1: magic, version, working directory, number of files, path and text of each file, number of
     /// directories, key and path of each directory, checksum. Numbers are little-endian; magic and checksum have 8
@@ -68,7 +69,7 @@ extension ConfigurationSources {
         return bytes
     }
 
-    /// The sources that ``encoded()`` wrote; `nil` if the version is another one, or bytes are missing or damaged.
+    /// Decodes what ``encoded()`` wrote; `nil` if the format's version is unknown, or bytes are missing or damaged.
     public init?(decoding bytes: [UInt8]) {
         guard bytes.count >= 8 else { return nil }
         var reader = ByteReader(rest: bytes.dropLast(8))
@@ -94,7 +95,7 @@ extension ConfigurationSources {
         self.directories = directories
     }
 
-    /// FNV-1a of 64 bits.
+    /// A checksum: FNV-1a of 64 bits.
     private static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
@@ -103,10 +104,10 @@ extension ConfigurationSources {
 }
 
 extension ConfigurationSystem {
-    /// A machine on which the sources are the only files.
+    /// A machine whose only files are the sources.
     ///
-    /// Accounts are assumed to exist: they were looked up when the texts were read from the disk, and are looked up
-    /// again at each launch.
+    /// All users and groups count as existing: they were looked up when the texts were read from the disk, and are
+    /// looked up again at each launch.
     init(_ sources: ConfigurationSources, userID: UInt32, groupID: UInt32) {
         let working = Path.join("/", sources.workingDirectory)
         var texts: [String: [UInt8]] = [:]

@@ -2,13 +2,13 @@
 
 public import Linux
 
-/// The loader's access to the machine; tests replace files and users.
+/// The loader's access to the machine. Tests replace files and users.
 public struct ConfigurationSystem {
     /// Why a file could not be read.
     public enum ReadFailure: Error, Sendable, Hashable {
         /// The file does not exist.
         case missing
-        /// It cannot be used; the sentence says why.
+        /// The file cannot be used; the sentence says why.
         case unusable(String)
     }
 
@@ -26,13 +26,13 @@ public struct ConfigurationSystem {
     public var effectiveGroupID: UInt32
     /// The directory that relative paths on the command line start from.
     public var workingDirectory: String
-    /// Inspects programs, folders and files that apps need; nil if that is not wanted, as in a loop that must not
-    /// wait for a disk.
+    /// Inspects programs, folders and files that apps need; nil if they are not to be inspected, as on an event loop,
+    /// which must not wait for a disk.
     public var inspection: Inspection?
 
-    /// Inspects what a configuration needs on this machine.
+    /// Inspects whether the programs, folders and files that a configuration names exist on this machine.
     public struct Inspection {
-        /// What there is at a path.
+        /// What was found at a path.
         public enum Finding: Sendable {
             case nothing
             case folder
@@ -40,18 +40,18 @@ public struct ConfigurationSystem {
             case program
             /// A file that cannot be executed, or a special file (FIFO, socket, device).
             case file
-            /// It cannot be inspected from here.
+            /// The path cannot be inspected by this process.
             case unknown
         }
 
-        /// What there is at an absolute path.
+        /// Inspects an absolute path.
         public var find: (String) -> Finding
-        /// The PATH for programs named without a path.
+        /// The PATH in which programs without a path are searched.
         public var searchPath: String
-        /// Why a policy whose library is in the folder cannot be used as configured; nil if it can.
+        /// Why a policy, whose library is in `folder`, cannot be used as configured; nil if it can.
         public var refusal: (_ policy: PolicySpecification, _ folder: String) -> String?
 
-        /// An inspection of this machine.
+        /// Creates an inspection of this machine.
         public init(searchPath: String?, refusal: @escaping (PolicySpecification, String) -> String?) {
             find = Self.find
             self.searchPath = searchPath ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -72,10 +72,10 @@ public struct ConfigurationSystem {
         }
     }
 
-    /// The largest file that is read, in bytes.
+    /// The maximum size of a file that is read, in bytes.
     public static let fileLimit = 4 << 20
 
-    /// This machine and this process.
+    /// Access to this machine with the rights of this process.
     public static var live: ConfigurationSystem {
         ConfigurationSystem(
             read: readFile,
@@ -101,7 +101,7 @@ public struct ConfigurationSystem {
         }
     }
 
-    /// The content of a file that may be in a folder of the app that it is for (``OwnedFile``).
+    /// The content of a file that may be in a folder where its app's user can write (``OwnedFile``).
     public static func read(_ path: String, for reader: FileRights?) -> Result<[UInt8], ReadFailure> {
         do throws(OwnedFile.Failure) {
             return .success(try OwnedFile.read(path, for: reader, limit: fileLimit))

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Warnings about files that are probably at another path on this machine. Never errors: the file may be created
-/// later, or the configuration may be for another machine.
+/// Warnings about files that are probably at another path on this machine. These are never errors: the file may be
+/// created later, or the configuration may be for another machine.
 enum MachineHints {
-    /// The policies that come with Torpor, by their usual names, and their libraries.
+    /// The policies that come with Torpor, by their usual names, with their library files.
     static let shippedPolicies: KeyValuePairs = [
         "jetsam": "libJetsamPolicy.so", "mobile": "libMobilePolicy.so", "schedule": "libSchedulePolicy.so",
         "server": "libServerPolicy.so",
     ]
 
-    /// The suggestion for a policy without a library.
+    /// A suggestion for a policy whose configuration names no library.
     static func library(of policy: String) -> String {
         let name = policy.lowercased()
         if let own = shippedPolicies.first(where: { $0.key == name }) { return "path = \"\(own.value)\"" }
@@ -17,7 +17,7 @@ enum MachineHints {
         return "path = \"libNAME.so\" (Torpor comes with \(all))"
     }
 
-    /// A policy's library that is missing from its folder while other libraries are there.
+    /// Warns if a policy's library is missing from its folder while other libraries are there.
     static func checkLibrary(
         _ policy: PolicySpecification,
         _ origin: Origin,
@@ -31,9 +31,9 @@ enum MachineHints {
         origin.warning("there is no \(quoted(name)) in \(Path.folder(path)) now\(hint)")
     }
 
-    /// A picture that is missing from its folder while other pictures are there.
+    /// Warns if a picture is missing from its folder while other pictures are there.
     ///
-    /// - Parameter folders: the content of the folders that were already read for other apps.
+    /// - Parameter folders: the content of folders that were read before, for other apps.
     static func checkIcon(
         _ app: AppSpecification,
         _ draft: AppDraft,
@@ -54,7 +54,7 @@ enum MachineHints {
         }
     }
 
-    /// An argument that names a file beside the configuration although the app's working directory is /.
+    /// Warns if an argument names a file beside the configuration file, although the app's working directory is /.
     static func checkDirectory(_ draft: AppDraft, _ system: ConfigurationSystem) {
         guard draft.specification.directory == nil, draft.specification.container == nil else { return }
         let folder = Path.folder(Path.join(system.workingDirectory, draft.origin.context.file))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Warnings about programs, folders and files that an app needs at its launch and that are missing. Never errors:
-/// they may be created later, or the configuration may be for another machine.
+/// Warnings about missing programs, folders and files that an app needs at its launch. These are never errors: they
+/// may be created later, or the configuration may be for another machine.
 struct NeededFiles {
     let app: AppSpecification
     let draft: AppDraft
@@ -53,7 +53,8 @@ struct NeededFiles {
         draft.warning(key, problem + hint)
     }
 
-    /// What is at a path; unknown for a path with a scene's name in it, before the scene exists.
+    /// Inspects a path. The result is `unknown` for a path that contains a scene's name, since the scene does not
+    /// exist yet.
     private func find(_ path: String) -> ConfigurationSystem.Inspection.Finding {
         app.scenes != nil && Placeholder.isForScene(path) ? .unknown : inspection.find(path)
     }
@@ -78,7 +79,7 @@ struct NeededFiles {
 
     private func problem(onPath program: String) -> String? {
         var path = app.environment["PATH"]
-        // These files may set PATH, and are only read at the launch.
+        // The files of `environment_file` may set PATH, and are read only at the launch.
         if path == nil, !app.environmentFiles.isEmpty { return nil }
         path = path ?? inspection.searchPath
         for folder in (path ?? "").split(separator: ":") {

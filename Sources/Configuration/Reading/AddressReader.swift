@@ -2,12 +2,12 @@
 
 import Linux
 
-/// Parses socket addresses as in systemd.socket(5).
+/// Parses socket addresses in the syntax of systemd.socket(5).
 enum AddressReader {
     static let forms =
         "a port like \"8080\", \"127.0.0.1:8080\", \"[::1]:8080\", a path, \"@name\" or \"vsock:CID:PORT\""
 
-    /// nil if the text is not an address.
+    /// Parses an address; nil if the text is not an address.
     static func address(_ text: String, folder: String) -> SocketAddress? {
         if text.hasPrefix("/") || text.hasPrefix("./") { return .path(Path.join(folder, text)) }
         if text.hasPrefix("@") { return text.utf8.count > 1 ? .abstract(String(text.dropFirst())) : nil }
@@ -57,7 +57,7 @@ enum AddressReader {
 }
 
 extension SocketAddress {
-    /// Whether it is one of TCP or UDP.
+    /// Whether the address is of TCP or UDP.
     var isInternet: Bool {
         switch self {
         case .port, .ipv4, .ipv6: true
@@ -65,7 +65,7 @@ extension SocketAddress {
         }
     }
 
-    /// Whether it is one of a Unix socket.
+    /// Whether the address is of a Unix socket.
     var isUnix: Bool {
         switch self {
         case .path, .abstract: true

@@ -3,26 +3,26 @@
 import Lifecycle
 import WireText
 
-/// An app as its tables define it, before names are resolved and instances are made.
+/// An app as its tables define it, before the names of other apps are resolved and instances are created.
 struct AppDraft {
     var specification: AppSpecification
-    /// `instances`.
+    /// `instances`: how many instances there are; nil if the key was not written.
     var instances: Int?
-    /// `instance_first`: the number of the first instance; 1 if it is not written.
+    /// `instance_first`: the number of the first instance; nil if the key was not written, which means 1.
     var firstInstance: Int?
-    /// `answers`.
+    /// Whether the app answers messages that it gets as signals (`answers`).
     var answers = false
-    /// `ready`, read again for each instance, since it may contain `%i`.
+    /// The value of `ready`, which is read again for each instance, since it may contain `%i`.
     var ready: (context: Context, node: Node)?
-    /// `health`, likewise.
+    /// The value of `health`, which is read again for each instance, since it may contain `%i`.
     var health: (context: Context, node: Node)?
-    /// `snapshot`, likewise.
+    /// The value of `snapshot`, which is read again for each instance, since it may contain `%i`.
     var snapshot: (context: Context, node: Node)?
-    /// `sockets`, likewise.
+    /// The value of `sockets`, which is read again for each instance, since it may contain `%i`.
     var sockets: (context: Context, node: Node)?
-    /// The place of each key that was written.
+    /// Where each key was written.
     var origins: [String: Origin] = [:]
-    /// The place of the app's table.
+    /// Where the app's table was written.
     var origin: Origin
 
     init(name: String, origin: Origin) {
@@ -30,7 +30,7 @@ struct AppDraft {
         self.origin = origin
     }
 
-    /// An app that starts with the values of `[defaults]`.
+    /// Creates a draft that starts with the values of `[defaults]`.
     init(name: String, origin: Origin, defaults: AppDraft) {
         self = defaults
         specification.name = name
@@ -38,13 +38,13 @@ struct AppDraft {
         self.origin = origin
     }
 
-    /// Applies a table.
+    /// Reads a table and stores its values in the draft.
     mutating func read(_ context: Context, _ node: Node) {
         let found = Read.table(context, node, AppKeys.all, into: &self)
         origins.merge(found) { _, new in new }
     }
 
-    /// `requires` and `after` as they are written. If `[defaults]` names the app itself, that is ignored.
+    /// `requires` and `after` as they are written, without the app itself, which `[defaults]` may name.
     var dependencies: (requires: [String], after: [String]) {
         func names(_ key: String, _ names: [String]) -> [String] {
             guard let origin = origins[key], origin.context.path.hasPrefix("defaults.") else { return names }
@@ -53,17 +53,18 @@ struct AppDraft {
         return (names("requires", specification.requires), names("after", specification.after))
     }
 
-    /// Reports an error in a key's value; at the table if the key was not written.
+    /// Reports an error in a key's value, at the place of the key; if the key was not written, at the app's table.
     package func error(_ key: String, _ message: String) {
         (origins[key] ?? origin).error(message)
     }
 
-    /// As `error`.
+    /// Reports a warning about a key's value, at the place of the key; if the key was not written, at the app's
+    /// table.
     func warning(_ key: String, _ message: String) {
         (origins[key] ?? origin).warning(message)
     }
 
-    /// Checks that need all keys.
+    /// Checks that need the values of all keys of the app.
     func check() {
         let rules = specification.rules
         if specification.exec.isEmpty, origins["exec"] == nil, specification.container == nil {
@@ -137,12 +138,12 @@ struct AppDraft {
         }
     }
 
-    /// The apps that the draft defines, still without `requires` and `after`; for scenes the template.
+    /// The apps that the draft defines, with `requires` and `after` still empty; for scenes their template.
     func expanded() -> [AppSpecification] {
         guard let instances, specification.scenes == nil else {
             var app = specification
             if app.scenes != nil { app.launch = .onDemand }
-            // The app is launched when a scene is opened.
+            // An app with scenes inside is launched when a scene is opened.
             if app.innerScenes != nil, origins["launch"] == nil { app.launch = .onDemand }
             finish(&app)
             return [app]
@@ -164,7 +165,7 @@ struct AppDraft {
     private func finish(_ app: inout AppSpecification) {
         if origins["stop_signal"] != nil { app.container?.hasImagesStopSignal = false }
         if answers { app.rules.answeredMessages = Set(app.signals.keys) }
-        // The launch of a oneshot is its work, which may take any time.
+        // A oneshot works while it is launched, so its launch may take any time.
         if app.rules.isOneshot, origins["launch_deadline"] == nil { app.rules.launchDeadline = nil }
         if let sockets {
             let node = app.instance.map { sockets.node.putting(.instance($0)) } ?? sockets.node
@@ -180,7 +181,7 @@ struct AppDraft {
             app.health = ReadyReader.health(health.context, node, app.declaredSettings)
         }
         if ready != nil { app.container?.isReadyByHealth = false }
-        // Ready when podman has started it, which is found out as a probe finds it out.
+        // A container with `ready = "exec"` is ready once podman has started it: torpord finds that out by a probe.
         defer { if app.container != nil, app.ready == .exec { app.rules.readiness = .probe } }
         guard let ready else { return }
         let node = app.instance.map { ready.node.putting(.instance($0)) } ?? ready.node
@@ -200,7 +201,7 @@ struct AppDraft {
 package enum AppName {
     static let longest = 64
 
-    /// Why a name is not valid; nil if it is.
+    /// Why a name of an app is not valid; nil if it is.
     package static func problem(_ name: String) -> String? {
         if name.utf8.contains(UInt8(ascii: "@")) {
             return "the name must not contain @, which separates it from an instance's number or a scene's name"
@@ -215,10 +216,10 @@ package enum AppName {
 
     static func instance(_ template: String, _ number: Int) -> String { "\(template)@\(number)" }
 
-    /// The app name of a scene.
+    /// The name of the app that a scene becomes.
     package static func scene(_ template: String, _ name: String) -> String { "\(template)@\(name)" }
 
-    /// The name of the template and the scene's own; `nil` if the name is not one of a scene.
+    /// The names of the template and of the scene itself; `nil` if the text is not the name of a scene's app.
     package static func sceneParts(_ name: String) -> (template: String, scene: String)? {
         let parts = name.utf8.split(separator: UInt8(ascii: "@"), maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
@@ -226,7 +227,7 @@ package enum AppName {
         return problem(template) == nil && problem(scene: scene, of: template) == nil ? (template, scene) : nil
     }
 
-    /// Why a scene's own name is not valid; nil if it is.
+    /// Why a name of a scene is not valid; nil if it is.
     package static func problem(scene name: String, of template: String) -> String? {
         let most = longestWhole - template.utf8.count - 1
         if name.isEmpty || name.utf8.count > most {
@@ -236,6 +237,7 @@ package enum AppName {
         return problem(name)
     }
 
-    /// Longest name in bytes with the part after its @: the limit of the keeper and the recovery file.
+    /// The maximum length of a name in bytes, with the part after its @: the limit of the keeper and the recovery
+    /// file.
     private static let longestWhole = 63
 }

@@ -2,7 +2,7 @@
 
 import Lifecycle
 
-/// Every key of `[apps.NAME]` and `[defaults]`.
+/// Reads every key of `[apps.NAME]` and `[defaults]`.
 enum AppKeys {
     typealias AppKey = Key<AppDraft>
 
@@ -78,7 +78,7 @@ enum AppKeys {
         .value("requires", \.specification.requires, Read.texts),
         .value("after", \.specification.after, Read.texts),
         AppKey("settings") { context, node, draft in
-            // Settings of [defaults] stay, unless one here has the same name.
+            // Keep the settings of [defaults], except those that the app declares too.
             for setting in SettingReader.settings(context, node) {
                 draft.specification.declaredSettings.removeAll { $0.name.utf8.elementsEqual(setting.name.utf8) }
                 draft.specification.declaredSettings.append(setting)
@@ -223,7 +223,7 @@ enum AppKeys {
     ]
 }
 
-/// `type`.
+/// The values of `type`.
 enum AppType: String, CaseIterable {
     case service
     case oneshot

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Checks that no two apps have containers of one name, and tells of ports that several publish.
+/// Reports an error if two containers have the same name, and a warning if several publish the same port.
 enum ContainerConflicts {
     static func check(_ apps: [AppSpecification], _ resolver: Resolver) {
         var names: [String: String] = [:]
@@ -16,7 +16,7 @@ enum ContainerConflicts {
                 names[name] = app.name
             }
             for text in container.ports {
-                // Ranges of any length: only their first ports are compared one by one.
+                // A range may be of any length: compare only its first 256 ports.
                 guard let port = PublishedPort(text) else { continue }
                 for number in port.numbers.prefix(256) {
                     let others = ports[number] ?? []
@@ -35,15 +35,15 @@ enum ContainerConflicts {
     }
 }
 
-/// What an element of `ports` takes of the machine.
+/// A port, or range of ports, of the machine that an element of `ports` publishes.
 struct PublishedPort {
-    /// An IP address; empty for all of them.
+    /// The IP address that the port is published on; empty for all addresses.
     var address = ""
     var numbers: ClosedRange<UInt16>
     /// `tcp`, `udp` or `sctp`.
     var kind = "tcp"
 
-    /// Nil if podman chooses the port, or if it is not known yet.
+    /// Nil if podman chooses the port, or if the port is not known yet.
     init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1)
         if parts.count == 2 { kind = String(parts[1]) }
@@ -61,7 +61,8 @@ struct PublishedPort {
         if ["0.0.0.0", "::"].contains(address) { address = "" }
     }
 
-    /// Whether both cannot be there at a time, where they have a port in common.
+    /// Whether both publish on the same protocol and address. With a port in common, only one of them can then be
+    /// published.
     func isOn(_ other: PublishedPort) -> Bool {
         kind == other.kind && (address.isEmpty || other.address.isEmpty || address == other.address)
     }

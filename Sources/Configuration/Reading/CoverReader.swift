@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// `cover`, `cover_after` and `launch_image`.
+/// Reads `cover`, `cover_after` and `launch_image`.
 enum CoverReader {
     @Sendable static func command(_ context: Context, _ node: Node) -> [String]? {
         guard let words = Read.command(context, node) else { return nil }
@@ -18,7 +18,7 @@ enum CoverReader {
         return words
     }
 
-    /// Warns of keys that have no effect.
+    /// Warns of keys among these that have no effect.
     static func check(_ draft: AppDraft) {
         guard draft.specification.presentation.cover.command.isEmpty, draft.origins["cover"] == nil else { return }
         for key in ["cover_after", "launch_image"] where draft.origins[key] != nil {

@@ -2,15 +2,15 @@
 
 import WireText
 
-/// Why a file of variables is not valid.
+/// Why a file with environment variables is not valid.
 public struct EnvironmentFileError: Error, Sendable, Hashable, CustomStringConvertible {
     /// `file:line: sentence`.
     public var description: String
 }
 
-/// Files of `environment_file`: `KEY=VALUE` lines as in systemd.exec(5), EnvironmentFile=.
+/// Reads the files that `environment_file` names: `KEY=VALUE` lines as in systemd.exec(5), EnvironmentFile=.
 public enum EnvironmentFile {
-    /// Reads all files of an app; a later one overrides an earlier. Called before each launch. It may block on a
+    /// Reads all files of an app; a later file overrides an earlier one. Called before each launch. It may block on a
     /// disk.
     ///
     /// - Parameter read: returns the content of the file at a path.
@@ -38,9 +38,10 @@ public enum EnvironmentFile {
 
     /// Parses variables in the order of their lines.
     ///
-    /// Lines that are empty or begin with `#` or `;` are skipped, as is `export` before a name. A value may be in
-    /// single quotes (used verbatim) or double quotes (a backslash escapes `"`, `\`, `$` and a backquote); both may
-    /// span lines. Outside quotes a backslash at the end of a line continues it.
+    /// Empty lines, lines that begin with `#` or `;`, and the word `export` before a name are skipped. A value may be
+    /// in single quotes (used verbatim) or double quotes (a backslash escapes `"`, `\`, `$` and a backquote); both
+    /// kinds of quotes may span lines. Outside quotes a backslash at the end of a line continues the value on the
+    /// next line.
     public static func parse(
         _ bytes: [UInt8],
         file: String
@@ -109,7 +110,7 @@ public enum EnvironmentFile {
 
         private mutating func value() throws(EnvironmentFileError) -> [UInt8] {
             var value: [UInt8] = []
-            // Length of the value without unquoted blanks at its end, which are dropped.
+            // The length of the value without unquoted blanks at its end, which are dropped.
             var kept = 0
             skip { $0 == 0x20 || $0 == 0x09 }
             while let byte = current, byte != 0x0a {

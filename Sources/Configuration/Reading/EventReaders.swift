@@ -2,15 +2,15 @@
 
 import Lifecycle
 
-/// Readers of what wakes an app.
+/// Readers of the keys that say what wakes an app.
 enum EventReaders {
-    /// `background_modes`.
+    /// Reads `background_modes`.
     static func modes(_ context: Context, _ node: Node) -> [BackgroundMode]? {
         let modes: [BackgroundMode]? = Read.elements(context, node, of: "strings") { Read.choice($0, $1) }
         return modes.map { Set($0).sorted { $0.rawValue < $1.rawValue } }
     }
 
-    /// `wake_on_connect`: true, false, or a word of `wake`.
+    /// Reads `wake_on_connect`: true, false, or a word of `wake`.
     static func wakeOnConnect(_ context: Context, _ node: Node) -> WakeManner? {
         if case .boolean(let flag) = node.value { return flag ? .background : WakeManner.none }
         guard case .string = node.value else {

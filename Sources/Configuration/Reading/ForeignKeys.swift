@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Keys that users of other supervisors write by habit, and their names in Torpor.
+/// Keys of other supervisors that users write by habit, and their names in Torpor.
 enum ForeignKeys {
     /// A sentence that names the right key for an unknown key of an app; nil if no other supervisor has that key.
     static func hint(_ key: String, at path: String) -> String? {
@@ -8,17 +8,17 @@ enum ForeignKeys {
         guard path.hasPrefix("apps.") || path.hasPrefix("defaults."), let text = table[key.lowercased()] else {
             return nil
         }
-        // Only keys of the app itself, not of a table in it: names in environment and limits are free.
+        // Only keys of the app itself get a hint. In tables such as environment and limits any name is allowed.
         let depth = path.split(separator: ".").count
         let isDirect = path.hasPrefix("defaults.") ? depth == 2 : depth == 3 || path.hasPrefix("apps.\"")
         return isDirect ? text : nil
     }
 
-    /// A hint for a key of the app that stands in `container`, or the other way round.
+    /// A hint for a key of the app that was written in `container`, and for a key of `container` written in the app.
     private static func besides(_ key: String, _ path: String) -> String? {
         let parts = path.split(separator: ".")
         guard path.hasPrefix("apps."), parts.count >= 3 else { return nil }
-        // In `container.health` and the like other keys stand.
+        // Not in `container.health` and other tables in `container`, which have keys of their own.
         if parts.count >= 4, parts[parts.count - 2] == "container" {
             guard AppKeys.all.contains(where: { $0.name.utf8.elementsEqual(key.utf8) }) else {
                 return key == "command" || key == "cmd" ? "write exec of the app, above the table container" : nil

@@ -7,12 +7,12 @@ extension TableReader {
         case number
         case seconds
         case microseconds
-        /// A number of processes and threads of the whole app.
+        /// The number of processes and threads of the whole app.
         case tasks
     }
 
-    /// The limits of setrlimit(2) by the names of limits.conf(5), with their numbers, which are the same on every
-    /// architecture that Torpor supports; and how many processes and threads the app may have.
+    /// The limits of setrlimit(2) by their names in limits.conf(5). Their numbers are the same on every architecture
+    /// that Torpor supports. Also the limit on processes and threads of an app.
     static let limitNames: [(name: String, resource: Int32, unit: LimitUnit)] = [
         ("as", 9, .bytes), ("core", 4, .bytes), ("cpu", 0, .seconds), ("data", 2, .bytes), ("fsize", 1, .bytes),
         ("locks", 10, .number), ("memlock", 8, .bytes), ("msgqueue", 12, .bytes), ("nice", 13, .number),
@@ -39,7 +39,7 @@ extension TableReader {
         return limits
     }
 
-    /// `4096`, `"64MiB"`, `"unlimited"`, or `"SOFT:HARD"` of these.
+    /// Reads the bounds of a limit: `4096`, `"64MiB"`, `"unlimited"`, or `"SOFT:HARD"` of these.
     private static func bounds(_ context: Context, _ node: Node, _ unit: LimitUnit) -> (UInt64, UInt64)? {
         switch node.value {
         case .integer(let number):

@@ -2,9 +2,9 @@
 
 import Mailbox
 
-/// `url_schemes`, `url_hosts`, `opens`, `may_open` and `open_command`.
+/// Reads `url_schemes`, `url_hosts`, `opens`, `may_open` and `open_command`.
 enum OpeningReader {
-    /// The most entries in each list.
+    /// The maximum number of entries in each list.
     private static let most = 64
 
     @Sendable static func schemes(_ context: Context, _ node: Node) -> [String]? {
@@ -21,7 +21,7 @@ enum OpeningReader {
     @Sendable static func hosts(_ context: Context, _ node: Node) -> [String]? {
         entries(context, node) { context, node in
             guard let text = Read.text(context, node).map({ OpenedURL.lowercased($0.utf8) }) else { return nil }
-            // In the normal form of a host in a URL, so that the two can be compared.
+            // Convert the host to the normal form that hosts in URLs have, so that the two can be compared.
             guard OpenedURL.problem("https://\(text)/") == nil,
                 OpenedURL.host("https://\(text)/")?.utf8.elementsEqual(text.utf8) == true
             else {
@@ -63,7 +63,7 @@ enum OpeningReader {
         return nil
     }
 
-    /// Why the placeholders of a URL in a command are not valid; nil if they are.
+    /// Why the placeholders for a URL in a command are not valid; nil if they are.
     static func problem(_ command: [String], isOpenCommand: Bool) -> String? {
         let count = command.count { $0 == OpenPlaceholder.url || $0 == OpenPlaceholder.file }
         if OpenPlaceholder.isIn(Array(command.prefix(1))) {

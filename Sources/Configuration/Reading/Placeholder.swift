@@ -10,17 +10,17 @@ struct Placeholder {
     private let text: String
     private let mayBeLonger: Bool
 
-    /// `%i`; `%02i` pads the number with zeros to two digits.
+    /// The placeholder `%i`; `%02i` pads the number with zeros to two digits.
     static func instance(_ number: Int) -> Placeholder {
         Placeholder(letter: UInt8(ascii: "i"), text: String(number), mayBeLonger: true)
     }
 
-    /// `%s`.
+    /// The placeholder `%s`.
     static func scene(_ name: String) -> Placeholder {
         Placeholder(letter: UInt8(ascii: "s"), text: name, mayBeLonger: false)
     }
 
-    /// Whether a text has the placeholder for a scene's name.
+    /// Whether a text contains the placeholder for a scene's name.
     static func isForScene(_ text: String) -> Bool {
         let bytes = Array(text.utf8)
         return zip(bytes, bytes.dropFirst()).contains { $0 == UInt8(ascii: "%") && $1 == UInt8(ascii: "s") }
@@ -56,7 +56,7 @@ struct Placeholder {
 }
 
 extension AppSpecification {
-    /// The scene with that name, if this is a template.
+    /// The app of the scene with this name, if the app is a template.
     public func scene(named name: String) -> AppSpecification {
         var app = self
         app.name = AppName.scene(self.name, name)
@@ -74,7 +74,7 @@ extension AppSpecification {
         return app
     }
 
-    /// Why a scene's sockets cannot have their addresses with its name filled in; nil if they can.
+    /// Why a scene's name cannot be filled into the addresses of its sockets; nil if it can.
     public var addressProblem: String? {
         sockets.lazy.compactMap { SocketReader.problem($0.plan.address, $0.plan.kind) }.first
     }
@@ -144,7 +144,7 @@ extension SocketSpecification {
 }
 
 extension Probe.Kind {
-    /// The words of a command.
+    /// The program and arguments of a command; empty for other kinds of probe.
     var words: [String] {
         switch self {
         case .command(let words), .inside(let words): words
@@ -179,7 +179,7 @@ extension SnapshotSpecification {
 }
 
 extension Node {
-    /// The same value with the placeholder replaced.
+    /// The same TOML value with the placeholder replaced.
     func putting(_ placeholder: Placeholder) -> Node {
         var result = self
         switch value {

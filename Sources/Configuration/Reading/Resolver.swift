@@ -2,14 +2,14 @@
 
 import Lifecycle
 
-/// Resolves names between the drafts and makes the apps.
+/// Resolves the names of apps that other apps' drafts mention, and creates the apps.
 struct Resolver {
     let system: ConfigurationSystem
     let userID: UInt32
     let drafts: [String: AppDraft]
     let keepAliveMinimum: Duration
 
-    /// The apps, and the templates of scenes, each sorted by name.
+    /// The apps, and the templates of scenes; both are sorted by name.
     func apps() -> (apps: [AppSpecification], templates: [AppSpecification]) {
         let names = drafts.keys.sorted()
         var expanded: [String: [AppSpecification]] = [:]
@@ -47,7 +47,7 @@ struct Resolver {
         return (apps.sorted { ($0.template, $0.instance ?? 0) < ($1.template, $1.instance ?? 0) }, templates)
     }
 
-    /// The name of a template means all its instances.
+    /// Looks up the apps that a name means; the name of a template means all its instances.
     private func lookUp(
         _ draft: AppDraft,
         _ key: String,
@@ -140,9 +140,9 @@ struct Resolver {
     }
 }
 
-/// The diagnostics for a user or a group that does not exist. Warnings, never errors: an account that was removed, or
-/// that a network directory does not list yet, concerns one app only and must not keep others from being launched at
-/// the next boot. It is looked up again at each launch.
+/// The diagnostics for a user or a group that does not exist. They are warnings, never errors: an account that was
+/// removed, or that a network directory does not list yet, concerns only one app, and must not keep other apps from
+/// being launched at the next boot. torpord looks accounts up again at each launch.
 enum MissingAccount {
     static let noUser = "there is no user "
     static let noGroup = "there is no group "
@@ -156,9 +156,10 @@ enum MissingAccount {
     }
 }
 
-/// Finds apps that depend on themselves.
+/// Finds apps that require themselves, directly or through other apps.
 enum DependencyCycles {
-    /// The cycles of a graph, each from its alphabetically first name; at least one per strongly connected component.
+    /// The cycles of a graph, each beginning with its alphabetically first name; at least one cycle per strongly
+    /// connected component.
     static func find(_ graph: [String: [String]]) -> [[String]] {
         enum Mark {
             case open
@@ -167,7 +168,7 @@ enum DependencyCycles {
         var marks: [String: Mark] = [:]
         var cycles: Set<[String]> = []
         for start in graph.keys.sorted() where marks[start] == nil {
-            // An explicit stack: a chain of apps may be too long for recursion on the thread's stack.
+            // A stack of its own instead of recursion: a chain of apps may be too long for the thread's stack.
             var path: [(name: String, next: Int)] = [(start, 0)]
             marks[start] = .open
             while let (name, next) = path.last {

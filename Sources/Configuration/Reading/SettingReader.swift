@@ -4,12 +4,12 @@ import Linux
 
 /// Reads `settings`.
 enum SettingReader {
-    /// Every key of an entry.
+    /// Every key of an entry of `settings`.
     static let keys = [
         "type", "default", "title", "help", "restart", "identity", "writable", "min", "max", "max_length", "pattern",
         "values",
     ]
-    /// The types that a key is for; keys that are missing here are for all types.
+    /// The types of settings that a key may be used with; keys that are missing here may be used with all types.
     private static let only: [String: [String]] = [
         "min": ["integer", "number", "duration", "size"], "max": ["integer", "number", "duration", "size"],
         "max_length": ["string", "secret"], "pattern": ["string", "secret"], "values": ["choice"],
@@ -171,7 +171,7 @@ enum SettingReader {
 
     // MARK: Where settings stand
 
-    /// Checks `{settings.NAME}` in the values that an app is launched with.
+    /// Checks each `{settings.NAME}` in the values that an app is launched with.
     static func check(_ draft: AppDraft) {
         let app = draft.specification
         let names = app.declaredSettings.map(\.name)
@@ -200,7 +200,7 @@ enum SettingReader {
         }
     }
 
-    /// An address with the defaults of its settings filled in; nil if an error was reported.
+    /// Fills the defaults of settings into an address; nil if an error was reported.
     static func address(
         _ text: String,
         _ settings: [SettingDeclaration],
@@ -232,7 +232,7 @@ enum SettingReader {
 }
 
 extension SettingDeclaration: Written {
-    /// In short, for diffs.
+    /// The declaration in short, for diffs.
     var written: String? {
         var parts = [kind.word]
         switch kind {

@@ -7,12 +7,13 @@ import Linux
 enum SocketReader {
     typealias SocketKey = Key<SocketSpecification>
 
-    /// An entry has exactly one of these.
+    /// The kinds of sockets. An entry of `sockets` has its address under exactly one of their names.
     static let kinds: [Sockets.Kind] = [.stream, .datagram, .sequenced]
-    /// More descriptors do not fit into one message to the keeper, together with those that an app stores.
+    /// The maximum number of sockets: more descriptors, with those that an app stores, do not fit into one message to
+    /// the keeper.
     static let most = 64
 
-    /// The keys of an entry besides its address.
+    /// The keys of an entry, except those of its address.
     static let keys: [SocketKey] = [
         .value("name", \.name, name),
         SocketKey("backlog") { context, node, socket in
@@ -47,7 +48,7 @@ enum SocketReader {
         .value("wake", \.wake) { Read.choice($0, $1) },
     ]
 
-    /// Every key of an entry.
+    /// Every key of an entry of `sockets`.
     static let names = (keys.map(\.name) + kinds.map(\.word)).sorted()
 
     static func sockets(
@@ -135,7 +136,7 @@ enum SocketReader {
         return SocketPlan(kind, address)
     }
 
-    /// Why a socket of that kind cannot have the address; nil if it can.
+    /// Why a socket of this kind cannot have the address; nil if it can.
     static func problem(_ address: SocketAddress, _ kind: Sockets.Kind) -> String? {
         switch address {
         case .path(let path) where path.utf8.count > Sockets.longestPath:
@@ -148,7 +149,7 @@ enum SocketReader {
         }
     }
 
-    /// Reports keys that have no meaning for a socket of its kind.
+    /// Reports keys that have no meaning for this kind of socket.
     private static func check(
         _ context: Context,
         _ node: Node,
@@ -190,7 +191,7 @@ enum SocketReader {
         return name
     }
 
-    /// `"default"` is `.some(nil)`.
+    /// Reads `ipv6_only`; `"default"` gives `.some(nil)`.
     private static func ipv6Only(_ context: Context, _ node: Node) -> Bool?? {
         enum Choice: String, CaseIterable {
             case machine = "default"
@@ -224,7 +225,7 @@ enum SocketReader {
         return time
     }
 
-    /// `true` is `"plain"`, `false` is none.
+    /// Reads `holding`; `true` means `"plain"`, `false` no page, which gives `.some(nil)`.
     private static func holding(_ context: Context, _ node: Node) -> HoldingPage?? {
         if case .boolean(let isWanted) = node.value { return .some(isWanted ? .plain : nil) }
         guard case .string = node.value else { return context.expected("true, \"plain\" or \"snapshot\"", node) }
@@ -272,7 +273,7 @@ enum SocketConflicts {
         }
     }
 
-    /// The owners of the socket files.
+    /// Checks the owners and groups of the socket files.
     private static func checkOwners(_ app: AppSpecification, _ draft: AppDraft, _ resolver: Resolver) {
         for socket in app.sockets {
             if let owner = socket.owner {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Every key of `[supervisor]` and `[policies.NAME]`.
+/// Reads every key of `[supervisor]` and `[policies.NAME]`.
 enum SupervisorKeys {
     static let all: [Key<SupervisorSpecification>] = [
         Key("alerts") { context, node, supervisor in

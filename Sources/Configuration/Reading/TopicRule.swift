@@ -6,18 +6,18 @@ import WireText
 
 /// An entry of `topics`: which messages an app accepts, and how it receives them.
 public struct TopicRule: Sendable, Hashable {
-    /// How queued messages are coalesced.
+    /// How messages of the topic that are queued are merged.
     public var coalesce: Coalescing = .all
-    /// Each message wakes the app, even if its sender did not mark it urgent.
+    /// Whether each message wakes the app, even if its sender did not mark it urgent.
     public var urgent = false
     /// How urgent messages wake the app.
     public var wake: WakeManner = .background
-    /// Messages stay queued until the app takes them, even if it is notified by a signal.
+    /// Whether messages stay queued until the app takes them, even if a signal notifies the app.
     public var keep = false
-    /// The apps that get what this one does not handle, in this order: names, or `tag:NAME`.
+    /// The apps that get the messages that this app does not handle, in this order: names, or `tag:NAME`.
     public var next: [String] = []
 
-    /// A topic whose messages are delivered one by one, and wake the app if they are urgent.
+    /// A rule by which messages are delivered one by one, and wake the app if they are urgent.
     public init() {}
 }
 
@@ -30,7 +30,7 @@ extension TopicRule {
         .value("next", \.next, Read.texts),
     ]
 
-    /// Longest name of a topic, in bytes.
+    /// The maximum length of a topic's name, in bytes.
     public static let longestName = 128
 
     /// Why the name of a topic is not valid; nil if it is.
@@ -44,7 +44,7 @@ extension TopicRule {
         return nil
     }
 
-    /// `{ news = "latest", "sensor/*" = { urgent = true } }`: a word stands for a table with `coalesce`.
+    /// Reads `{ news = "latest", "sensor/*" = { urgent = true } }`; a word stands for a table with `coalesce`.
     static func topics(_ context: Context, _ node: Node) -> [(String, TopicRule)] {
         var topics: [(String, TopicRule)] = []
         for member in Read.members(context, node) ?? [] {
@@ -78,7 +78,7 @@ extension TopicRule {
 }
 
 extension [String: TopicRule] {
-    /// The rule for a topic: the entry with its name, else the longest pattern that matches.
+    /// The rule for a topic: the entry with its name, otherwise the entry with the longest pattern that matches.
     public func rule(for topic: String) -> TopicRule? {
         if let rule = self[topic] { return rule }
         let fitting = filter { Glob.matches($0.key, topic) }
@@ -86,13 +86,13 @@ extension [String: TopicRule] {
     }
 }
 
-/// `wake_storm`: the rules as they are written.
+/// Reads `wake_storm`, the rules for apps that events wake too often.
 enum WakeStormReader {
-    /// `action`.
+    /// The values of `action`: what happens to an app that is woken too often.
     enum Action: String, CaseIterable {
         /// Events do not wake the app for a while.
         case hold
-        /// The app is terminated as well.
+        /// Events do not wake the app for a while, and the app is terminated.
         case end
     }
 

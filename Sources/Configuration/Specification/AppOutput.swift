@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where an app's standard input comes from and its output goes: a part of ``AppSettings``.
+/// Where an app's standard input comes from and where its output goes; a part of ``AppSettings``.
 public struct AppOutput: Sendable, Hashable {
-    /// Where standard output goes.
+    /// Where standard output goes (`log`).
     public var log: LogTarget = .file
-    /// Where standard error goes.
+    /// Where standard error goes (`stderr`).
     public var standardError: StandardError = .log
-    /// Where standard input comes from.
+    /// Where standard input comes from (`stdin`).
     public var standardInput: StandardInput = .null
     /// Bytes after which the log file is rotated; `nil` for never.
     public var logMaxSize: UInt64? = 16 << 20
-    /// How many rotated files are kept beside the current one.
+    /// How many rotated log files are kept besides the current one.
     public var logMaxFiles = 5
-    /// Age after which a rotated file is removed; `nil` for never.
+    /// The age after which a rotated log file is removed; `nil` for never.
     public var logMaxAge: Duration?
 
     /// The defaults.
     public init() {}
 }
 
-/// `log`.
+/// The values of `log`: where standard output goes.
 public enum LogTarget: String, Sendable, Hashable, CaseIterable {
-    /// A file under the log directory, rotated.
+    /// A file in the log directory, which is rotated.
     case file
-    /// The system's journal.
+    /// systemd's journal.
     case journal
     /// The supervisor's own standard output.
     case inherit
@@ -31,18 +31,18 @@ public enum LogTarget: String, Sendable, Hashable, CaseIterable {
     case null
 }
 
-/// `stderr`.
+/// The values of `stderr`: where standard error goes.
 public enum StandardError: Sendable, Hashable {
-    /// Where standard output goes.
+    /// To the same place as standard output.
     case log
-    /// A file of its own; relative to the log directory.
+    /// A separate file, by its path relative to the log directory.
     case file(String)
 }
 
-/// `stdin`.
+/// The values of `stdin`: where standard input comes from.
 public enum StandardInput: Sendable, Hashable {
     /// `/dev/null`.
     case null
-    /// A file; absolute.
+    /// A file, by its absolute path.
     case file(String)
 }

@@ -3,9 +3,9 @@
 /// What users see of an app besides its name: `title`, `summary`, `icon`, what stands in for it while it starts, and the
 /// language that it speaks.
 public struct AppPresentation: Sendable, Hashable {
-    /// Its title in all languages that are not in ``titles``; `nil` if it has none.
+    /// The app's title in all languages that are not in ``titles``; `nil` if it has none.
     public var title: String?
-    /// Its title by language tag (BCP 47) in lower case: `de`, `pt-br`.
+    /// The app's titles by language tag (BCP 47) in lower case: `de`, `pt-br`.
     public var titles: [String: String] = [:]
     /// What it is for, in one line, in all languages that are not in ``summaries``; `nil` if it has none.
     public var summary: String?
@@ -21,19 +21,19 @@ public struct AppPresentation: Sendable, Hashable {
     public var language: String?
     /// What is shown in its place until it is in the foreground.
     public var cover = Cover()
-    /// The path of a picture for ``cover`` if there is no snapshot; absolute.
+    /// The absolute path of a picture that ``cover`` shows if the app has no snapshot.
     public var launchImage: String?
 
-    /// `cover` and `cover_after`.
+    /// The keys `cover` and `cover_after`: what is shown in an app's place while it starts.
     public struct Cover: Sendable, Hashable {
-        /// A command that shows the picture at the path ``OpenPlaceholder/file`` until it is terminated; empty for
-        /// none.
+        /// A command that shows a picture until it is terminated, and gets the picture's path for
+        /// ``OpenPlaceholder/file``; empty for none.
         public var command: [String] = []
-        /// Time before an app that is still on its way is covered.
+        /// How long an app may take to the foreground before it is covered.
         public var after: Duration = .milliseconds(300)
     }
 
-    /// Nothing besides the name.
+    /// Creates a presentation without a title or an icon.
     public init() {}
 
     /// Control characters, including line ends and those that reverse the direction of text (bidi).
@@ -44,7 +44,7 @@ public struct AppPresentation: Sendable, Hashable {
         }
     }
 
-    /// Why a text cannot be a help; nil if it can.
+    /// Why a text cannot be the help of a setting; nil if it can.
     static func problem(inHelp text: String) -> String? {
         if text.allSatisfy(\.isWhitespace) { return "must not be empty" }
         if text.unicodeScalars.contains(where: { $0 != "\n" && isControl($0) }) {
@@ -140,7 +140,7 @@ enum TitleReader {
         return nil
     }
 
-    /// The tag in lower case with hyphens, so that the form of locales, `pt_BR`, is accepted too.
+    /// The tag in lower case with hyphens: this accepts the form of locales, `pt_BR`, too.
     private static func languageTag(_ text: String) -> String? {
         let tag = String(text.lowercased().map { $0 == "_" ? "-" : $0 })
         return tag.wholeMatch(of: /[a-z]{2,8}(-[a-z0-9]{1,8}){0,4}/) == nil ? nil : tag

@@ -4,28 +4,28 @@
 public struct BluetoothTrigger: Sendable, Hashable {
     /// An event of the device.
     public enum Change: String, Sendable, Hashable, CaseIterable {
-        /// It connects.
+        /// The device connects.
         case connect
-        /// It disconnects.
+        /// The device disconnects.
         case disconnect
         /// The value of a characteristic changes.
         case notify
     }
 
-    /// Its name for events and the app.
+    /// The trigger's name for events and the app.
     public var name = ""
-    /// Its address, `AA:BB:CC:DD:EE:FF`; `nil` for any.
+    /// The device's address, `AA:BB:CC:DD:EE:FF`; `nil` for any device.
     public var device: String?
-    /// A service that it must have, as a UUID of 36 characters; `nil` for any.
+    /// A GATT service that the device must have, as a UUID of 36 characters; `nil` for any.
     public var service: String?
-    /// The characteristic whose values matter, likewise; `nil` for any.
+    /// The GATT characteristic whose values matter, as a UUID of 36 characters; `nil` for any.
     public var characteristic: String?
     /// The events that notify the app.
     public var occasions: Set<Change> = []
-    /// How it wakes the app.
+    /// How the trigger wakes the app.
     public var wake: WakeManner = .background
 
-    /// A trigger for any device and no events.
+    /// Creates a trigger for any device and no events.
     public init() {}
 
     /// Whether the trigger matches a device with these services.
@@ -78,7 +78,7 @@ enum BluetoothReader {
         return trigger
     }
 
-    /// Six bytes in hexadecimal.
+    /// Reads a device address: six bytes in hexadecimal.
     private static func address(_ context: Context, _ node: Node) -> String? {
         guard let text = Read.text(context, node) else { return nil }
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
@@ -89,7 +89,7 @@ enum BluetoothReader {
         return text.uppercased()
     }
 
-    /// A UUID, or a 16-bit or 32-bit short form assigned by the Bluetooth SIG.
+    /// Reads a UUID, or a 16-bit or 32-bit short form assigned by the Bluetooth SIG.
     private static func identifier(_ context: Context, _ node: Node) -> String? {
         guard let text = Read.text(context, node) else { return nil }
         let digits = text.lowercased()

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// `container`: an app that podman runs in a container. `exec` is then the command inside it.
+/// The table `container`: podman runs the app in a container. `exec` is then the command inside the container.
 public struct ContainerSpecification: Sendable, Hashable {
-    /// The image, as podman(1) takes it: `docker.io/library/nginx:1.27`, a digest, or the name of a local one.
+    /// The image, in the syntax of podman(1): `docker.io/library/nginx:1.27`, a digest, or the name of a local image.
     public var image = ""
-    /// Whether `image` stands in the configuration, right or wrong.
+    /// Whether the configuration has `image`, valid or not.
     var isImageWritten = false
     /// The container's name; `nil` for `torpor-APP`.
     public var name: String?
     /// When the image is fetched from its registry.
     public var pull: PullPolicy = .missing
-    /// How long a pull may take, beside the launch's own deadline; `nil` for any time.
+    /// How long a pull may take, in addition to the deadline of the launch; `nil` for no limit.
     public var pullTimeout: Duration? = .seconds(900)
-    /// Replaces the image's entry point; empty for that of the image.
+    /// The entry point, instead of that of the image; empty for that of the image.
     public var entrypoint: [String] = []
-    /// The working directory inside; `nil` for that of the image.
+    /// The working directory inside the container; `nil` for that of the image.
     public var directory: String?
-    /// The user inside (`NAME`, `UID` or `UID:GID`); `nil` for that of the image. `user` of the app is who runs podman.
+    /// The user inside the container (`NAME`, `UID` or `UID:GID`); `nil` for that of the image. The app's own key
+    /// `user` is the user that runs podman.
     public var user: String?
     /// Published ports: `[[ADDRESS:]PORT:]PORT[/PROTOCOL]`.
     public var ports: [String] = []
@@ -24,58 +25,59 @@ public struct ContainerSpecification: Sendable, Hashable {
     public var volumes: [String] = []
     /// Networks, or one mode such as `host`.
     public var networks: [String] = []
-    /// Files of variables that podman reads; absolute.
+    /// The absolute paths of files with environment variables, which podman reads.
     public var environmentFiles: [String] = []
     /// Whether the container's root file system cannot be written.
     public var isReadOnly = false
-    /// File systems in memory: `PATH[:OPTIONS]`.
+    /// Filesystems in memory (tmpfs): `PATH[:OPTIONS]`.
     public var temporary: [String] = []
     /// Devices: `PATH[:PATH[:RIGHTS]]`.
     public var devices: [String] = []
-    /// Capabilities beside podman's usual ones.
+    /// Capabilities in addition to podman's defaults.
     public var addedCapabilities: [String] = []
-    /// Capabilities that are taken away.
+    /// Capabilities that are removed from podman's defaults.
     public var droppedCapabilities: [String] = []
-    /// Options of podman-run(1) `--security-opt`.
+    /// Values of the option `--security-opt` of podman-run(1).
     public var security: [String] = []
-    /// Bytes of /dev/shm; `nil` for podman's default.
+    /// The size of /dev/shm in bytes; `nil` for podman's default.
     public var sharedMemory: UInt64?
-    /// The host name inside; `nil` for the app's name.
+    /// The host name inside the container; `nil` for the app's name.
     public var hostname: String?
-    /// Labels beside Torpor's own.
+    /// Labels in addition to those that Torpor sets.
     public var labels: [String: String] = [:]
     /// Secrets of podman-secret(1): `NAME[,OPTIONS]`.
     public var secrets: [String] = []
-    /// Whether the image says which signal ends what it runs, since the configuration does not.
+    /// Whether the container is stopped by the signal that its image names, since the configuration names none.
     public var hasImagesStopSignal = true
-    /// How the container is asked whether it works, by a command in it: for `ready` and `health` of the app.
+    /// A check that runs a command inside the container, for `ready` and `health` of the app.
     public var health: HealthSpecification?
-    /// Whether its health shows when it is ready, since the configuration does not say otherwise.
+    /// Whether the container counts as ready when its health check succeeds, since the configuration does not have
+    /// `ready`.
     public var isReadyByHealth = true
-    /// Further options of podman-run(1), as they are.
+    /// Further options of podman-run(1), passed unchanged.
     public var arguments: [String] = []
 
-    /// A container without an image.
+    /// Creates a container without an image.
     public init() {}
 }
 
-/// `container.pull`.
+/// The values of `container.pull`: when the image is fetched from its registry.
 public enum PullPolicy: String, Sendable, Hashable, CaseIterable {
-    /// If the image is not there.
+    /// Before a launch, if the image is not on the machine.
     case missing
     /// Before each launch.
     case always
-    /// Before each launch, and what is there counts if the registry does not answer.
+    /// Before each launch; if the registry does not answer, the image on the machine is used.
     case newer
-    /// Never: a missing image fails the launch.
+    /// Never: the launch fails if the image is missing.
     case never
 }
 
 extension ContainerSpecification {
-    /// Whether it has a network of its own, in which other containers find it by name.
+    /// Whether the container is in a network of podman's, where other containers find it by its name.
     public var hasOwnNetwork: Bool { networks.contains { !Self.isMode($0) } }
 
-    /// Whether a word of `networks` is a mode of podman's and not the name of a network.
+    /// Whether a word of `networks` is a mode of podman, not the name of a network.
     public static func isMode(_ network: String) -> Bool {
         let word = network.utf8.prefix { $0 != UInt8(ascii: ":") }
         return modes.contains { $0.utf8.elementsEqual(word) }

@@ -4,11 +4,12 @@ import Linux
 
 /// Finds the control socket of a supervisor.
 public enum ControlSocket {
-    /// The socket of the machine's supervisor.
+    /// The path of the control socket of the machine's supervisor, which root runs.
     public static let machines = "/run/torpor/io.torpor"
 
-    /// The socket that a program uses by default: `$TORPOR_MANAGER_SOCKET`, else that of this user's supervisor; if
-    /// that does not exist or its directory belongs to another user, the machine's.
+    /// The path that a program uses by default: `$TORPOR_MANAGER_SOCKET`, otherwise the socket of this user's
+    /// supervisor. If that does not exist, or its directory belongs to another user, the socket of the machine's
+    /// supervisor.
     public static var found: String {
         if let path = ThisProcess.environment("TORPOR_MANAGER_SOCKET"), !path.isEmpty { return path }
         let own = own

@@ -2,17 +2,18 @@
 
 /// The folders for an app's data: `data_folders`, `first_launch` and `version`.
 public struct DataFolderSpecification: Sendable, Hashable {
-    /// Whether it has any.
+    /// Whether the app has data folders.
     public var isWanted = false
-    /// Copied into `library` before the first launch, and before the first launch of each version; absolute.
+    /// A folder, as absolute path, that is copied into `library` before the first launch, and before the first launch
+    /// of each version.
     public var firstLaunch: String?
     /// The version of the app; `nil` if it is not configured.
     public var version: String?
 
-    /// An app without such folders.
+    /// The folders of an app that has none.
     public init() {}
 
-    /// A version: shown on one line, and passed to apps.
+    /// Reads a version: it is shown on one line, and passed to apps.
     static func version(_ context: Context, _ node: Node) -> String? {
         guard let text = Read.text(context, node) else { return nil }
         let others = Array(".-_+~:".utf8)
@@ -31,7 +32,7 @@ public enum FreeSpaceRule: Sendable, Hashable {
     /// A fraction of the filesystem, 0 to 1.
     case part(Double)
 
-    /// The rule in bytes for a filesystem of that size.
+    /// The space that should stay free on a filesystem of `total` bytes, in bytes.
     public func bytes(of total: UInt64) -> UInt64 {
         switch self {
         case .none: 0

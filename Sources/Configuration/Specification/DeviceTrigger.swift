@@ -1,38 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An entry of `devices`: devices that notify and wake an app when they come and go, or have data for it.
+/// An entry of `devices`: devices that notify and wake an app when they are plugged in or removed, or have data for
+/// the app.
 public struct DeviceTrigger: Sendable, Hashable {
     /// An event of a device.
     public enum Change: String, Sendable, Hashable, CaseIterable {
-        /// It exists: it was plugged in, or found when the machine started.
+        /// The device exists: it was plugged in, or found when the machine started.
         case appear
-        /// It was removed.
+        /// The device was removed.
         case remove
-        /// Its driver reports a change.
+        /// The device's driver reports a change.
         case change
-        /// Its node is readable while the app is suspended.
+        /// The device's node is readable while the app is suspended.
         case data
     }
 
-    /// Its name for events and the app.
+    /// The trigger's name for events and the app.
     public var name: String
     /// The events that notify the app.
     public var on: [Change] = [.appear]
-    /// As udev names it: `tty`, `block`, `usb`.
+    /// The device's subsystem in udev: `tty`, `block`, `usb`.
     public var subsystem: String?
     /// The device type within the subsystem, such as `disk` or `usb_device`.
     public var type: String?
-    /// Its node or one of the symlinks to it, absolute; or a glob(7) pattern.
+    /// The absolute path of the device's node, or of a symlink to the node; or a glob(7) pattern of such paths.
     public var node: String?
-    /// udev properties; each value is a pattern that must match.
+    /// The device's udev properties; each value is a pattern that must match.
     public var properties: [String: String] = [:]
-    /// How the app is woken.
+    /// How the trigger wakes the app.
     public var wake: WakeManner = .background
 
     /// A trigger that matches every device until criteria are set.
     public init(name: String) { self.name = name }
 
-    /// Whether it has criteria.
+    /// Whether the trigger has criteria; without any it would match every device.
     var isSpecific: Bool { subsystem != nil || node != nil || !properties.isEmpty }
 }
 

@@ -2,61 +2,61 @@
 
 /// `location` and `regions`: the positions that notify and wake an app.
 public struct LocationSpecification: Sendable, Hashable {
-    /// The positions that are sent besides crossings of regions.
+    /// Which positions the app gets, apart from crossings of regions.
     public enum Updates: String, Sendable, Hashable, CaseIterable {
-        /// All of them while it runs; while they come, it stays in the background.
+        /// All positions while the app runs; as long as they arrive, they keep the app in the background.
         case continuous
-        /// Those that are far from the last one; they wake it.
+        /// Only positions that are far from the last one sent; they wake the app.
         case significant
-        /// None.
+        /// No positions.
         case none
     }
 
-    /// The positions that are sent.
+    /// Which positions the app gets.
     public var updates: Updates = .continuous
-    /// Metres from the last position that was sent; `nil` for the default of `updates`.
+    /// The minimum distance from the last position that was sent, in metres; `nil` for the default of `updates`.
     public var distance: Double?
-    /// The least time between positions; `nil` for the default of `updates`.
+    /// The minimum time between positions; `nil` for the default of `updates`.
     public var interval: Duration?
-    /// How positions wake it.
+    /// How positions wake the app.
     public var wake: WakeManner = .background
-    /// Regions whose crossings are sent.
+    /// Regions; the app is told when the machine crosses their edges.
     public var regions: [RegionSpecification] = []
 
-    /// All positions, no regions.
+    /// Creates a specification of all positions and no regions.
     public init() {}
 
-    /// The default distance of `significant`, in metres.
+    /// The default minimum distance of `significant`, in metres.
     public static let significantDistance = 500.0
-    /// The default least interval of `significant`.
+    /// The default minimum time between positions of `significant`.
     public static let significantInterval = Duration.seconds(300)
 }
 
-/// One of `regions`: a circle on the ground.
+/// An entry of `regions`: a circle on the ground.
 public struct RegionSpecification: Sendable, Hashable {
-    /// The crossings of its edge that are sent.
+    /// The crossings of a region's edge that the app is told of.
     public enum Crossing: String, Sendable, Hashable, CaseIterable {
         case both
         case enter
         case leave
     }
 
-    /// Its name within the app's regions.
+    /// The region's name, unique within the app.
     public var name = ""
-    /// Degrees north, −90 to 90.
+    /// The latitude of the centre in degrees north, −90 to 90.
     public var latitude = 0.0
-    /// Degrees east, −180 to 180.
+    /// The longitude of the centre in degrees east, −180 to 180.
     public var longitude = 0.0
-    /// Metres, 1 to 1,000,000.
+    /// The radius in metres, 1 to 1,000,000.
     public var radius = 0.0
-    /// The crossings that are sent.
+    /// The crossings of the edge that the app is told of.
     public var crossing: Crossing = .both
-    /// How long the side must be certain before a crossing is sent.
+    /// How long it must be certain on which side of the edge the machine is, before the app is told of a crossing.
     public var settle: Duration = .seconds(20)
     /// How a crossing wakes the app.
     public var wake: WakeManner = .background
 
-    /// A region without a position.
+    /// Creates a region without a position.
     public init() {}
 }
 
@@ -74,12 +74,12 @@ extension RegionSpecification: Written {
 
 /// The address of gpsd.
 public struct GPSAddress: Sendable, Hashable {
-    /// A numeric address.
+    /// A numeric IP address.
     public var address: String
-    /// Its port.
+    /// The TCP port.
     public var port: UInt16
 
-    /// The default: on this machine.
+    /// The default address: gpsd on this machine.
     public static let usual = GPSAddress(address: "127.0.0.1", port: 2947)
 
     /// An address with a port.
@@ -88,7 +88,7 @@ public struct GPSAddress: Sendable, Hashable {
         self.port = port
     }
 
-    /// As it is written.
+    /// The address and the port as the configuration writes them.
     public var text: String { address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)" }
 }
 
@@ -115,7 +115,7 @@ enum LocationReader {
         .value("wake", \.wake) { Read.choice($0, $1) },
     ]
 
-    /// The members of `location` that are not keys of their own.
+    /// The members of `location` that have no key of their own in the table of the app.
     @Sendable static func members(_ specification: LocationSpecification) -> [String: String] {
         var members = ["updates": specification.updates.rawValue]
         members["distance"] = specification.distance.map { "\($0)" }
@@ -155,7 +155,7 @@ enum LocationReader {
         return GPSAddress(address: host == "localhost" ? "127.0.0.1" : host, port: port ?? GPSAddress.usual.port)
     }
 
-    /// Resolving a name would block the supervisor.
+    /// Whether the host is a numeric address. To resolve a name would block the supervisor.
     private static func isNumeric(_ host: String) -> Bool {
         if host == "localhost" || host.contains(":") { return true }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)

@@ -2,11 +2,11 @@
 
 public import Lifecycle
 
-/// `[supervisor.memory]`: what is done when the machine is short of memory.
+/// The table `[supervisor.memory]`: what torpord does when the machine is short of memory.
 public struct MemorySpecification: Sendable, Hashable {
-    /// Whether anything is done.
+    /// Whether torpord does anything about a shortage.
     public var enabled = true
-    /// When memory counts as short, and how the steps follow each other.
+    /// When memory counts as short, and when which step follows.
     public var rules = MemoryRules()
 
     /// The defaults.
@@ -44,7 +44,7 @@ public struct MemorySpecification: Sendable, Hashable {
         return thousandths % 1000 == 0 ? "\(thousandths / 1000)%" : "\(Double(thousandths) / 1000)%"
     }
 
-    /// `"10%"` of the machine's memory; 0 to 1.
+    /// Reads a part of the machine's memory, such as `"10%"`; 0 to 1.
     private static func part(_ context: Context, _ node: Node) -> Double? {
         guard case .string(let text) = node.value else { return context.expected("a percentage like \"10%\"", node) }
         guard text.hasSuffix("%"), let percent = Double(text.dropLast()), (0...50).contains(percent) else {
@@ -54,7 +54,7 @@ public struct MemorySpecification: Sendable, Hashable {
         return percent / 100
     }
 
-    /// A time per second; below a hundredth of a second it is noise.
+    /// Reads a waiting time per second; below a hundredth of a second it is noise.
     private static func stall(_ context: Context, _ node: Node) -> Duration? {
         guard let time = Read.duration(context, node) else { return nil }
         guard time >= .milliseconds(10), time <= .seconds(1) else {

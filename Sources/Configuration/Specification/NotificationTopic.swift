@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An entry of `notifications`: a change of the machine or its session that an app is notified of, when it runs or
-/// wakes.
+/// An entry of `notifications`: a change of the machine or its session. An app is notified of it if it runs,
+/// otherwise when it wakes.
 public enum NotificationTopic: String, Sendable, Hashable, CaseIterable {
     /// The clock was set, the day or the time zone changed: `significantTimeChange`.
     case clock
@@ -9,23 +9,23 @@ public enum NotificationTopic: String, Sendable, Hashable, CaseIterable {
     case settings
     /// A file of `identity_files` changed: `identityDidChange`.
     case identity
-    /// Files of the session's user become unreadable while it is locked: `protectedDataWillBecomeUnavailable` and
-    /// `protectedDataDidBecomeAvailable`.
+    /// Files of the session's user become unreadable while the session is locked:
+    /// `protectedDataWillBecomeUnavailable` and `protectedDataDidBecomeAvailable`.
     case protectedData = "protected-data"
-    /// The machine's language, or its format of numbers and dates.
+    /// The machine's language, or its format of numbers and dates, changed.
     case locale
-    /// Whether the machine runs on battery.
+    /// The machine changed from mains to battery, or back.
     case power
-    /// The charge of its batteries.
+    /// The charge of the machine's batteries changed.
     case battery
-    /// Whether it saves power.
+    /// The machine began or ended saving power.
     case lowPower = "low-power"
-    /// The displays.
+    /// The displays changed.
     case screens
-    /// Keyboards, pointing devices and other peripherals.
+    /// Keyboards, pointing devices or other peripherals changed.
     case accessories
 
-    /// The default of every app that has a delegate, or a signal for the message.
+    /// The default for every app that has a delegate, or a signal for the message.
     public static let usual: [NotificationTopic] = [.clock, .settings, .identity]
 }
 

@@ -3,26 +3,26 @@
 public import Mailbox
 import WireText
 
-/// What an app opens, and what it may ask other apps to open.
+/// The URLs and files that an app opens, and those that it may ask other apps to open.
 public struct OpeningSpecification: Sendable, Hashable {
-    /// The schemes of URLs that it opens, in lower case: `notes`.
+    /// The schemes of URLs that the app opens, in lower case: `notes`.
     public var schemes: [String] = []
-    /// The hosts whose links of http and https it opens, in lower case: `notes.example.org`.
+    /// The hosts whose http and https links the app opens, in lower case: `notes.example.org`.
     public var hosts: [String] = []
-    /// The files that it opens: media types (`text/markdown`, `image/*`) and patterns of file names (`*.md`).
+    /// The files that the app opens: media types (`text/markdown`, `image/*`) and patterns of file names (`*.md`).
     public var files: [String] = []
-    /// The schemes of URLs that it may ask other apps to open, in lower case; `*` for all.
+    /// The schemes of URLs that the app may ask other apps to open, in lower case; `*` for all.
     public var mayOpen: [String] = []
-    /// A command that opens a URL while the app is active; `%u` is replaced by the URL. Empty for none.
+    /// A command that opens a URL while the app is active; `%u` is replaced by the URL. Empty for no command.
     public var command: [String] = []
 
-    /// An app that opens nothing.
+    /// Creates the specification of an app that opens nothing.
     public init() {}
 
-    /// Whether it may ask other apps to open URLs of the scheme.
+    /// Whether the app may ask other apps to open URLs of the scheme.
     public func mayOpen(scheme: String) -> Bool { mayOpen.contains(scheme) || mayOpen.contains("*") }
 
-    /// How well the app matches a target; nil if it does not open it.
+    /// How well the app matches a target; nil if the app does not open the target.
     public func fit(_ target: OpenTarget) -> OpenFit? {
         switch target {
         case .url(let url):
@@ -44,7 +44,7 @@ public struct OpeningSpecification: Sendable, Hashable {
     static func isType(_ entry: String) -> Bool { entry.utf8.contains(UInt8(ascii: "/")) }
 }
 
-/// How well an app matches a target, the weakest match first.
+/// How an app matches a target; a greater value is a better match.
 public enum OpenFit: Int, Sendable, Hashable, Comparable {
     /// A pattern of media types: `text/*`.
     case types
@@ -64,7 +64,7 @@ public enum OpenFit: Int, Sendable, Hashable, Comparable {
         }
     }
 
-    /// A better match is greater.
+    /// Compares the values: a better match is greater.
     public static func < (one: OpenFit, other: OpenFit) -> Bool { one.rawValue < other.rawValue }
 }
 
@@ -72,13 +72,14 @@ public enum OpenFit: Int, Sendable, Hashable, Comparable {
 public enum OpenPlaceholder {
     /// Stands for the URL.
     public static let url = "%u"
-    /// Stands for the path of a file, and for the URL of anything else.
+    /// Stands for the path if a file is opened, and for the URL of any other target.
     public static let file = "%f"
 
-    /// Whether an argument of the command is a placeholder.
+    /// Whether an argument of the command is one of these placeholders.
     public static func isIn(_ command: [String]) -> Bool { command.contains { $0 == url || $0 == file } }
 
-    /// The command with the target filled in; without a target, the placeholder's argument is left out.
+    /// The command with the target for the placeholders; without a target, the arguments that are placeholders are
+    /// omitted.
     public static func fill(_ command: [String], _ target: String?) -> [String] {
         guard isIn(command) else { return command }
         return command.compactMap { word in

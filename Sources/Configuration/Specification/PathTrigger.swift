@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An entry of `paths`: something in the file system that notifies and wakes an app.
+/// An entry of `paths`: a condition on a path in the file system that notifies and wakes an app.
 public struct PathTrigger: Sendable, Hashable {
-    /// The condition; the key that the path is written under.
+    /// The condition on the path. In the configuration it is the key whose value is the path.
     public enum Condition: String, Sendable, Hashable, CaseIterable {
         /// The path exists.
         case exists
-        /// The file, or in a directory an entry, was written and closed, replaced, created or removed.
+        /// The file was written and closed, replaced, created or removed; for a directory, an entry of it was.
         case changed
-        /// Like ``changed``, and at each write.
+        /// As ``changed``, but already at each write.
         case modified
-        /// It is a directory that is not empty.
+        /// The path is a directory that is not empty.
         case notEmpty = "not_empty"
 
-        /// Whether it is a state that lasts rather than an event.
+        /// Whether the condition is a state that lasts, rather than an event.
         public var isLevel: Bool { self == .exists || self == .notEmpty }
     }
 
-    /// Its name for events and the app.
+    /// The trigger's name for events and the app.
     public var name: String
     /// When it triggers.
     public var condition: Condition
     /// An absolute path, or a glob(7) pattern.
     public var path: String
-    /// How the app is woken.
+    /// How the trigger wakes the app.
     public var wake: WakeManner = .background
 
-    /// A trigger that wakes into the background.
+    /// Creates a trigger that wakes the app into the background.
     public init(name: String, _ condition: Condition, _ path: String) {
         self.name = name
         self.condition = condition
@@ -51,7 +51,7 @@ extension PathTrigger {
         return trigger
     }
 
-    /// An entry that may still be incomplete.
+    /// An entry of `paths` that may still be incomplete.
     struct Draft {
         var name: String?
         var found: [(condition: Condition, path: String)] = []

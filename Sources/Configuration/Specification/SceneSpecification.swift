@@ -3,37 +3,38 @@
 import Lifecycle
 import Linux
 
-/// `scenes`: the app is a template. It never runs itself; each scene becomes an app when it is opened. With `inside`
-/// the app shows all its scenes in its own process.
+/// The table `scenes`: the app is a template. It never runs itself: each scene becomes an app when it is opened. With
+/// `inside`, the app is no template, and shows all its scenes in its own process.
 public struct SceneSpecification: Sendable, Hashable {
-    /// Whether the scenes are inside the app, which is then not a template.
+    /// Whether the scenes are inside the app. Then the app is not a template.
     public var isInside = false
-    /// How many scenes may have a process or be connected at a time; `nil` for no limit.
+    /// How many scenes may be live at the same time, which means that they have a process or are connected; `nil` for
+    /// no limit.
     public var maxLive: Int?
-    /// How many sessions there may be, with a process or without.
+    /// How many scenes there may be, with a process or without.
     public var maxSessions = 1_000
-    /// Time without a process, or unattached, after which a session is discarded; `nil` for never.
+    /// How long a scene may be without a process, or not connected, before it is discarded; `nil` for no limit.
     public var discardAfter: Duration?
 
     /// Who may open scenes.
     public var openedBy: SceneOpener = .operators
 
-    /// Whether each scene inside the app has a cgroup of its own, for the processes that work for it.
+    /// Whether each scene inside the app has a cgroup of its own, for processes that work for that scene.
     public var hasCgroups = false
 
-    /// A template with the default bounds.
+    /// Creates a template with default limits.
     public init() {}
 }
 
-/// `scenes.opened_by`: who may open scenes of a template, besides root and the supervisor's own user.
+/// The values of `scenes.opened_by`: who may open scenes of a template, besides root and the supervisor's own user.
 public enum SceneOpener: String, Sendable, Hashable, CaseIterable {
     /// Users who may change apps.
     case operators
-    /// Also users who may post to apps: into the background, without session data.
+    /// Also users who may post to apps. They open scenes only into the background, without session data.
     case posters
 }
 
-/// Reads `scenes`, and checks what is said of a template.
+/// Reads `scenes`, and checks the other keys of a template.
 enum SceneReader {
     static let keys: [Key<SceneSpecification>] = [
         .value("inside", \.isInside, Read.boolean),
@@ -44,7 +45,7 @@ enum SceneReader {
         .value("cgroups", \.hasCgroups, Read.boolean),
     ]
 
-    /// As the diff shows it.
+    /// The members of the table as a diff shows them.
     @Sendable static func written(_ scenes: SceneSpecification) -> [String: String] {
         var members = ["inside": "\(scenes.isInside)", "max_sessions": "\(scenes.maxSessions)"]
         members["opened_by"] = scenes.openedBy.rawValue
@@ -54,7 +55,7 @@ enum SceneReader {
         return members
     }
 
-    /// Checks that need all keys.
+    /// Checks that need the values of all keys of the app.
     static func check(_ draft: AppDraft) {
         guard let scenes = draft.specification.scenes ?? draft.specification.innerScenes else { return }
         let app = draft.specification
@@ -129,11 +130,11 @@ enum SceneReader {
 }
 
 extension AppName {
-    /// Longest name of a template in bytes; the rest is for the names of its scenes.
+    /// The maximum length of a template's name in bytes; the rest of an app's name is for the scene's name.
     static let longestTemplate = 40
 }
 
 extension TorporConfiguration {
-    /// The template of that name.
+    /// The template with this name; `nil` if there is none.
     public func template(named name: String) -> AppSpecification? { templates.first { $0.name == name } }
 }

@@ -5,24 +5,24 @@ import WireText
 
 /// A setting of an app as the configuration declares it: one entry of `settings`.
 public struct SettingDeclaration: Sendable, Hashable {
-    /// The values that it accepts.
+    /// The values that a setting accepts.
     public enum Kind: Sendable, Hashable {
-        /// Text: the length in characters, and a POSIX extended regular expression that must match all of it.
+        /// Text: its maximum length in characters, and a POSIX extended regular expression that must match all of it.
         case string(maxLength: Int?, pattern: String?)
         case integer(min: Int64, max: Int64)
         case number(min: Double, max: Double)
         case boolean
-        /// One of these words.
+        /// One of a list of words.
         case choice([String])
         case duration(min: Duration, max: Duration)
-        /// Bytes.
+        /// A size in bytes.
         case size(min: UInt64, max: UInt64)
         /// An absolute path.
         case path
-        /// Text that is never shown.
+        /// Text that is never shown, with the same rules as a string.
         case secret(maxLength: Int?, pattern: String?)
 
-        /// The name of the type, as `type` has it.
+        /// The word for this kind in the key `type`.
         public var word: String {
             switch self {
             case .string: "string"
@@ -38,50 +38,50 @@ public struct SettingDeclaration: Sendable, Hashable {
         }
     }
 
-    /// Every word of `type`.
+    /// Every word that `type` accepts.
     static let types = [
         "string", "integer", "number", "boolean", "choice", "duration", "size", "path", "secret",
     ]
-    /// The most settings of an app.
+    /// The maximum number of settings of an app.
     public static let most = 200
-    /// The longest value in bytes.
+    /// The maximum length of a value in bytes.
     public static let longestValue = 4 << 10
-    /// The longest name in bytes.
+    /// The maximum length of a setting's name in bytes.
     static let longestName = 64
-    /// The longest pattern in bytes.
+    /// The maximum length of a regular expression in bytes.
     static let longestPattern = 256
 
-    /// Its name: letters, digits and `_`.
+    /// The setting's name: letters, digits and `_`.
     public var name: String
-    /// The values that it accepts.
+    /// The values that the setting accepts.
     public var kind: Kind
-    /// The value if none is set, in its normal form.
+    /// The value of the setting if the user sets none, in its normal form.
     public var defaultValue: String?
-    /// Its title for users; other languages are in ``titles``.
+    /// The setting's title for users of all languages that are not in ``titles``.
     public var title: String?
-    /// Titles by language tag (BCP 47) in lower case.
+    /// The setting's titles by language tag (BCP 47) in lower case.
     public var titles: [String: String] = [:]
-    /// What it is for, for users; other languages are in ``helps``.
+    /// What the setting is for, a text for users of all languages that are not in ``helps``.
     public var help: String?
-    /// Helps by language tag (BCP 47) in lower case.
+    /// The texts of ``help`` by language tag (BCP 47) in lower case.
     public var helps: [String: String] = [:]
-    /// Whether a change restarts a running app.
+    /// Whether a change of the setting restarts a running app.
     public var restart = false
-    /// Whether it says for which account the app works.
+    /// Whether the setting determines the account for which the app works.
     public var identity = false
-    /// Whether the app itself may set it.
+    /// Whether the app may change the setting itself.
     public var writable = false
 
-    /// A setting with no optional keys.
+    /// Creates a setting with only a name and a kind.
     public init(_ name: String, _ kind: Kind) {
         self.name = name
         self.kind = kind
     }
 
-    /// Whether its value is never shown.
+    /// Whether the setting's value is never shown.
     public var isSecret: Bool { if case .secret = kind { true } else { false } }
 
-    /// Why a name is not valid; nil if it is.
+    /// Why a name of a setting is not valid; nil if it is.
     static func problem(inName name: String) -> String? {
         let bytes = name.utf8
         guard (1...longestName).contains(bytes.count), bytes.allSatisfy({ $0.isNameByte && $0 != UInt8(ascii: "-") }),
@@ -91,25 +91,25 @@ public struct SettingDeclaration: Sendable, Hashable {
     }
 }
 
-/// Why a value is not valid: a sentence that continues the name of the setting.
+/// Why a value is not valid, as a sentence that continues the name of the setting.
 public struct SettingProblem: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The sentence.
+    /// The sentence, without its subject.
     public let description: String
 
-    /// For a value that must not be shown.
+    /// The problem of a stored value that must not be shown.
     package static let unfitting = SettingProblem("was set to a value that no longer fits")
 
     init(_ description: String) { self.description = description }
 }
 
-/// A value for programs.
+/// The value of a setting, for programs.
 public enum SettingValue: Sendable, Hashable {
     case text(String)
     case integer(Int64)
     case number(Double)
     case boolean(Bool)
 
-    /// As it stands in `exec` and in `settings.env`.
+    /// The value as it is inserted in `exec` and in `settings.env`.
     public var text: String {
         switch self {
         case .text(let text): text
@@ -121,7 +121,7 @@ public enum SettingValue: Sendable, Hashable {
 }
 
 extension SettingDeclaration {
-    /// The normal form of a value that a user wrote.
+    /// Converts a value that a user wrote to its normal form.
     ///
     /// - Throws: ``SettingProblem``; for a secret the sentence never contains the value.
     public func normal(_ text: String) throws(SettingProblem) -> String {
@@ -205,7 +205,7 @@ extension SettingDeclaration {
         return nil
     }
 
-    /// The value for programs, from its normal form: a duration in seconds, a size in bytes.
+    /// Converts a value from its normal form to the form for programs: a duration in seconds, a size in bytes.
     public func value(_ normal: String) -> SettingValue {
         switch kind {
         case .string, .choice, .path, .secret: .text(normal)
@@ -218,7 +218,7 @@ extension SettingDeclaration {
     }
 }
 
-/// `settings_format`: the files in which an app gets its settings.
+/// The values of `settings_format`: the files in which an app gets its settings.
 public enum SettingsFormat: String, Sendable, Hashable, CaseIterable {
     /// `settings.json`.
     case json

@@ -7,7 +7,7 @@ import WireText
 public enum SettingTemplate {
     private static let opening = Array("{settings.".utf8)
 
-    /// A part of a text: as it is, or the name of a setting.
+    /// A part of a text: literal text, or the name of a setting.
     private enum Part {
         case bytes(ArraySlice<UInt8>)
         case name(String)
@@ -35,13 +35,13 @@ public enum SettingTemplate {
         return parts
     }
 
-    /// The names of the settings in a text.
+    /// The names of the settings that a text contains.
     public static func names(in text: String) -> [String] {
         guard text.utf8.contains(opening[0]) else { return [] }
         return parts(text).compactMap { if case .name(let name) = $0 { name } else { nil } }
     }
 
-    /// The text with the values filled in.
+    /// The text with the values of the settings in place of their names.
     ///
     /// - Throws: ``MissingSetting`` for the first setting without a value.
     public static func fill(_ text: String, _ value: (String) -> String?) throws(MissingSetting) -> String {
@@ -61,20 +61,20 @@ public enum SettingTemplate {
 
 /// A setting that has no value.
 public struct MissingSetting: Error, Sendable, Hashable {
-    /// Its name.
+    /// The setting's name.
     public let name: String
 }
 
 /// The address of a socket that contains settings.
 public struct AddressTemplate: Sendable, Hashable {
-    /// As it is written.
+    /// The address as it is written in the configuration.
     public var text: String
     /// The folder that relative paths start from.
     var folder: String
 }
 
 extension SocketSpecification {
-    /// The socket with the values filled into its address; nil if the address is not valid.
+    /// Fills values of settings into the socket's address; nil if the resulting address is not valid.
     public func filled(_ value: (String) -> String?) -> SocketSpecification? {
         guard let template else { return self }
         guard let text = try? SettingTemplate.fill(template.text, value),
@@ -88,7 +88,7 @@ extension SocketSpecification {
 }
 
 extension Probe {
-    /// The probe with the values filled into its address; nil if the address is not valid.
+    /// Fills values of settings into the probe's address; nil if the resulting address is not valid.
     public func filled(_ value: (String) -> String?) -> Probe? {
         guard let template else { return self }
         guard let text = try? SettingTemplate.fill(template, value), let kind = ReadyReader.kind(text, like: kind)
@@ -107,10 +107,10 @@ extension AppSpecification {
         if case .probe(let probe) = self.ready, probe.template != nil { probe } else { nil }
     }
 
-    /// Whether addresses of its sockets contain settings.
+    /// Whether the address of any socket of the app contains settings.
     public var hasSocketTemplates: Bool { sockets.contains { $0.template != nil } }
 
-    /// The settings that are used to launch the app and to bind its sockets.
+    /// The names of the settings whose values are needed to launch the app and to bind its sockets.
     public var settingsAtLaunch: Set<String> {
         guard !self.declaredSettings.isEmpty else { return [] }
         let addresses = sockets.compactMap { $0.template?.text } + [templateProbe?.template].compactMap(\.self)
@@ -119,7 +119,7 @@ extension AppSpecification {
         return Set((exec + hooks + language + self.environment.values + addresses).flatMap(SettingTemplate.names))
     }
 
-    /// A setting by its name.
+    /// The declaration of the setting with this name.
     public func setting(_ name: String) -> SettingDeclaration? {
         self.declaredSettings.first { $0.name.utf8.elementsEqual(name.utf8) }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// `snapshot`: the source of a picture or text of what the app shows.
+/// The table `snapshot`: where a picture or text of what the app shows comes from.
 public struct SnapshotSpecification: Sendable, Hashable {
     /// The kind of source.
     public enum Source: Sendable, Hashable {
@@ -12,23 +12,23 @@ public struct SnapshotSpecification: Sendable, Hashable {
         case file(String)
     }
 
-    /// Where it comes from.
+    /// Where the snapshot comes from.
     public var source: Source
-    /// The longest time it may take; until then the app is not suspended.
+    /// How long it may take to get the snapshot. Until then the app is not suspended.
     public var deadline: Duration = .seconds(5)
 
-    /// A snapshot with the default deadline.
+    /// Creates a snapshot with the default deadline.
     public init(_ source: Source) { self.source = source }
 }
 
 /// Reads `snapshot`.
 enum SnapshotReader {
-    /// The keys of `snapshot` as a table: exactly one of these, and `deadline`.
+    /// The sources of a snapshot: the table has exactly one of these keys, and `deadline`.
     private static let sources = ["command", "http", "file"]
     private static let keys = sources + ["deadline"]
     private static let expected = "a command as an array of strings, a table with command, http or file, or \"none\""
 
-    /// nil for `"none"`, and after an error was reported.
+    /// Reads `snapshot`; nil for `"none"`, and after an error was reported.
     static func snapshot(_ context: Context, _ node: Node) -> SnapshotSpecification? {
         switch node.value {
         case .string("none"): return nil

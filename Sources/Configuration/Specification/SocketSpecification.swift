@@ -4,11 +4,11 @@ public import Linux
 
 /// One entry of `sockets`: a socket that the supervisor binds and holds for an app.
 public struct SocketSpecification: Sendable, Hashable {
-    /// The name by which the app knows it (`LISTEN_FDNAMES`).
+    /// The name by which the app knows the socket (`LISTEN_FDNAMES`).
     public var name = ""
-    /// Its address, and everything that cannot change after the bind.
+    /// The address of the socket, and its other properties that cannot change after the bind.
     public var plan: SocketPlan
-    /// The address as it is written, if it contains settings; `plan` has it with their defaults or values filled in.
+    /// The address as it is written, if it contains settings; in `plan` they are replaced by defaults or values.
     public var template: AddressTemplate?
     /// The length of the accept queue.
     public var backlog: Int32 = 4096
@@ -20,46 +20,47 @@ public struct SocketSpecification: Sendable, Hashable {
     public var owner: String?
     /// The group that owns the file, by name or number.
     public var group: String?
-    /// The mode of folders that are created for it.
+    /// The mode of folders that torpord creates for the socket file.
     public var directoryMode: UInt32 = 0o755
-    /// Paths of symlinks to it.
+    /// Paths of symlinks to the socket file.
     public var symlinks: [String] = []
-    /// Whether the file and the symlinks are removed when the socket is closed for good.
+    /// Whether torpord removes the file and the symlinks when it closes the socket for good.
     public var removeOnStop = true
-    /// Whether the app gets it with O_NONBLOCK.
+    /// Whether the app gets the socket with O_NONBLOCK.
     public var nonBlocking = false
-    /// TCP: idle connections are probed (SO_KEEPALIVE).
+    /// TCP: whether idle connections are probed (SO_KEEPALIVE).
     public var keepAlive = false
-    /// TCP: small writes are sent at once (TCP_NODELAY).
+    /// TCP: whether small writes are sent at once (TCP_NODELAY).
     public var noDelay = false
-    /// TCP: a connection is accepted when its first data is there, or after this time (TCP_DEFER_ACCEPT); whole
-    /// seconds.
+    /// TCP: a connection is accepted only when its first data has arrived, or after this time, in whole seconds
+    /// (TCP_DEFER_ACCEPT).
     public var deferAccept: Duration?
-    /// Datagrams may be sent to and received from a broadcast address.
+    /// Whether datagrams may be sent to and received from a broadcast address (SO_BROADCAST).
     public var broadcast = false
-    /// Unix: the app gets the sender's credentials (SO_PASSCRED).
+    /// Unix sockets: whether the app gets the sender's credentials (SO_PASSCRED).
     public var passCredentials = false
-    /// Internet datagrams: the app gets the destination address (IP_PKTINFO).
+    /// UDP: whether the app gets the destination address of datagrams (IP_PKTINFO).
     public var passPacketInfo = false
-    /// 0 to 6, as SO_PRIORITY.
+    /// The priority of packets, 0 to 6 (SO_PRIORITY).
     public var priority: Int32?
-    /// Bytes, as SO_RCVBUF.
+    /// The size of the receive buffer in bytes (SO_RCVBUF).
     public var receiveBuffer: UInt64?
-    /// Bytes, as SO_SNDBUF.
+    /// The size of the send buffer in bytes (SO_SNDBUF).
     public var sendBuffer: UInt64?
     /// How a connection or datagram wakes the app.
     public var wake: WakeManner = .background
-    /// Whether new connections wait while the app is inactive.
+    /// Whether the socket is for users: new connections then wait while the app is inactive.
     public var user = false
-    /// The page for browsers that wait for the app; `nil` for none.
+    /// The page that browsers get while they wait for the app; `nil` for no page.
     public var holding: HoldingPage?
-    /// How long a connection waits for the app before it gets the page.
+    /// How long a connection waits for the app before it gets the holding page.
     public var holdingAfter: Duration = .seconds(2)
 
-    /// A socket with the defaults.
+    /// Creates a socket with default properties.
     public init(_ kind: Sockets.Kind, _ address: SocketAddress) { plan = SocketPlan(kind, address) }
 
-    /// What cannot change after the bind: a socket is bound again if this changes.
+    /// The properties that cannot change after the bind, as text: if it changes, the socket is closed and bound
+    /// again.
     public var identity: String {
         var text = "\(plan.kind.word) \(plan.address)"
         if let only = plan.ipv6Only { text += only ? " v6" : " both" }
@@ -70,22 +71,22 @@ public struct SocketSpecification: Sendable, Hashable {
         return text
     }
 
-    /// Whether both pass the same to the app, at the same place of the list.
+    /// Whether both sockets look the same to an app that gets them at the same position.
     func isPassedLike(_ other: SocketSpecification) -> Bool {
         name == other.name && identity == other.identity && nonBlocking == other.nonBlocking
     }
 }
 
-/// `holding`: the page for browsers while an app starts.
+/// The values of `holding`: the page that browsers get while an app starts.
 public enum HoldingPage: String, Sendable, Hashable, CaseIterable {
     /// The app's title, and how long it has been starting.
     case plain
-    /// The same with the last snapshot.
+    /// The same page, with the app's last snapshot.
     case snapshot
 }
 
 extension Sockets.Kind {
-    /// The key of an entry for this kind.
+    /// The key of an entry of `sockets` under which a socket of this kind has its address.
     var word: String {
         switch self {
         case .stream: "stream"
@@ -96,7 +97,7 @@ extension Sockets.Kind {
 }
 
 extension SocketSpecification: Written {
-    /// In short: only what differs from the defaults.
+    /// The socket in short, with only the properties that differ from their defaults.
     var written: String? {
         let usual = SocketSpecification(plan.kind, plan.address)
         var parts = ["\(name): \(identity)"]

@@ -2,16 +2,16 @@
 
 import TransferProtocol
 
-/// An entry of `subscriptions`: a network resource that is checked for the app while it is suspended.
+/// An entry of `subscriptions`: a network resource that torpord checks for the app while the app is suspended.
 public struct SubscriptionSpecification: Sendable, Hashable {
-    /// Its name within the app's subscriptions, and the name of its file.
+    /// The subscription's name within the app, and the name of its file.
     public var name = ""
-    /// An http or https URL.
+    /// The http or https URL of the resource.
     public var url = ""
-    /// The least interval of checks; they are rarer while nothing changes.
+    /// The minimum interval of checks; while the resource does not change, they are less frequent.
     public var every = Duration.seconds(3_600)
 
-    /// A subscription without a name and a URL.
+    /// Creates a subscription without a name and a URL.
     public init() {}
 }
 
@@ -27,7 +27,7 @@ enum SubscriptionReader {
         .value("every", \.every, TimerReader.interval),
     ]
 
-    /// The most subscriptions of an app.
+    /// The maximum number of subscriptions of an app.
     private static let most = 64
 
     static func subscriptions(_ context: Context, _ node: Node) -> [SubscriptionSpecification]? {
@@ -53,7 +53,7 @@ enum SubscriptionReader {
         guard let text = Read.text(context, node) else { return nil }
         guard WebAddress(text) != nil, text.utf8.count <= 8192, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
             context.error(
-                // Does not quote the URL: it may contain a password.
+                // The message does not quote the URL, since that may contain a password.
                 "is not an http or https URL without a user name: write one like "
                     + "\"https://example.org/feed.xml\"",
                 at: node.position

@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Everything that `[supervisor]` says, with every default filled in.
+/// The values of `[supervisor]`, with every default filled in.
 public struct SupervisorSpecification: Sendable, Hashable {
-    /// The directory of sockets and FIFOs; absolute.
+    /// The absolute path of the directory for sockets and FIFOs.
     public var runtimeDirectory: String
-    /// The directory of what survives a reboot; absolute.
+    /// The absolute path of the directory for data that survives a reboot.
     public var stateDirectory: String
-    /// The directory of log files; absolute.
+    /// The absolute path of the directory for log files.
     public var logDirectory: String
-    /// The directory that paths of policies start from; absolute.
+    /// The absolute path of the directory from which relative paths of policies start.
     public var policyDirectory: String
     /// Names of the policies to load, in the order in which they are asked.
     public var policies: [String] = []
-    /// Names or numbers of the groups that may read.
+    /// Names or numbers of the groups whose members may read the status of apps.
     public var readers: [String] = []
-    /// Names or numbers of the groups that may change apps.
+    /// Names or numbers of the groups whose members may change apps.
     public var operators: [String] = []
-    /// Names or numbers of the groups that may post to apps.
+    /// Names or numbers of the groups whose members may post to apps.
     public var posters: [String] = []
     /// The app whose exit ends the supervisor, like a container's main process.
     public var main: String?
-    /// What is done when the machine is short of memory.
+    /// What torpord does when the machine is short of memory.
     public var memory = MemorySpecification()
     /// What a stop of the supervisor does to the apps.
     public var onExit: ExitRule = .terminate
-    /// What happens to the processes of a supervisor that crashed, if nothing else manages them.
+    /// What happens to the apps of a supervisor that crashed, if nothing else manages them.
     public var orphans: OrphanRule = .adopt
-    /// Whether apps leave the foreground before the machine sleeps.
+    /// Whether apps leave the foreground before the machine sleeps (suspends to memory or disk).
     public var sleep = true
-    /// The session whose lock takes apps out of the foreground.
+    /// The login session whose lock takes apps out of the foreground.
     public var session: SessionRule = .auto
     /// Whose focus of the keyboard moves apps.
     public var focus: FocusRule = .none
     /// How long events are kept; nil: only `historyMaxCount` limits them.
     public var historyMaxAge: Duration? = .seconds(30 * 86_400)
-    /// How many events are kept.
+    /// The maximum number of events that are kept.
     public var historyMaxCount = 100_000
-    /// The gpsd that positions come from.
+    /// The gpsd that provides positions.
     public var gpsd = GPSAddress.usual
-    /// The least `keep_alive` that apps may have.
+    /// The minimum of `keep_alive` that an app may have.
     public var keepAliveMinimum: Duration = .seconds(600)
-    /// How much of the filesystem of `stateDirectory` should stay free: below it, caches of apps that do not run are
-    /// removed.
+    /// How much of the filesystem of `stateDirectory` should stay free: if less is free, torpord removes caches of
+    /// apps that do not run.
     public var minFree = FreeSpaceRule.part(0.05)
-    /// Limits of all apps' transfers together.
+    /// Limits that apply to the transfers of all apps together.
     public var transfers = SupervisorTransfers()
     /// Whether the desktop entries of the apps follow the configuration; only for a user's supervisor.
     public var desktopEntries = false
@@ -52,10 +52,10 @@ public struct SupervisorSpecification: Sendable, Hashable {
     /// The least severe messages that the supervisor logs.
     public var logLevel: LogLevel = .info
 
-    /// The defaults for an environment: directories that systemd set, else those of root or of a user.
+    /// The defaults for an environment: the directories that systemd set, otherwise those of root or of a user.
     ///
     /// - Parameters:
-    ///   - environment: has `RUNTIME_DIRECTORY`, `XDG_RUNTIME_DIR`, `HOME` and the like.
+    ///   - environment: the variables `RUNTIME_DIRECTORY`, `XDG_RUNTIME_DIR`, `HOME` and the like.
     ///   - userID: the effective user; 0 gets the directories of the system.
     public init(environment: [String: String], userID: UInt32) {
         let paths = DefaultPaths(environment: environment, userID: userID)
@@ -66,13 +66,13 @@ public struct SupervisorSpecification: Sendable, Hashable {
     }
 }
 
-/// `on_exit`.
+/// The values of `on_exit`: what a stop of the supervisor does to the apps.
 public enum ExitRule: String, Sendable, Hashable, CaseIterable {
     case terminate
     case leave
 }
 
-/// `orphans`.
+/// The values of `orphans`: what happens to the apps of a supervisor that crashed.
 public enum OrphanRule: String, Sendable, Hashable, CaseIterable {
     case adopt
     case end
@@ -89,7 +89,7 @@ public enum FocusRule: String, Sendable, Hashable, CaseIterable {
 
 /// `session`.
 public enum SessionRule: Sendable, Hashable {
-    /// The session of the supervisor's user; none for root.
+    /// The session of the supervisor's user; no session for root.
     case auto
     case none
     /// The active session at this seat.
@@ -97,7 +97,8 @@ public enum SessionRule: Sendable, Hashable {
     /// The session with this ID.
     case id(String)
 
-    /// Nil for anything else. Seats begin with `seat` (sd-login(3)); session IDs have only letters and digits.
+    /// Nil if the text is no valid value. Seats begin with `seat` (sd-login(3)); session IDs contain only letters and
+    /// digits.
     init?(_ text: String) {
         func consists(of more: String) -> Bool {
             text.unicodeScalars.allSatisfy {
@@ -121,7 +122,7 @@ public enum SessionRule: Sendable, Hashable {
     }
 }
 
-/// `log_level`.
+/// The values of `log_level`.
 public enum LogLevel: String, Sendable, Hashable, CaseIterable, Comparable {
     case debug
     case info
@@ -129,7 +130,7 @@ public enum LogLevel: String, Sendable, Hashable, CaseIterable, Comparable {
     case warning
     case error
 
-    /// By severity.
+    /// Orders levels by severity.
     public static func < (left: LogLevel, right: LogLevel) -> Bool {
         left.severity < right.severity
     }
@@ -145,72 +146,72 @@ public enum LogLevel: String, Sendable, Hashable, CaseIterable, Comparable {
     }
 }
 
-/// One `[policies.NAME]`.
+/// The table `[policies.NAME]`.
 public struct PolicySpecification: Sendable, Hashable {
-    /// The name in `[supervisor] policies`.
+    /// The policy's name, as in `[supervisor] policies`.
     public var name: String
-    /// The shared library; relative to the policy directory unless absolute.
+    /// The path of the policy's shared library; relative to the policy directory unless absolute.
     public var path: String
-    /// Where it runs.
+    /// Where the policy runs.
     public var isolation: PolicyIsolation = .process
-    /// Whether its advice is followed.
+    /// Whether torpord follows the policy's advice.
     public var mode: PolicyMode = .decide
     /// The longest time that an answer may take.
     public var deadline: Duration = .milliseconds(50)
-    /// The options for the policy, as they are written.
+    /// The options that are passed to the policy as they are written.
     public var options: [String: ConfigurationValue] = [:]
 
-    /// A policy without options in a process of its own.
+    /// Creates a policy without options, which runs in a process of its own.
     public init(name: String, path: String) {
         self.name = name
         self.path = path
     }
 }
 
-/// `isolation`.
+/// The values of `isolation`: where a policy runs.
 public enum PolicyIsolation: String, Sendable, Hashable, CaseIterable {
     /// In a process of its own.
     case process
-    /// In the supervisor.
+    /// In the supervisor's process.
     case none
 }
 
-/// `mode`.
+/// The values of `mode`: whether torpord follows a policy's advice.
 public enum PolicyMode: String, Sendable, Hashable, CaseIterable {
-    /// Its advice is followed if the rules allow it.
+    /// torpord follows the policy's advice if the rules allow it.
     case decide
-    /// Its advice is only reported in events.
+    /// torpord only reports the policy's advice in events.
     case advise
 }
 
-/// A value whose meaning only the policy knows.
+/// A value of an option that only the policy understands, or of a timer's payload.
 public enum ConfigurationValue: Sendable, Hashable {
     case string(String)
     case integer(Int64)
     case double(Double)
     case boolean(Bool)
-    /// A date, a time or both, as RFC 3339 writes it.
+    /// A date, a time or both, in the form of RFC 3339.
     case date(String)
     case array([ConfigurationValue])
     case table([String: ConfigurationValue])
 }
 
-/// The default paths.
+/// The default paths of the supervisor.
 public struct DefaultPaths: Sendable, Hashable {
-    /// Default of `runtime_directory`.
+    /// The default of `runtime_directory`.
     public var runtime: String
-    /// Default of `state_directory`.
+    /// The default of `state_directory`.
     public var state: String
-    /// Default of `log_directory`.
+    /// The default of `log_directory`.
     public var log: String
-    /// Default of `policy_directory`.
+    /// The default of `policy_directory`.
     public var policies = "/usr/lib/torpor/policies"
-    /// The file that is read without `--config`.
+    /// The configuration file that torpord reads without `--config`.
     public var configuration: String
 
     /// The paths for an environment; those that systemd sets for a unit take precedence.
     ///
-    /// If `RUNTIME_DIRECTORY` or another lists several, the first counts (systemd.exec(5)).
+    /// If `RUNTIME_DIRECTORY` or another variable lists several paths, the first is used (systemd.exec(5)).
     public init(environment: [String: String], userID: UInt32) {
         func variable(_ name: String) -> String? {
             guard let value = environment[name], value.hasPrefix("/") else { return nil }

@@ -4,38 +4,38 @@ import CalendarTime
 
 /// An entry of `timers`: when the app is woken, and how.
 public struct TimerSpecification: Sendable, Hashable {
-    /// Its name within the app's timers.
+    /// The timer's name within the app.
     public var name = ""
-    /// Valid calendar expressions as in systemd.time(7).
+    /// Valid calendar expressions in the syntax of systemd.time(7).
     public var calendar: [String] = []
-    /// Interval from the last time, or from when the supervisor armed it first.
+    /// The interval since the timer last fired, or since the supervisor first armed it.
     public var every: Duration?
     /// Time after the boot of the machine.
     public var afterBoot: Duration?
     /// Time after the start of the supervisor.
     public var afterStart: Duration?
-    /// How much later it may fire, so that timers coalesce; `nil` for the default of its kind.
+    /// How much later the timer may fire, so that timers coalesce; `nil` for the default of its kind.
     public var writtenAccuracy: Duration?
-    /// A random delay of at most this is added each time.
+    /// The maximum of a random delay that is added each time.
     public var randomDelay: Duration = .zero
-    /// Whether missed times are caught up, once.
+    /// Whether the timer catches up on times that it missed, once for all of them.
     public var isPersistent = false
-    /// How the app is woken.
+    /// How the timer wakes the app.
     public var wake: WakeManner = .background
-    /// Data for the app.
+    /// Data that the app gets with the timer's event.
     public var payload: ConfigurationValue?
 
-    /// A timer that never fires.
+    /// Creates a timer that never fires.
     public init() {}
 
-    /// How much later it may fire; by default a minute, or a tenth of a short interval.
+    /// How much later the timer may fire; by default a minute, or for a short interval a tenth of it.
     public var accuracy: Duration {
         if let writtenAccuracy { return writtenAccuracy }
         let shortest = [every, afterBoot, afterStart].compactMap { $0 }.min()
         return shortest.map { min(.seconds(60), $0 / 10) } ?? .seconds(60)
     }
 
-    /// Its times as configured: `Mon..Fri 08:00`, `every 1h`.
+    /// The timer's times as configured: `Mon..Fri 08:00`, `every 1h`.
     public var text: String {
         var parts = calendar
         if let afterBoot { parts.append("\(Quantity.text(afterBoot)) after boot") }
@@ -60,7 +60,7 @@ enum TimerReader {
         .optional("payload", \.payload) { $1.plain },
     ]
 
-    /// The least interval: a program that needs a shorter one has its own timer.
+    /// The minimum interval: a program that needs a shorter one has a timer of its own.
     private static let shortest = Duration.seconds(1)
 
     static func timers(_ context: Context, _ node: Node) -> [TimerSpecification]? {
@@ -136,7 +136,7 @@ enum TimerReader {
 }
 
 extension TimerSpecification {
-    /// A line for a diff.
+    /// The timer in one line, for a diff.
     var written: String {
         var words = [text]
         if let writtenAccuracy { words.append("accuracy \(Quantity.text(writtenAccuracy))") }

@@ -2,21 +2,21 @@
 
 /// A valid configuration.
 public struct TorporConfiguration: Sendable, Hashable {
-    /// What `[supervisor]` says.
+    /// The values of `[supervisor]`.
     public var supervisor: SupervisorSpecification
     /// All apps, sorted by name; instances are apps of their own.
     public var apps: [AppSpecification]
-    /// The templates of scenes, sorted by name: apps with `scenes`, in which `%s` is replaced by a scene's name.
-    /// ``apps`` does not contain them.
+    /// The templates of scenes, sorted by name: apps with `scenes`, in which `%s` stands for a scene's name. ``apps``
+    /// does not contain them.
     public var templates: [AppSpecification] = []
-    /// All policies that are defined, sorted by name.
+    /// All policies that the configuration defines, sorted by name.
     public var policies: [PolicySpecification]
-    /// The texts that it was read from.
+    /// The texts of the files that the configuration was read from.
     public var sources: ConfigurationSources
-    /// What is allowed but probably not intended, sorted by place.
+    /// Warnings about values that are allowed but probably not intended, sorted by place.
     public var warnings: [Diagnostic]
 
-    /// The files that were read, the first one first.
+    /// The paths of the files that were read, the first one first.
     public var files: [String] { sources.files.map(\.path) }
 }
 
@@ -28,13 +28,13 @@ public struct Diagnostic: Error, Sendable, Hashable, CustomStringConvertible {
         case warning
     }
 
-    /// The file, as it was named.
+    /// The path of the configuration file, as the user or another file wrote it.
     public var file: String
-    /// From 1; 0 if it concerns the whole file.
+    /// The line, from 1; 0 if the diagnostic concerns the whole file.
     public var line: Int
-    /// From 1, in characters; 0 if it concerns the whole file.
+    /// The column in characters, from 1; 0 if the diagnostic concerns the whole file.
     public var column: Int
-    /// The key, with its tables: `apps.web.restart`; empty if it concerns no key.
+    /// The key, with the tables that contain it: `apps.web.restart`; empty if the diagnostic concerns no key.
     public var path: String
     /// A sentence that says what to do.
     public var message: String
@@ -51,7 +51,7 @@ public struct Diagnostic: Error, Sendable, Hashable, CustomStringConvertible {
         return text + message
     }
 
-    /// Whether it says that a user or a group does not exist.
+    /// Whether the diagnostic says that a user or a group does not exist.
     public var isAboutMissingAccount: Bool {
         message.hasPrefix(MissingAccount.noUser) || message.hasPrefix(MissingAccount.noGroup)
     }
@@ -61,12 +61,12 @@ public struct Diagnostic: Error, Sendable, Hashable, CustomStringConvertible {
 
 /// All errors and warnings in a configuration, sorted by place; never empty.
 public struct DiagnosticList: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Errors and warnings.
+    /// The errors and warnings.
     public var diagnostics: [Diagnostic]
 
     package init(diagnostics: [Diagnostic]) { self.diagnostics = diagnostics }
 
-    /// One line for each.
+    /// All diagnostics, one per line.
     public var description: String {
         diagnostics.map(\.description).joined(separator: "\n")
     }

@@ -2,46 +2,46 @@
 
 public import TransferProtocol
 
-/// `[supervisor.transfers]`: limits of all apps' transfers together.
+/// The table `[supervisor.transfers]`: limits for the transfers of all apps together.
 public struct SupervisorTransfers: Sendable, Hashable {
-    /// Transfers that run at a time.
+    /// How many transfers may run at the same time.
     public var connections = 8
-    /// Of these, transfers of one app.
+    /// How many transfers of one app may run at the same time.
     public var perApp = 4
-    /// Of these, transfers with one server.
+    /// How many transfers with one server may run at the same time.
     public var perHost = 2
-    /// Bytes per second of all together; nil for no limit.
+    /// The maximum bytes per second of all transfers together; nil for no limit.
     public var rate: UInt64?
-    /// The free space that downloads must leave on the filesystem that they write to.
+    /// How much space downloads must leave free on the filesystem that they write to.
     public var minFree = FreeSpaceRule.part(0.05)
 
     /// The defaults.
     public init() {}
 }
 
-/// `[apps.NAME.transfers]`: what an app may transfer.
+/// The table `[apps.NAME.transfers]`: what an app may transfer.
 public struct TransferSpecification: Sendable, Hashable {
-    /// The servers it may use; empty for any.
+    /// The servers that the app may use; empty for any.
     public var allow: [WebPattern] = []
-    /// How many unfinished transfers it may have.
+    /// How many unfinished transfers the app may have.
     public var limit = 1000
-    /// Largest download in bytes; nil for no limit.
+    /// The maximum size of a download in bytes; nil for no limit.
     public var sizeLimit: UInt64? = 20 << 30
     /// How long a whole transfer may take; nil for no limit.
     public var resourceTime: Duration? = .seconds(7 * 86_400)
     /// Whether discretionary transfers may use metered networks.
     public var usesMeteredLinks = false
-    /// When discretionary transfers may run; nil for always.
+    /// The time of day when discretionary transfers may run; nil for always.
     public var window: DailyWindow?
     /// Logins for servers that ask for one, by host in lower case.
     public var credentials: [String: TransferLogin] = [:]
-    /// Files with CA certificates that are trusted for a host besides the system's, by host in lower case.
+    /// Files with CA certificates, by host in lower case. They are trusted for that host in addition to the system's.
     public var authorities: [String: String] = [:]
 
     /// The defaults.
     public init() {}
 
-    /// Whether the app may transfer from or to that URL.
+    /// Whether the app may download from or upload to the URL.
     public func allows(_ url: String) -> Bool {
         guard let address = WebAddress(url) else { return false }
         return allow.isEmpty || allow.contains { $0.matches(address) }
@@ -50,19 +50,19 @@ public struct TransferSpecification: Sendable, Hashable {
 
 /// A login for a server.
 public struct TransferLogin: Sendable, Hashable {
-    /// The user name.
+    /// The user name at the server.
     public var user = ""
-    /// The setting of type `secret` that has the password.
+    /// The name of the app's setting, of type `secret`, that contains the password.
     public var secret = ""
 
     init() {}
 }
 
-/// A time of each day, as `"01:00-05:00"`, in the machine's time zone; the end may be on the next day.
+/// A window of time on each day, such as `"01:00-05:00"`, in the machine's time zone; its end may be on the next day.
 public struct DailyWindow: Sendable, Hashable {
-    /// Minutes after midnight at which it begins, 0 to 1439.
+    /// The minute of the day at which the window begins, 0 to 1439.
     public var start: Int
-    /// Minutes after midnight before which it ends, 0 to 1439; never the same as `start`.
+    /// The minute of the day before which the window ends, 0 to 1439; never the same as `start`.
     public var end: Int
 
     init?(_ text: String) {
@@ -72,12 +72,12 @@ public struct DailyWindow: Sendable, Hashable {
         self.end = end
     }
 
-    /// Whether a minute of the day, 0 to 1439, is within it.
+    /// Whether a minute of the day, 0 to 1439, is within the window.
     public func contains(minute: Int) -> Bool {
         start < end ? (start..<end).contains(minute) : minute >= start || minute < end
     }
 
-    /// As it is written.
+    /// The window as the configuration writes it.
     public var text: String { "\(Self.text(start))-\(Self.text(end))" }
 
     static func minutes(_ text: Substring) -> Int? {

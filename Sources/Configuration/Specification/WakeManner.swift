@@ -2,18 +2,19 @@
 
 public import Lifecycle
 
-/// `wake` of an event source such as a timer, a socket, a path or a device: how its events wake the app.
+/// The values of `wake` of an event source such as a timer, a socket, a path or a device: how its events wake the
+/// app.
 public enum WakeManner: String, Sendable, Hashable, CaseIterable {
-    /// It is resumed or launched in the background.
+    /// The app is resumed, or launched into the background.
     case background
-    /// It is brought to the foreground.
+    /// The app is brought to the foreground.
     case foreground
-    /// It is not woken: it gets the event when it runs.
+    /// The app is not woken: it gets the event when it next runs.
     case none
 
-    /// The order to wake; `nil` for `none`.
+    /// The instruction to wake the app; `nil` for `none`.
     ///
-    /// - Parameter time: background time that the event grants; `nil` for the app's `event_time`.
+    /// - Parameter time: the background time that the event grants; `nil` for the app's `event_time`.
     public func wake(for time: Duration? = nil) -> Wake? {
         switch self {
         case .background: Wake(time: time)
