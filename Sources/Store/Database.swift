@@ -4,7 +4,7 @@ import CSQLite
 import Linux
 import WireText
 
-/// An error of SQLite.
+/// An error from SQLite.
 struct DatabaseError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kinds of errors, by how to handle them.
     enum Kind: Hashable, Sendable {
@@ -12,9 +12,9 @@ struct DatabaseError: Error, Hashable, Sendable, CustomStringConvertible {
         case damaged
         /// The file is another program's database.
         case foreign
-        /// A newer version of this program wrote it.
+        /// A newer version of torpord wrote the file.
         case newer(version: Int64)
-        /// Another program has it open.
+        /// Another program has the file open.
         case inUse
         /// The disk or the quota is full.
         case full
@@ -22,7 +22,7 @@ struct DatabaseError: Error, Hashable, Sendable, CustomStringConvertible {
         case refused
         /// An I/O error.
         case input
-        /// Anything else, such as out of memory.
+        /// Any other error, such as out of memory.
         case other
     }
 
@@ -60,11 +60,11 @@ final class Database {
 
     enum Mode {
         case readWrite
-        /// For a file on a disk that cannot be written: the write-ahead log is ignored.
+        /// Read-only, for a file on a disk that cannot be written: SQLite then ignores the write-ahead log.
         case immutable
     }
 
-    /// Opens the file; creates it in mode `readWrite`.
+    /// Opens the file; in mode `readWrite` it is created if missing.
     init(path: String, mode: Mode, vfs: String?) throws(DatabaseError) {
         let flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
         let code: Int32
@@ -81,7 +81,7 @@ final class Database {
             throw error
         }
         sqlite3_busy_timeout(handle, 1_000)
-        // Until it is known to be ours: closing would remove a log that belongs to another program's database.
+        // Until the file is known to be torpord's, keep its log: another program's database may need it.
         keepLogOnClose(true)
     }
 
@@ -91,10 +91,10 @@ final class Database {
         path.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
     }
 
-    /// Whether the write-ahead log is kept on close, instead of being checkpointed.
+    /// Sets whether the write-ahead log is kept on close, instead of being checkpointed and removed.
     func keepLogOnClose(_ on: Bool) { _ = torpor_sqlite_keep_log_on_close(handle, on ? 1 : 0) }
 
-    /// Closes it.
+    /// Closes the connection.
     func close() {
         statements = [:]
         sqlite3_close_v2(handle)
@@ -104,13 +104,13 @@ final class Database {
     /// How many rows the last statement changed.
     var changes: Int64 { sqlite3_changes64(handle) }
 
-    /// Runs statements without parameters or results.
+    /// Runs SQL statements without parameters or results.
     func run(_ sql: String) throws(DatabaseError) {
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
         if code != SQLITE_OK { throw DatabaseError(code: code, of: handle) }
     }
 
-    /// A prepared statement, cached and reset for each use.
+    /// A prepared statement, which is cached and reset for each use.
     func prepare(_ sql: String) throws(DatabaseError) -> Statement {
         if let statement = statements[sql] {
             statement.reset()
@@ -124,7 +124,7 @@ final class Database {
         return statement
     }
 
-    /// The first column of the first row, as an integer.
+    /// The first column of the first row of a query, as an integer.
     func integer(_ sql: String) throws(DatabaseError) -> Int64? {
         let statement = try prepare(sql)
         defer { statement.reset() }
@@ -140,14 +140,14 @@ final class Database {
             try run(commits ? "COMMIT" : "ROLLBACK")
         } catch {
             for statement in statements.values { statement.reset() }
-            // SQLite rolls back by itself when the disk is full.
+            // If the disk is full, SQLite has already rolled back.
             if sqlite3_get_autocommit(handle) == 0 { try? run("ROLLBACK") }
             throw error
         }
     }
 }
 
-/// A prepared statement. Parameters count from 1, columns from 0.
+/// A prepared statement. Parameters are numbered from 1, columns from 0.
 final class Statement {
     private let raw: OpaquePointer
     private let database: OpaquePointer?
@@ -180,7 +180,7 @@ final class Statement {
         }
     }
 
-    /// The next row; false if there is none.
+    /// Steps to the next row; false if there is none.
     func step() throws(DatabaseError) -> Bool {
         let code = sqlite3_step(raw)
         if code == SQLITE_ROW { return true }

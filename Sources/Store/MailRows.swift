@@ -2,34 +2,34 @@
 
 /// A message that is queued for an app.
 public struct StoredMail: Sendable, Hashable {
-    /// Its unique number.
+    /// The message's unique number.
     public var id: Int64
     /// The app's name.
     public var app: String
-    /// Its topic.
+    /// The message's topic.
     public var topic: String
-    /// The name of the delegate's message.
+    /// The name of the app message that delivers this message to the app's delegate.
     public var message: String
-    /// The content, a JSON text.
+    /// The message's content, a JSON text.
     public var payload: String
-    /// How it coalesces with others of its topic, one word.
+    /// How the message is merged with queued messages of its topic, one word.
     public var coalescing: String
-    /// The key within the topic.
+    /// The message's key within the topic.
     public var key: String?
     /// The sender.
     public var sender: String
-    /// How many messages were coalesced into it.
+    /// How many posted messages were merged into this message.
     public var count: Int64 = 1
-    /// When the first of them arrived, microseconds since 1970.
+    /// When the first of the merged messages arrived, microseconds since 1970.
     public var firstAt: Int64
-    /// When the last of them arrived, microseconds since 1970.
+    /// When the last of the merged messages arrived, microseconds since 1970.
     public var lastAt: Int64
-    /// How it wakes the app, one word; nil: not at all.
+    /// How the message wakes the app, one word; nil if it does not.
     public var wake: String?
-    /// Its delivery attempts, and earlier recipients.
+    /// The message's delivery attempts, and earlier recipients.
     public var standing = MailStanding()
 
-    /// Creates one from what all mail has.
+    /// Creates a message from the fields that all messages have.
     public init(
         id: Int64,
         app: String,
@@ -52,28 +52,28 @@ public struct StoredMail: Sendable, Hashable {
     }
 }
 
-/// The delivery state of mail, which changes with each attempt.
+/// The delivery state of a message, which changes with each attempt.
 public struct MailStanding: Sendable, Hashable {
-    /// In how many runs of the app it was delivered without an answer.
+    /// In how many runs of the app the message was delivered without an answer.
     public var attempts: Int64 = 0
-    /// The run in which it is being delivered; nil while it is queued.
+    /// The number of the run to which the message is being delivered; nil while it is queued.
     public var run: Int64?
-    /// Which recipients were asked before, and which are next, a JSON text; nil if there are none.
+    /// Which recipients were asked before, and which are next, as a JSON text; nil if there are none.
     public var chain: String?
 
-    /// The state of mail that was never delivered.
+    /// The state of a message that was never delivered.
     public init() {}
 }
 
-/// Mail that no app handled, or during which its recipient ended.
+/// A message that no app handled, or whose recipient ended during the delivery.
 public struct StoredUnhandled: Sendable, Hashable {
-    /// The mail. `app` is its first recipient.
+    /// The message. `app` is its first recipient.
     public var mail: StoredMail
-    /// Why delivery was given up, one word.
+    /// Why torpord gave up the delivery, one word.
     public var why: String
-    /// When it was given up, microseconds since 1970.
+    /// When torpord gave up the delivery, microseconds since 1970.
     public var at: Int64
-    /// The last run that ended during its delivery, counted from 1; nil if none did.
+    /// The number of the last run that ended during the delivery, counted from 1; nil if none did.
     public var run: Int64?
 
     /// Creates one from its parts.
@@ -84,7 +84,7 @@ public struct StoredUnhandled: Sendable, Hashable {
         self.run = run
     }
 
-    /// Its approximate size in bytes.
+    /// The approximate size of the message in bytes.
     public var size: Int64 {
         let texts = mail.app.utf8.count + mail.topic.utf8.count + mail.sender.utf8.count + mail.payload.utf8.count
         return Int64(160 + texts + (mail.key?.utf8.count ?? 0) + (mail.standing.chain?.utf8.count ?? 0))
@@ -93,18 +93,18 @@ public struct StoredUnhandled: Sendable, Hashable {
 
 /// Selects unhandled mail.
 public struct UnhandledQuery: Sendable, Hashable {
-    /// Only for this app; nil for all.
+    /// Select only messages to this app; nil for all apps.
     public var app: String?
-    /// Only these numbers; nil for all.
+    /// Select only these numbers; nil for all.
     public var ids: [Int64]?
-    /// Include the payload; else it is empty.
+    /// Whether to read the payload; if false, it is empty.
     public var hasPayload = true
-    /// With `hasPayload` false, include it for these topics anyway: theirs is short, and tells messages apart.
+    /// Topics whose payload is read even if `hasPayload` is false: it is short, and distinguishes the messages.
     public var topicsWithPayload: [String] = []
-    /// The maximum number, newest first.
+    /// The maximum number of messages; the newest are selected.
     public var limit = Int.max
 
-    /// Selects all.
+    /// Selects all unhandled mail.
     public init() {}
 }
 
@@ -126,9 +126,9 @@ public struct StoredSchedule: Sendable, Hashable {
 
     /// The app and the event's name.
     public var key: Key
-    /// When it last occurred, microseconds since 1970; nil for never.
+    /// When the event last occurred, microseconds since 1970; nil for never.
     public var lastFired: Int64?
-    /// Data learned about it, a JSON text.
+    /// Data that torpord has learned about the event, a JSON text.
     public var learned: String?
 
     /// Creates one from its parts.
@@ -157,7 +157,7 @@ public struct StoredSubscription: Sendable, Hashable {
 
     /// The app and the topic.
     public var key: Key
-    /// How to deliver it, a JSON text.
+    /// How messages of the topic are delivered, a JSON text.
     public var rule: String
 
     /// Creates one from its parts.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A row that belongs to an app, and is removed with it.
+/// A row that belongs to an app, and is removed when the app is.
 protocol StoredRow: Sendable, Hashable {
     associatedtype Key: Sendable, Hashable
-    /// Unique among rows of its kind.
+    /// The row's key, unique among rows of its kind.
     var rowKey: Key { get }
     /// The app's name.
     var rowApp: String { get }
@@ -29,28 +29,28 @@ extension StoredSubscription: StoredRow {
     var rowApp: String { key.app }
 }
 
-/// Pending writes of one kind, coalesced by key.
+/// Rows of one kind that are to be written or removed, at most one change per key.
 struct PendingRows<Row: StoredRow>: Sendable {
     private(set) var changed: [Row.Key: Row] = [:]
     private(set) var removed: Set<Row.Key> = []
-    /// Keys that were never in the file, so that removing them needs no write.
+    /// Keys of rows that were never in the file: to remove such a row needs no write.
     private var fresh: Set<Row.Key> = []
 
     init() {}
 
-    /// All rows of a lost file, to write into the new one.
+    /// Queues all rows of a lost file, which a new file replaces.
     init(_ rows: [Row.Key: Row]) { changed = rows }
 
     var isEmpty: Bool { changed.isEmpty && removed.isEmpty }
 
-    /// - Parameter isFresh: this key was never saved before.
+    /// - Parameter isFresh: whether this key was never saved before.
     mutating func save(_ row: Row, isFresh: Bool = false) {
         changed[row.rowKey] = row
         removed.remove(row.rowKey)
         if isFresh { fresh.insert(row.rowKey) }
     }
 
-    /// Changes a pending row; false if it is not pending.
+    /// Changes a queued row; false if no row with the key is queued.
     mutating func change(_ key: Row.Key, _ change: (inout Row) -> Void) -> Bool {
         guard var row = changed[key] else { return false }
         change(&row)
@@ -60,11 +60,11 @@ struct PendingRows<Row: StoredRow>: Sendable {
 
     mutating func remove(_ key: Row.Key) {
         let wasThere = changed.removeValue(forKey: key) != nil
-        // It may be being written right now; then it is no longer in `changed`.
+        // A row that the writer is just writing is not in `changed`: then a removal must follow.
         if fresh.remove(key) == nil || !wasThere { removed.insert(key) }
     }
 
-    /// Drops the pending rows of an app, which is removed entirely.
+    /// Drops the queued rows of an app that is removed with all its rows.
     mutating func remove(app: String) {
         for (key, row) in changed where row.rowApp == app {
             changed[key] = nil
@@ -72,7 +72,8 @@ struct PendingRows<Row: StoredRow>: Sendable {
         }
     }
 
-    /// Requeues rows that could not be written, except for removed apps. Rows queued since are newer and win.
+    /// Requeues rows of `older`, which could not be written, except for removed apps. Rows that were queued since
+    /// then are newer and take precedence.
     mutating func putBack(_ older: PendingRows, removed apps: Set<String>) {
         for (key, row) in older.changed where changed[key] == nil && !apps.contains(row.rowApp) {
             if removed.contains(key) {
@@ -88,11 +89,11 @@ struct PendingRows<Row: StoredRow>: Sendable {
 
 /// A change of an app's mail, schedules, subscriptions, settings, transfers or alerts.
 package enum MailChange: Sendable, Hashable {
-    /// Mail was queued or changed.
+    /// A message was queued or changed.
     case mail(StoredMail)
-    /// Mail was delivered, or a delivery failed.
+    /// A message was delivered, or its delivery failed.
     case standing(MailStanding, of: Int64, app: String)
-    /// Mail was removed.
+    /// A message was removed from the queue.
     case mailRemoval(Int64, app: String)
     case unhandled(StoredUnhandled)
     case unhandledRemoval(Int64, app: String)
@@ -100,7 +101,7 @@ package enum MailChange: Sendable, Hashable {
     case scheduleRemoval(StoredSchedule.Key)
     case subscription(StoredSubscription)
     case subscriptionRemoval(StoredSubscription.Key)
-    /// All of them or none are saved.
+    /// Settings of an app were changed: either all of them are saved or none.
     case settings([StoredSetting], app: String)
     case transfer(StoredTransfer)
     case transferRemoval(Int64, app: String)
@@ -108,10 +109,10 @@ package enum MailChange: Sendable, Hashable {
     case alertRemoval(Int64, app: String)
 }
 
-/// Pending changes, coalesced by key.
+/// Changes that are to be written, at most one per key.
 struct MailWork: Sendable {
     var mail = PendingRows<StoredMail>()
-    /// States of mail whose row has no other pending change.
+    /// New delivery states of messages whose row has no other queued change.
     private(set) var standings: [Int64: MailStanding] = [:]
     var unhandled = PendingRows<StoredUnhandled>()
     var schedules = PendingRows<StoredSchedule>()
@@ -124,7 +125,7 @@ struct MailWork: Sendable {
 
     init() {}
 
-    /// Everything read from a lost file.
+    /// Queues all rows that were read from a lost file.
     init(_ contents: StoreContents) {
         mail = PendingRows(contents.mail)
         unhandled = PendingRows(contents.unhandled)
@@ -140,7 +141,7 @@ struct MailWork: Sendable {
             && settings.isEmpty && transfers.isEmpty && alerts.isEmpty && !isSynced
     }
 
-    /// - Parameter isFresh: this number was never saved before.
+    /// - Parameter isFresh: whether the changed row was never saved before.
     mutating func take(_ change: MailChange, isFresh: Bool = false) {
         switch change {
         case .mail(let new):
@@ -167,7 +168,7 @@ struct MailWork: Sendable {
         }
     }
 
-    /// Drops the pending changes of an app, which is removed entirely.
+    /// Drops the queued changes of an app that is removed with all its rows.
     mutating func remove(app: String) {
         mail.remove(app: app)
         unhandled.remove(app: app)
@@ -178,7 +179,8 @@ struct MailWork: Sendable {
         alerts.remove(app: app)
     }
 
-    /// Requeues changes that could not be written, except for removed apps. Changes queued since are newer and win.
+    /// Requeues changes of `older`, which could not be written, except for removed apps. Changes that were queued
+    /// since then are newer and take precedence.
     mutating func putBack(_ older: MailWork, removed apps: Set<String>) {
         let newer = standings
         mail.putBack(older.mail, removed: apps)
@@ -195,7 +197,7 @@ struct MailWork: Sendable {
 }
 
 extension StoreContents {
-    /// Applies a change that is not in the file yet.
+    /// Applies to the loaded contents a change that is not in the file yet.
     mutating func apply(_ change: MailChange) {
         switch change {
         case .mail(let new): mail[new.id] = new
@@ -215,7 +217,7 @@ extension StoreContents {
         }
     }
 
-    /// Removes an app's rows.
+    /// Removes all rows of an app.
     mutating func forget(app: String) {
         apps[app] = nil
         mail = mail.filter { $0.value.app != app }

@@ -2,12 +2,12 @@
 
 import Linux
 
-/// Keeps unusable files beside the new one, for inspection.
+/// Keeps unusable database files beside the new file, for inspection.
 enum Quarantine {
-    /// How many of a kind are kept, so that a broken disk does not fill up with them.
+    /// How many unusable files of each kind are kept: without a limit a broken disk would fill up with them.
     static let kept = 5
 
-    /// Renames a database and its log, unchanged; returns the new name.
+    /// Renames a database and its log, without changing their content; returns the new name.
     static func move(_ path: String, suffix: String) throws(Errno) -> String {
         let stamp = TimeStamp.string(microseconds: Clock.realtimeMicroseconds()).filter { $0.isLetter || $0.isNumber }
         let base = "\(path).\(suffix)-\(stamp)"
@@ -18,7 +18,7 @@ enum Quarantine {
             target = "\(base)-\(number)"
         }
         try File.rename(path, target)
-        // The log belongs to it: SQLite would apply it to a new file at the old path.
+        // Rename the log too: SQLite would apply it to a new file at the old path.
         for tail in ["-wal", "-shm", "-journal"] {
             do throws(Errno) {
                 try File.rename(path + tail, target + tail)

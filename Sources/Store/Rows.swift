@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is stored of an app across boots.
+/// The state of an app that is stored across boots.
 public struct AppRow: Sendable, Hashable {
     /// The app's name.
     public var name: String
-    /// The goal that a user set, as named in `Lifecycle`; nil: the configuration decides.
+    /// The goal that a user set, by its name in `Lifecycle`; nil if the configuration decides.
     public var goal: String?
-    /// A user stopped it: neither the supervisor's start nor an event launches it.
+    /// Whether a user stopped the app: then neither the supervisor's start nor an event launches it.
     public var isStopped = false
-    /// A user force-quit it during this boot: no event launches it.
+    /// Whether a user force-quit the app during this boot: then no event launches it.
     public var isForceQuit = false
-    /// The restart policy has given up.
+    /// Whether the restart policy has given up.
     public var isFailed = false
-    /// Restarts by the policy since the last reset.
+    /// How often the restart policy has restarted the app since the last reset.
     public var restarts: Int64 = 0
-    /// Consecutive restarts without a stable run in between.
+    /// How often the app was restarted without a stable run in between.
     public var attempt: Int64 = 0
-    /// The number of its last run.
+    /// The number of the app's last run.
     public var incarnation: Int64 = 0
-    /// How its last run ended.
+    /// How the app's last run ended.
     public var lastExit: StoredExit?
-    /// Times of its restarts, microseconds since 1970, oldest first.
+    /// When the app was restarted: times in microseconds since 1970, oldest first.
     public var ledger: [Int64] = []
 
     /// An app without stored state.
     public init(name: String) { self.name = name }
 
-    /// The ledger at `now`: future times, left by a clock that was set back, are replaced by now; times outside the
-    /// window are removed. Both in microseconds.
+    /// The ledger at `now`, the current time in microseconds: future times, left by a clock that was set back, are
+    /// replaced by `now`. Times that are older than `window` microseconds are removed.
     public func ledger(at now: Int64, window: Int64) -> [Int64] {
         ledger.map { min($0, now) }.filter {
             let (age, overflow) = now.subtractingReportingOverflow($0)
@@ -40,11 +40,11 @@ public struct AppRow: Sendable, Hashable {
 public struct StoredExit: Sendable, Hashable {
     /// A termination reason.
     public var reason: String
-    /// The exit status, if it exited.
+    /// The exit status, if the app exited by itself.
     public var code: Int32?
-    /// The signal's name, if a signal terminated it.
+    /// The signal's name, if a signal terminated the app.
     public var signal: String?
-    /// Microseconds since 1970.
+    /// When the run ended, microseconds since 1970.
     public var at: Int64
 
     /// Creates one from its parts.
@@ -56,32 +56,32 @@ public struct StoredExit: Sendable, Hashable {
     }
 }
 
-/// An event.
+/// An event that torpord has logged.
 public struct StoredEvent: Sendable, Hashable {
-    /// Its unique number, which defines the order of all events; 0 until ``Store/append(_:)`` assigns it. It
-    /// increases across boots and databases. It is the time in microseconds since 1970, or one more than the last if
-    /// the clock stood still or was set back; so it is never less than `at`.
+    /// The event's unique number, which defines the order of all events; 0 until ``Store/append(_:)`` assigns it. It
+    /// increases across boots and databases: it is the time in microseconds since 1970, or one more than the last
+    /// number if the clock stood still or was set back. So it is never less than `at`.
     public var sequence: Int64 = 0
-    /// Microseconds since 1970.
+    /// When the event happened, microseconds since 1970.
     public var at: Int64
-    /// The app; nil for events of the supervisor.
+    /// The app; nil for events that concern the supervisor.
     public var app: String?
-    /// The run of the app, counted from 1.
+    /// The number of the app's run, counted from 1.
     public var incarnation: Int64?
     /// The kind of event, one word.
     public var kind: String
-    /// The previous state, for a change of state.
+    /// For a change of state, the state before.
     public var from: String?
-    /// The new state.
+    /// For a change of state, the state after.
     public var to: String?
     /// A sentence for users.
     public var text: String
-    /// A termination reason, or the requester.
+    /// A termination reason, or the client that requested it.
     public var reason: String?
     /// Further data for programs, a JSON text.
     public var details: String?
 
-    /// Creates one from what all events have.
+    /// Creates an event from the fields that all events have.
     public init(at: Int64, app: String? = nil, kind: String, text: String) {
         self.at = at
         self.app = app
@@ -89,7 +89,7 @@ public struct StoredEvent: Sendable, Hashable {
         self.text = text
     }
 
-    /// Its approximate size in memory, bytes.
+    /// The approximate size of the event in memory, bytes.
     var size: Int {
         160 + text.utf8.count + (app?.utf8.count ?? 0) + (reason?.utf8.count ?? 0) + (details?.utf8.count ?? 0)
     }
@@ -99,9 +99,9 @@ public struct StoredEvent: Sendable, Hashable {
 public struct StoredReport: Sendable, Hashable {
     /// The app's name.
     public var app: String
-    /// The run of the app, counted from 1.
+    /// The number of the app's run, counted from 1.
     public var incarnation: Int64
-    /// Microseconds since 1970.
+    /// When the run ended, microseconds since 1970.
     public var at: Int64
     /// The report, a JSON text.
     public var json: String
@@ -114,32 +114,32 @@ public struct StoredReport: Sendable, Hashable {
         self.json = json
     }
 
-    /// Its approximate size in memory, bytes.
+    /// The approximate size of the report in memory, bytes.
     var size: Int { 80 + app.utf8.count + json.utf8.count }
 }
 
 /// Selects events.
 public struct EventQuery: Sendable, Hashable {
-    /// Only events of these apps.
+    /// Select only events of these apps; nil for all events.
     public var apps: [String]?
-    /// Only from this time on, microseconds since 1970.
+    /// Select only events at or after this time, microseconds since 1970.
     public var since: Int64?
-    /// Only before this time, microseconds since 1970.
+    /// Select only events before this time, microseconds since 1970.
     public var until: Int64?
-    /// Only with a greater sequence.
+    /// Select only events with a greater sequence.
     public var after: Int64?
-    /// The maximum number.
+    /// The maximum number of events.
     public var limit = 1_000
-    /// If there are more than `limit`: select the newest instead of the oldest.
+    /// Whether to select the newest events instead of the oldest if there are more than `limit`.
     public var prefersNewest = false
 
-    /// All events.
+    /// Selects all events, up to the default limit.
     public init() {}
 }
 
-/// How long events are kept; the limit that is reached first counts.
+/// How long events are kept: until they exceed the age or the count, whichever happens first.
 public struct Retention: Sendable, Hashable {
-    /// Maximum age in microseconds; nil: unlimited.
+    /// Maximum age of events in microseconds; nil for no limit.
     public var maxAge: Int64?
     /// Maximum number of events.
     public var maxCount: Int64
@@ -153,23 +153,23 @@ public struct Retention: Sendable, Hashable {
 
 /// The content of a database when it was opened.
 public struct StoreContents: Sendable, Hashable {
-    /// Where it was last written.
+    /// Which torpord wrote the database last.
     public enum Origin: String, Sendable, Hashable {
-        /// Nowhere: it is new, or could not be read.
+        /// None: the database is new, or could not be read.
         case nobody
-        /// By a torpord during this boot.
+        /// One during this boot.
         case thisBoot
-        /// By a torpord during an earlier boot of this machine.
+        /// One during an earlier boot of this machine.
         case earlierBoot
-        /// By a torpord on another machine.
+        /// One on another machine.
         case otherMachine
     }
 
     /// The apps' state, by name.
     public var apps: [String: AppRow] = [:]
-    /// Queued mail, by number.
+    /// Queued messages, by number.
     public var mail: [Int64: StoredMail] = [:]
-    /// Unhandled mail, by number, without payload.
+    /// Unhandled messages, by number, without their payload.
     public var unhandled: [Int64: StoredUnhandled] = [:]
     /// When recurring events last occurred.
     public var schedules: [StoredSchedule.Key: StoredSchedule] = [:]
@@ -183,19 +183,19 @@ public struct StoreContents: Sendable, Hashable {
     public var alerts: [Int64: StoredAlert] = [:]
     /// Where it was last written.
     public var origin = Origin.nobody
-    /// The greatest sequence of its events; 0 if there are none.
+    /// The greatest sequence of the stored events; 0 if there are none.
     public var lastSequence: Int64 = 0
 
     /// The content of an empty database.
     public init() {}
 
-    /// Whether it has no data of any app.
+    /// Whether there is no data of any app.
     var holdsNothing: Bool {
         apps.isEmpty && mail.isEmpty && unhandled.isEmpty && schedules.isEmpty && subscriptions.isEmpty
             && settings.isEmpty && transfers.isEmpty && alerts.isEmpty
     }
 
-    /// Frees the content that was handed out.
+    /// Frees the content, after a caller has received it.
     mutating func letGo() {
         apps = [:]
         mail = [:]
@@ -207,7 +207,7 @@ public struct StoreContents: Sendable, Hashable {
         alerts = [:]
     }
 
-    /// Removes what is not valid in this boot or on this machine. What users have set stays valid.
+    /// Removes what is not valid in this boot or on this machine. What users have set remains valid.
     mutating func forgetWhatIsOver() {
         switch origin {
         case .nobody, .thisBoot: return

@@ -17,7 +17,7 @@ enum Schema {
     /// `PRAGMA application_id` of every version: "Torp".
     static let applicationID: Int64 = 0x546f_7270
 
-    /// The migration from version n to n + 1, by n; 0 is an empty file.
+    /// The SQL for the migration from version n to n + 1, at index n; version 0 is an empty file.
     static let steps = [
         """
         CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -143,13 +143,13 @@ enum Schema {
         """,
     ]
 
-    /// The tables with rows of apps, and their column with the app's name.
+    /// The tables with rows of apps, each with its column for the app's name.
     static let rowsOfApps = [
         ("apps", "name"), ("reports", "app"), ("mail", "app"), ("unhandled", "app"), ("schedules", "app"),
         ("subscriptions", "app"), ("settings", "app"), ("transfers", "app"), ("alerts", "app"),
     ]
 
-    /// Migrates an older version or an empty file to `version`. Call it in a transaction.
+    /// Migrates an older version or an empty file to version `target`. Call this function in a transaction.
     static func migrate(_ database: Database, from version: Int64, to target: Int64 = version) throws(DatabaseError) {
         if version == 0 { try database.run("PRAGMA application_id = \(applicationID)") }
         for step in steps[Int(version)..<Int(target)] { try database.run(step) }

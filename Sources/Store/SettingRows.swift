@@ -18,23 +18,23 @@ public struct StoredSetting: Sendable, Hashable {
 
     /// The app and the setting's name.
     public var key: Key
-    /// The normalised value; nil if it was unset and the app must still be notified.
+    /// The value in its normal form; nil if the setting was unset and the app must still be notified of that.
     public var value: String?
-    /// When it was changed, microseconds since 1970.
+    /// When the setting was changed, microseconds since 1970.
     public var at: Int64
-    /// The value of which the app was last notified, if it does not know `value` yet; nil for unset.
+    /// The value of which the app was last notified, if the app does not know `value` yet; nil for unset.
     public var known: String?
     /// Whether the app was notified of `value`.
     public var isTold = true
 
-    /// Creates one that the app knows.
+    /// Creates the value of a setting of which the app was notified.
     public init(app: String, name: String, value: String?, at: Int64) {
         key = Key(app: app, name: name)
         self.value = value
         self.at = at
     }
 
-    /// Whether it need not be stored.
+    /// Whether the value need not be stored: it is unset, and the app was notified of that.
     public var isNothing: Bool { value == nil && isTold }
 }
 
@@ -44,14 +44,14 @@ extension StoredSetting: StoredRow {
 }
 
 extension Store {
-    /// Saves settings of an app: all of them or, if torpord is killed, none.
+    /// Saves settings of an app. If torpord is killed, either all of them are saved or none.
     public func save(_ settings: [StoredSetting], of app: String) {
         if !settings.isEmpty { change(.settings(settings, app: app)) }
     }
 }
 
 extension Database {
-    /// Calls `each` for every row, so that the caller has the rows read before an error.
+    /// Calls `each` for every row: after an error the caller has the rows that were read before.
     func settings(_ each: (StoredSetting) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT app, name, value, at, known, told FROM settings")
         defer { statement.reset() }
@@ -64,7 +64,7 @@ extension Database {
         }
     }
 
-    /// Writes pending rows.
+    /// Writes the queued rows.
     func save(_ settings: PendingRows<StoredSetting>) throws(DatabaseError) {
         for key in settings.removed {
             let statement = try prepare("DELETE FROM settings WHERE app = ? AND name = ?")

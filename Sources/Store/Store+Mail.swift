@@ -2,28 +2,28 @@
 
 import EventLoop
 
-/// Mail, and other state of apps that changes while they run.
+/// Messages, and other state of apps that changes while they run.
 extension Store {
-    /// Saves mail; replaces mail with the same number.
+    /// Saves a message; replaces a message with the same number.
     ///
-    /// - Parameter isNew: this number was never saved before.
+    /// - Parameter isNew: whether this number was never saved before.
     public func save(_ mail: StoredMail, isNew: Bool = false) { change(.mail(mail), isFresh: isNew) }
 
-    /// Removes mail from the queue.
+    /// Removes a message from the queue.
     public func removeMail(_ id: Int64, of app: String) { change(.mailRemoval(id, app: app)) }
 
-    /// Saves the delivery state of mail.
+    /// Saves the delivery state of a message.
     public func save(_ standing: MailStanding, of mail: Int64, of app: String) {
         change(.standing(standing, of: mail, app: app))
     }
 
-    /// Saves unhandled mail.
+    /// Saves an unhandled message.
     public func save(_ unhandled: StoredUnhandled) { change(.unhandled(unhandled), isFresh: true) }
 
-    /// Removes unhandled mail.
+    /// Removes an unhandled message.
     public func removeUnhandled(_ id: Int64, of app: String) { change(.unhandledRemoval(id, app: app)) }
 
-    /// Reads unhandled mail, oldest first, including all that was saved before this call.
+    /// Reads unhandled messages, oldest first, including all that were saved before this call.
     public func unhandled(
         _ query: UnhandledQuery,
         within limit: Duration = .seconds(2),
@@ -38,7 +38,7 @@ extension Store {
         }
     }
 
-    /// Saves the state of a schedule, replacing the earlier one.
+    /// Saves the state of a schedule; replaces the earlier state.
     public func save(_ schedule: StoredSchedule) { change(.schedule(schedule)) }
 
     /// Removes a schedule.
@@ -50,8 +50,8 @@ extension Store {
     /// Removes a subscription.
     public func remove(_ key: StoredSubscription.Key) { change(.subscriptionRemoval(key)) }
 
-    /// Makes all mail saved so far safe from power loss. Then calls back with nil, or with the reason of a failure,
-    /// as a sentence. Requests that wait together share one write.
+    /// Makes all messages saved so far safe from power loss. Then calls back with nil, or after a failure with the
+    /// reason, as a sentence. Requests that wait at the same time share one write.
     public func sync(within limit: Duration = .seconds(5), _ completion: @escaping (Unavailable?) -> Void) {
         waitingForSync.append((loop.now + limit, completion))
         if !isSyncing { syncNext() }

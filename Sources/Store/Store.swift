@@ -3,31 +3,32 @@
 public import EventLoop
 import Linux
 
-/// State that outlives a boot: goals and marks set by users, restart ledgers, events, termination reports. It is an
-/// SQLite database, accessed by a thread of its own.
+/// Stores the state that outlives a boot, such as goals set by users, restart ledgers, events and termination
+/// reports, in an SQLite database, which a thread of its own accesses.
 ///
-/// The event loop never waits for it. Saves are queued (bounded, coalesced by app) and committed in batches, about 10
-/// ms after a batch's first. While the disk is not writable, or hangs, only the queue grows: beyond its limit the
-/// oldest events are dropped and counted; rows of apps never are. No call fails: errors are reported to `onNotice` as
-/// a sentence, and retried with back-off.
+/// The event loop never waits for the database. Saves are queued (bounded, coalesced by app) and committed in
+/// batches, about 10 ms after the first save of a batch. While the disk is not writable, or hangs, only the queue
+/// grows: beyond its limit the oldest events are dropped and counted, but never rows of apps. No call fails: errors
+/// are reported to `onNotice` as a sentence, and the write is retried with back-off.
 ///
-/// Used on the event loop only.
+/// Use it on the event loop only.
 public final class Store {
-    /// How long the disk may block the writer before that is reported.
+    /// How long the disk may block the writer thread before that is reported.
     static let patience = Duration.seconds(5)
 
-    /// Called on the event loop with notices for users.
+    /// Called on the event loop with notices for users about the database.
     public var onNotice: ((StoreNotice) -> Void)?
-    /// The file was lost and a new one created: save every app's row again.
+    /// Called when the file was lost and a new one was created: save the row of every app again.
     public var onRowsWanted: (() -> Void)?
 
-    /// How many events, reports and removals were recovered from the journal of a killed torpord.
+    /// How many events, reports and other changes were recovered from the journal of a torpord that was killed.
     public private(set) var replayed = 0
-    /// Changes from before the file was read, by that torpord or this one: they are newer than the file's content.
+    /// Changes from before the file was read, by an earlier torpord or this one: they are newer than the file's
+    /// content.
     var beforeLoad: [StoreJournal.Item] = []
-    /// Whether the file's content is known.
+    /// Whether the file's content was read.
     public private(set) var isLoaded = false
-    /// Requests that wait for data to be on disk, and whether some are being handled.
+    /// Requests that wait until data is on disk, and whether the writer is handling some of them.
     var waitingForSync: [(deadline: Duration, completion: (Unavailable?) -> Void)] = []
     var isSyncing = false
 
@@ -48,28 +49,29 @@ public final class Store {
     private struct Pending {
         let deadline: Duration
         let completion: (StoreAnswer) -> Void
-        /// Gets an answer that comes after the deadline; nil: discard it.
+        /// Gets an answer that comes after the deadline; nil to discard such an answer.
         var late: ((StoreAnswer) -> Void)?
     }
 
-    /// How long to wait after the deadline; without an answer by then, the content is treated as empty.
+    /// How long to wait after the deadline: without an answer by then, the content is treated as empty.
     private static let latePatience = Duration.seconds(60)
 
-    /// Why a request has no answer.
+    /// Why a request got no answer.
     public struct Unavailable: Error, Sendable, Hashable, CustomStringConvertible {
-        /// A sentence.
+        /// The reason as a sentence.
         public let description: String
     }
 
-    /// Starts the thread, which opens the file at its first use.
+    /// Starts the writer thread, which opens the file at its first use.
     ///
     /// - Parameters:
     ///   - path: the database; created with its directory if missing.
-    ///   - machine: /etc/machine-id. From another machine's file only users' choices are used.
+    ///   - machine: /etc/machine-id. If the file was written on another machine, only what users have set is used.
     ///   - boot: the boot's id. Force-quit marks from another boot are ignored.
-    ///   - journal: changes not in the database yet, for the next torpord; its present content is written now.
-    ///   - holdsWrites: do not change the file before ``releaseWrites()``, since an older version of this program may
-    ///     have to continue with it.
+    ///   - journal: keeps changes that are not in the database yet, for the next torpord; the changes that it
+    ///     contains now are written to the database.
+    ///   - holdsWrites: do not change the file before ``releaseWrites()``: if an upgrade fails, the older torpord
+    ///     continues with the file.
     public convenience init(
         path: String,
         machine: String,
@@ -113,7 +115,7 @@ public final class Store {
 
     deinit { close(within: .zero) }
 
-    /// Takes over what an earlier torpord could not write.
+    /// Queues the changes in the journal, which an earlier torpord could not write.
     private func replay() {
         guard let journal else { return }
         let now = loop.now
@@ -141,7 +143,7 @@ public final class Store {
 
     // MARK: Writing
 
-    /// Saves an app's row; replaces one that is still queued.
+    /// Saves an app's row; replaces a row of the app that is still queued.
     public func save(_ row: AppRow) {
         let now = loop.now
         push { $0.save(row, now: now) }
@@ -156,7 +158,7 @@ public final class Store {
         push { $0.remove(app: app, mark: mark, now: now) }
     }
 
-    /// Saves an event and returns its assigned sequence: its own if that is greater than all before.
+    /// Saves an event and returns the sequence assigned to it: its own sequence if that is greater than all before.
     @discardableResult
     public func append(_ event: StoredEvent) -> Int64 {
         var event = event
@@ -186,14 +188,14 @@ public final class Store {
         }
     }
 
-    /// Permits changes of the file from now on.
+    /// Permits changes of the file, if the initializer's `holdsWrites` forbade them.
     public func releaseWrites() { push { $0.holds = false } }
 
     func push(_ change: (inout StoreQueue) -> Void) {
         guard doorbell != nil, !isClosed else { return }
         let now = loop.now
         let (busySince, stored, wakes) = queue.withLock { queue in
-            // While the writer already waits for the end of a batch's delay, do not wake it for each change.
+            // If the writer already waits for the end of a batch's delay, do not wake it for each change.
             let wasGathering = queue.isGathering
             change(&queue)
             defer { queue.stored = nil }
@@ -212,17 +214,17 @@ public final class Store {
         }
     }
 
-    /// How many threads it has.
+    /// How many threads the store has.
     public var threadCount: Int { doorbell == nil ? 0 : 1 }
 
-    /// Runs `body` while the thread is idle and blocked; false if it is busy.
+    /// Runs `body` while the writer thread is idle and blocked; false if it is busy.
     public func whileIdle(_ body: () -> Void) -> Bool {
         if doorbell != nil { return queue.whileAllWait(1, body) }
         body()
         return true
     }
 
-    /// Wakes the writer at the end of the turn: earlier it would only compete for a processor.
+    /// Wakes the writer at the end of this turn of the event loop: earlier it would only compete for a processor.
     private func wakeLater() {
         guard !isWakeDue else { return }
         isWakeDue = true
@@ -237,9 +239,9 @@ public final class Store {
     /// Reads the file's content. Call it once, before any other request.
     ///
     /// - Parameters:
-    ///   - limit: if the disk takes longer, the completion gets an empty content.
-    ///   - late: then gets the actual content when the disk has answered; until then, for a minute at most,
-    ///     ``isLoaded`` is false.
+    ///   - limit: if the disk takes longer than this, the completion gets an empty content.
+    ///   - late: after such a timeout, gets the actual content when the disk has answered. Until then, for a minute
+    ///     at most, ``isLoaded`` is false.
     public func load(
         within limit: Duration = .seconds(10),
         late: ((StoreContents) -> Void)? = nil,
@@ -271,8 +273,8 @@ public final class Store {
         completion(contents)
     }
 
-    /// Reads the events of a query, oldest first, including all appended before this call except those that could not
-    /// be written.
+    /// Reads the events that a query selects, oldest first. They include all events appended before this call, except
+    /// those that could not be written.
     public func events(
         _ query: EventQuery,
         within limit: Duration = .seconds(2),
@@ -287,7 +289,7 @@ public final class Store {
         }
     }
 
-    /// Reads the reports of an app, or all, newest first.
+    /// Reads the reports of an app, or of all apps, newest first.
     public func reports(
         app: String? = nil,
         within limit: Duration = .seconds(2),
@@ -302,7 +304,7 @@ public final class Store {
         }
     }
 
-    /// Writes everything at once; calls back with true on success.
+    /// Writes all queued changes at once; calls back with true on success.
     public func flush(within limit: Duration = .seconds(2), _ completion: @escaping (Bool) -> Void) {
         ask(.flush, within: limit) { answer in
             if case .flushed = answer { completion(true) } else { completion(false) }
@@ -345,7 +347,7 @@ public final class Store {
         for (_, entry) in old { entry.completion(entry.late == nil ? .failed("the disk does not answer") : .later) }
     }
 
-    /// The writer has answered.
+    /// Handles the answers and notices of the writer thread.
     private func answered() {
         doorbell?.drain()
         let (answers, notices, wantsRows) = queue.withLock { queue in
@@ -360,7 +362,7 @@ public final class Store {
         for notice in notices {
             switch notice.kind {
             case .available: isHanging = false
-            // The wait was never reported, so its end need not be.
+            // That the disk hangs was never reported, so its answer need not be.
             case .answers where !isHanging: continue
             case .answers: isHanging = false
             case .setAside, .setAsideNewer, .unavailable, .hangs, .otherMachine: break
@@ -376,10 +378,10 @@ public final class Store {
 
     // MARK: The end
 
-    /// Writes pending changes and closes the file. Blocks for `limit` at most; false if that was too short or
+    /// Writes queued changes and closes the file. Blocks for `limit` at most; returns false if that was too short or
     /// something could not be written. Pending requests get no answer. A second call only waits.
     ///
-    /// - Parameter quickly: do not checkpoint the write-ahead log, which takes a sync or two.
+    /// - Parameter quickly: do not checkpoint the write-ahead log: a checkpoint syncs to the disk once or twice.
     @discardableResult
     public func close(within limit: Duration = .seconds(1), quickly: Bool = false) -> Bool {
         guard doorbell != nil else { return true }

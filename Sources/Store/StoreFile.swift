@@ -3,13 +3,13 @@
 import CSQLite
 import Linux
 
-/// The location and owner of a database.
+/// The location of a database, and the machine and boot that use it.
 struct StorePlace: Sendable {
     /// The database's path.
     var path: String
     /// /etc/machine-id; empty if there is none.
     var machine: String
-    /// The boot's id; empty if unknown.
+    /// The id of this boot; empty if unknown.
     var boot: String
     /// The name of an SQLite VFS; nil for the default.
     var vfs: String?
@@ -17,16 +17,16 @@ struct StorePlace: Sendable {
     var retention: Retention
 }
 
-/// The open database, verified to be ours and migrated to this version.
+/// The open database, which was verified to be torpord's and migrated to this version.
 final class StoreFile {
     let database: Database
-    /// Whether it is read-only.
+    /// Whether the file is open read-only.
     let isReadOnly: Bool
-    /// Whether it still has an older version, since it must not be changed yet.
+    /// Whether the file still has an older version, since it must not be changed yet.
     let isBehind: Bool
-    /// The valid part of its content.
+    /// The content of the file, as far as it is valid on this machine and in this boot.
     private var contents = StoreContents()
-    /// The highest sequence number that an event in the file has or had; 0 if there was none.
+    /// The highest sequence number that any event in the file has or had; 0 if there never was one.
     private(set) var lastSequence: Int64 = 0
     private let place: StorePlace
     private let inode: UInt64?
@@ -36,7 +36,7 @@ final class StoreFile {
 
     /// Opens the file, creates it if missing, and migrates it to this version.
     ///
-    /// - Parameter holds: change nothing yet, not even the version.
+    /// - Parameter holds: change nothing in the file yet, not even its version.
     init(_ place: StorePlace, mode: Database.Mode = .readWrite, holds: Bool) throws(DatabaseError) {
         self.place = place
         isReadOnly = mode == .immutable
@@ -58,7 +58,7 @@ final class StoreFile {
             )
         }
         if !isReadOnly {
-            // SQLite sets auto_vacuum only for an empty file without a log.
+            // SQLite sets auto_vacuum only for an empty file that has no log.
             try database.run(
                 """
                 PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
@@ -70,7 +70,7 @@ final class StoreFile {
         database.keepLogOnClose(false)
     }
 
-    /// Creates it with mode 0600: SQLite's default would let every user read it.
+    /// Creates the file with mode 0600: SQLite's default would let every user read it.
     private static func makeFile(_ path: String) throws(DatabaseError) {
         do throws(Errno) {
             if let directory = File.parent(of: path) { try File.makeDirectories(directory) }
@@ -82,7 +82,7 @@ final class StoreFile {
         }
     }
 
-    /// Takes it over for this boot, and reads its content.
+    /// Migrates the file, reads its content, and marks it as written by this machine and boot.
     private func adopt(version: Int64, holds: Bool) throws(DatabaseError) {
         if isReadOnly {
             if version > 0 { try read() }
@@ -106,7 +106,7 @@ final class StoreFile {
         var apps: [String: AppRow] = [:]
         try database.apps { apps[$0.name] = $0 }
         contents.apps = apps
-        // A file of an earlier version that must not be changed yet may lack these tables.
+        // Older versions of the file lack these tables, if it must not be migrated yet.
         if try database.integer("PRAGMA user_version") ?? 0 >= 3 { try readMail() }
         let machine = try database.meta("machine")
         contents.origin =
@@ -127,7 +127,7 @@ final class StoreFile {
     private func readMail() throws(DatabaseError) {
         try database.mail { contents.mail[$0.id] = $0 }
         if try database.integer("PRAGMA user_version") ?? 0 >= 4 {
-            // The payload is read on request only.
+            // The payload of unhandled messages is read on request only.
             var query = UnhandledQuery()
             query.hasPayload = false
             try database.unhandled(query) { contents.unhandled[$0.mail.id] = $0 }
@@ -145,13 +145,13 @@ final class StoreFile {
         }
     }
 
-    /// Returns the content read, and frees it here.
+    /// Returns the content that was read, and frees it here.
     func takeContents() -> StoreContents {
         defer { contents.letGo() }
         return contents
     }
 
-    /// Whether SQLite finds no error in the file. Reads all of it.
+    /// Whether SQLite finds no error in the file. This reads all of the file.
     static func isSound(_ place: StorePlace) -> Bool {
         guard let database = try? Database(path: place.path, mode: .readWrite, vfs: place.vfs) else { return false }
         do throws(DatabaseError) {
@@ -182,17 +182,17 @@ final class StoreFile {
         return contents
     }
 
-    /// Whether the path still refers to the open file.
+    /// Whether the file at the path is still the open one.
     var isInPlace: Bool { inode != nil && (try? File.status(place.path).inode) == inode }
 
     // MARK: Writing
 
-    /// Writes all of the work or, on an error, none.
+    /// Writes all changes of the batch or, after an error, none.
     func write(_ work: StoreWork) throws(DatabaseError) {
         if isReadOnly { throw DatabaseError(kind: .refused, "it is read-only") }
         var last = lastSequence
         var added: Int64 = 0
-        // A commit is not synced to the disk, unless a client relies on it.
+        // A commit is not synced to the disk, unless a client waits for that.
         if work.mail.isSynced { try database.run("PRAGMA synchronous = FULL") }
         defer { if work.mail.isSynced { try? database.run("PRAGMA synchronous = NORMAL") } }
         try database.transaction { () throws(DatabaseError) in
@@ -201,28 +201,28 @@ final class StoreFile {
             try database.save(work.mail)
             for var event in work.events {
                 if event.sequence <= lastSequence, try database.has(event) { continue }
-                // The clock was set back before the last sequence was known.
+                // The clock was set back before torpord had read the last sequence.
                 event.sequence = max(event.sequence, last + 1)
                 try database.append(event)
                 last = event.sequence
                 added += 1
             }
             for report in work.reports where try !database.has(report) { try database.append(report) }
-            // SQLite does not sync a transaction that changes nothing.
+            // SQLite syncs a transaction only if it changes something.
             if !work.events.isEmpty || work.mail.isSynced { try database.setMeta("last_sequence", String(last)) }
         }
         lastSequence = last
         eventCount += added
     }
 
-    /// The maximum of events that one step of `tidy` removes: some milliseconds of work.
+    /// The maximum number of events that one call of `tidy` removes: some milliseconds of work.
     static let step: Int64 = 500
 
-    /// Removes some expired events. Returns whether there is more to do.
+    /// Removes some expired events. Returns whether more are left to remove.
     func tidy(_ retention: Retention, now: Duration, wallClock: Int64) throws(DatabaseError) -> Bool {
         guard !isReadOnly else { return false }
         var removed: Int64 = 0
-        // Tolerates 1 % more than allowed, so that not every event causes a removal.
+        // Allow 1 % more events than configured, so that not every new event causes a removal.
         if eventCount > retention.maxCount + retention.maxCount / 100 {
             try database.transaction { () throws(DatabaseError) in
                 removed = try database.removeOldestEvents(min(Self.step, eventCount - retention.maxCount))
@@ -244,7 +244,7 @@ final class StoreFile {
         }
         if hasShrunk {
             hasShrunk = false
-            // The file itself shrinks only with a checkpoint.
+            // Only a checkpoint makes the file itself smaller.
             try database.run("PRAGMA wal_checkpoint")
         }
         return removed > 0

@@ -17,7 +17,7 @@ import WireText
 /// ring's start), 1 byte kind, 3 bytes unused, the fields. A frame is valid once the header includes it, which is
 /// updated after the frame is complete. When the ring is full the oldest frames are dropped: memory still has them.
 public final class StoreJournal {
-    /// The file, for the keeper to hold.
+    /// The journal's file, for the keeper to hold.
     public let descriptor: Descriptor
 
     private static let magic: UInt32 = 0x314a_7054
@@ -31,12 +31,12 @@ public final class StoreJournal {
     package enum Item: Equatable {
         case event(StoredEvent)
         case report(StoredReport)
-        /// An app's row and reports were removed.
+        /// An app's row, reports and messages were removed.
         case removal(app: String)
         case change(MailChange)
     }
 
-    /// Creates a new file, replacing any at `path`. Throws ENOSPC if there is no room for it.
+    /// Creates a new file, replacing any at `path`. Throws ENOSPC if the filesystem has no room for the file.
     ///
     /// - Parameter capacity: size of the ring in bytes, a power of two.
     public init(creating path: String, capacity: Int = 256 << 10, boot: String = ThisProcess.bootID) throws(Errno) {
@@ -56,7 +56,7 @@ public final class StoreJournal {
         try File.rename(draft, path)
     }
 
-    /// Opens an earlier torpord's journal; nil if it is invalid, damaged, or from another boot.
+    /// Opens an earlier torpord's journal; nil if the file is invalid, damaged, or from another boot.
     public init?(_ descriptor: Descriptor, boot: String = ThisProcess.bootID) {
         self.descriptor = descriptor
         let size = (try? File.status(descriptor: descriptor.raw)).map { Int(clamping: $0.size) } ?? 0
@@ -72,16 +72,16 @@ public final class StoreJournal {
         cutDamage()
     }
 
-    /// Offset of the oldest frame.
+    /// The offset of the oldest frame.
     private var begin: UInt32 { mapping.bytes.load(fromByteOffset: 4, as: UInt32.self) }
-    /// Offset of the next frame; it marks everything before it.
+    /// The offset of the next frame. As a mark it stands for all frames before it.
     var end: UInt32 { mapping.bytes.load(fromByteOffset: 8, as: UInt32.self) }
 
     private func place(_ offset: UInt32) -> Int { Self.headSize + Int(offset) & (capacity - 1) }
 
-    /// Drops everything before that mark, which is stored.
+    /// Drops all frames before the mark: they are stored in the database.
     func release(through mark: UInt32) {
-        // A mark outside the two belongs to frames that were already dropped.
+        // A mark outside this range belongs to frames that were already dropped.
         if Int(mark &- begin) <= Int(end &- begin) { mapping.publish(mark, at: 4) }
     }
 
@@ -105,7 +105,7 @@ public final class StoreJournal {
                 mail.app, mail.topic, mail.message, mail.payload, mail.coalescing, mail.key, mail.sender, mail.wake,
             ]
             append(kind: 4, [mail.id, mail.count, mail.firstAt, mail.lastAt], texts)
-            // In a separate frame, which older torpords skip.
+            // The delivery state is in a separate frame, which older versions of torpord skip.
             if mail.standing != MailStanding() { append(.standing(mail.standing, of: mail.id, app: mail.app)) }
         case .mailRemoval(let id, let app): append(kind: 5, [id], [app])
         case .schedule(let schedule):
@@ -129,7 +129,7 @@ public final class StoreJournal {
             append(kind: 11, numbers, texts)
         case .unhandledRemoval(let id, let app): append(kind: 12, [id], [app])
         case .settings(let settings, let app):
-            // In a single frame, since settings that a user changed together must not be saved in part.
+            // All settings are in one frame: settings that a user changed together must not be saved in part.
             append(
                 kind: 13,
                 [Int64(settings.count)] + settings.flatMap { [$0.at, $0.isTold ? 1 : 0] },
@@ -187,7 +187,7 @@ public final class StoreJournal {
 
     // MARK: Reading
 
-    /// Drops a damaged frame and all after it: frames appended later could not be reached past it.
+    /// Drops a damaged frame and all after it: a reader could not skip the damage to reach frames appended later.
     private func cutDamage() {
         var offset = begin
         while offset != end {
@@ -251,7 +251,7 @@ public final class StoreJournal {
         }
     }
 
-    /// The common start of both kinds of mail.
+    /// Decodes the fields that queued and unhandled messages have in common.
     private static func mail(_ numbers: [Int64], _ texts: [String?]) -> StoredMail? {
         guard let app = texts[0], let topic = texts[1], let message = texts[2], let payload = texts[3],
             let coalescing = texts[4], let sender = texts[6]
@@ -349,7 +349,7 @@ public final class StoreJournal {
 
     private static func settings(_ reader: inout Reader) -> MailChange? {
         let count = reader.number()
-        // Each setting takes at least 28 bytes.
+        // Each setting takes at least 28 bytes: a greater count is invalid.
         guard !reader.isShort, count >= 0, count <= Int64(reader.fields.count / 28) else { return nil }
         let numbers = (0..<count * 2).map { _ in reader.number() }
         guard let app = reader.text() else { return nil }

@@ -4,28 +4,28 @@ import Linux
 
 /// A batch of changes to write.
 struct StoreWork: Sendable {
-    /// The newest row of each app.
+    /// The newest row of each app whose row has changed.
     var rows: [String: AppRow] = [:]
     var removed: Set<String> = []
     var events: [StoredEvent] = []
     var reports: [StoredReport] = []
-    /// Mail, schedules and the like.
+    /// Changes of messages, schedules and the like.
     var mail = MailWork()
 
-    /// All journal frames before this mark are included in this batch or an earlier one.
+    /// A position in the journal: this batch and earlier ones contain all frames before it.
     var mark: UInt32?
 
     var isEmpty: Bool { rows.isEmpty && removed.isEmpty && events.isEmpty && reports.isEmpty && mail.isEmpty }
 }
 
-/// A request to the writer, answered after everything that was queued before it.
+/// A request to the writer. It is answered after everything that was queued before it.
 enum StoreRequest: Sendable {
     case load
     case events(EventQuery)
     case reports(app: String?)
     case unhandled(UnhandledQuery)
     case flush
-    /// Like flush, but only once writing is permitted.
+    /// As `flush`, but handled only once writes are permitted.
     case sync
 }
 
@@ -37,53 +37,53 @@ enum StoreAnswer: Sendable {
     case unhandled([StoredUnhandled])
     case flushed
     case failed(String)
-    /// It takes longer than the requester's limit; another answer will follow.
+    /// The writer takes longer than the requester's limit; another answer will follow.
     case later
 }
 
 /// The queue between the event loop and the writer: bounded, and coalesced by app.
 struct StoreQueue: Sendable {
-    /// Limits of the queue. Beyond them the oldest events and reports are dropped; rows of apps never are, since
+    /// Limits of the queue. Beyond them the oldest events and reports are dropped. Rows of apps never are, since
     /// there is only one per app.
     struct Limits: Sendable {
         var events = 20_000
         var reports = 1_000
-        /// For events and for reports each, in bytes.
+        /// The limit for events, and the same for reports, in bytes.
         var bytes = 8 << 20
         var requests = 256
     }
 
-    /// How long a batch is delayed to coalesce writes.
+    /// How long a batch is delayed, so that more changes join it.
     static let delay = Duration.milliseconds(10)
 
     let limits: Limits
     var work = StoreWork()
     private var eventBytes = 0
     private var reportBytes = 0
-    /// The number of dropped events and reports.
+    /// How many events and reports were dropped.
     private(set) var dropped: Int64 = 0
     private var requests: [(ticket: Int, request: StoreRequest)] = []
-    /// When the oldest change was queued.
+    /// When the oldest queued change was queued; nil if there is none.
     private var since: Duration?
-    /// No write before this time, after an error.
+    /// After an error, the time before which nothing is written.
     var notBefore: Duration?
-    /// While true, nothing is written.
+    /// Whether writes are not permitted yet.
     var holds: Bool
-    /// Whether there is something to tidy up.
+    /// Whether expired events are left to remove.
     var isUntidy = false
     var retention: Retention
     var isClosing = false
-    /// Keep the write-ahead log on close: the next process checkpoints it.
+    /// Whether to keep the write-ahead log on close; the next process checkpoints it.
     var leavesLog = false
-    /// When the writer started its current work; nil while it waits.
+    /// When the writer started its current work; nil while it is idle.
     var busySince: Duration?
     var isFinished = false
-    /// All journal frames before this mark are stored.
+    /// A position in the journal: all frames before it are stored in the database.
     var stored: UInt32?
-    /// For the event loop.
+    /// Answers of the writer that the event loop has not handled yet.
     var answers: [(ticket: Int, answer: StoreAnswer)] = []
     var notices: [StoreNotice] = []
-    /// A new database has replaced a lost one.
+    /// Whether a new database has replaced a lost one, so that all rows must be saved again.
     var wantsRows = false
 
     init(limits: Limits = Limits(), holds: Bool = false, retention: Retention = Retention()) {
@@ -132,14 +132,14 @@ struct StoreQueue: Sendable {
         trim()
     }
 
-    /// Returns false if too many requests are queued.
+    /// Queues a request. Returns false if too many are queued.
     mutating func ask(_ request: StoreRequest, ticket: Int) -> Bool {
         guard requests.count < limits.requests else { return false }
         requests.append((ticket, request))
         return true
     }
 
-    /// Drops the oldest, an eighth at a time: removing one for each new one would move all others.
+    /// Drops the oldest events and reports, an eighth of them at a time: each removal moves all that remain.
     private mutating func trim() {
         while work.events.count > limits.events || eventBytes > limits.bytes, !work.events.isEmpty {
             let count = work.events.count / 8 + 1
@@ -155,12 +155,12 @@ struct StoreQueue: Sendable {
         }
     }
 
-    /// Whether the writer already waits for the end of a batch's delay.
+    /// Whether the writer waits for the end of a batch's delay, and for nothing else.
     var isGathering: Bool { since != nil && !isUntidy && !holds && busySince == nil && requests.isEmpty }
 
     // MARK: From the writer's thread
 
-    /// The writer's next work.
+    /// The work that the writer takes from the queue at one time.
     struct Turn: Sendable {
         var work = StoreWork()
         var requests: [(ticket: Int, request: StoreRequest)] = []
@@ -170,13 +170,13 @@ struct StoreQueue: Sendable {
         var isLast: Bool
     }
 
-    /// The work that is due at `now`; nil if there is none, with the time to check again in `deadline`.
+    /// Takes the work that is due at `now`. nil if there is none: then `deadline` is the time to check again.
     mutating func take(now: Duration, _ deadline: inout Duration?) -> Turn? {
         let isDue = { (time: Duration?) in time.map { $0 <= now } ?? true }
         let writes = !work.isEmpty && !holds
         let due = max((since ?? now) + Self.delay, notBefore ?? .zero)
         let tidies = isUntidy && isDue(notBefore) && !holds
-        // Do not answer a sync before writing is permitted.
+        // A sync must not be answered before writes are permitted.
         let asked = requests.filter { !holds || isClosing || !$0.request.isSync }
         guard isClosing || !asked.isEmpty || (writes && due <= now) || tidies else {
             deadline = writes ? due : isUntidy && !holds ? notBefore : nil
@@ -196,7 +196,7 @@ struct StoreQueue: Sendable {
         return turn
     }
 
-    /// Requeues changes that could not be written. Changes queued since are newer and win.
+    /// Requeues changes that could not be written. Changes that were queued since then are newer and take precedence.
     mutating func putBack(_ older: StoreWork, now: Duration) {
         guard !older.isEmpty else { return }
         for (name, row) in older.rows where work.rows[name] == nil && !work.removed.contains(name) {
@@ -213,7 +213,7 @@ struct StoreQueue: Sendable {
         trim()
     }
 
-    /// How many were dropped since the last call.
+    /// How many events and reports were dropped since the last call.
     mutating func takeDropped() -> Int64 {
         defer { dropped = 0 }
         return dropped
@@ -233,27 +233,27 @@ extension StoreRequest {
 
 /// A notice for users about the database.
 public struct StoreNotice: Sendable, Hashable, CustomStringConvertible {
-    /// What sort of news.
+    /// The kind of notice.
     public enum Kind: Sendable, Hashable {
         /// A damaged or foreign file was renamed, and a new one created.
         case setAside
         /// A newer version's file was renamed, and a new one created.
         case setAsideNewer
-        /// Nothing can be written for now; changes stay in memory.
+        /// Nothing can be written for now; changes are kept in memory.
         case unavailable
-        /// The disk has not answered for a while.
+        /// The disk has not answered for five seconds.
         case hangs
         /// The disk answers again.
         case answers
         /// Writing works again; `lost` is the number of dropped events and reports.
         case available(lost: Int64)
-        /// The file was written on another machine.
+        /// The file was last written on another machine.
         case otherMachine
     }
 
-    /// What sort of news.
+    /// The kind of notice.
     public let kind: Kind
-    /// A sentence.
+    /// The notice as a sentence.
     public let description: String
 
     init(_ kind: Kind, _ description: String) {

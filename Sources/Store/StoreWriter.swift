@@ -2,7 +2,7 @@
 
 import Linux
 
-/// The writer: all access to the file, on a thread of its own.
+/// The writer: a thread of its own on which all access to the file happens.
 final class StoreWriter {
     private let place: StorePlace
     private let queue: Monitor<StoreQueue>
@@ -10,21 +10,21 @@ final class StoreWriter {
 
     private var file: StoreFile?
     private var isHeld = true
-    /// Rows of a damaged database, until they are written to the new one.
+    /// Rows that were read from a damaged database, until they are written to the new one.
     private var salvaged = StoreContents()
-    /// The content of the first readable database, until it is requested.
+    /// The content of the first readable database, until the event loop requests it.
     private var contents: StoreContents?
     private var trouble: String?
     private var retryDelay = Duration.seconds(1)
     private var retryAt: Duration?
     private var setAsideAt: Duration?
-    /// How often a file reported as damaged was found intact since the last write.
+    /// How often, since the last write, a file reported as damaged was found intact.
     private var falseAlarms = 0
     private static let mostFalseAlarms = 8
-    /// How often to try to open the file at the start before torpord continues with what can be read: a single failed
-    /// read must not lose what is only in the write-ahead log.
+    /// How often to try to open the file at the start, before torpord continues with the file opened read-only. That
+    /// ignores the write-ahead log, whose changes a single failed read must not lose.
     private static let mostFirstTries = 64
-    /// The last error may be due to the connection, so reopen the file.
+    /// Whether to reopen the file, since the connection may have caused the last error.
     private var isSuspect = false
 
     init(_ place: StorePlace, queue: Monitor<StoreQueue>, doorbell: EventCounter) {
@@ -80,10 +80,10 @@ final class StoreWriter {
 
     // MARK: Writing
 
-    /// Writes a batch; if the file proves damaged, into a new one.
+    /// Writes a batch; if the file proves damaged, writes the batch into a new file.
     private func write(_ turn: StoreQueue.Turn, isLoading: Bool) {
-        // The first try succeeds normally; the file may also be reported damaged wrongly several times, and then be
-        // damaged.
+        // Normally the first try succeeds. But a file may be reported as damaged several times though it is intact,
+        // and once more when it really is damaged.
         for _ in 0..<Self.mostFalseAlarms + 2 {
             do throws(DatabaseError) {
                 let file = try openFile(isPatient: turn.isLast || isLoading)
@@ -106,7 +106,8 @@ final class StoreWriter {
         failed(DatabaseError(kind: .damaged, "a new one is damaged at once: is the disk broken?"), turn.work)
     }
 
-    /// The open file; opens it if necessary. After an error not before `retryAt`, unless `isPatient`.
+    /// Returns the open file; opens it if necessary. After an error it is not reopened before `retryAt`, unless
+    /// `isPatient`.
     private func openFile(isPatient: Bool) throws(DatabaseError) -> StoreFile {
         if let file, file.isInPlace, !file.isReadOnly, !isSuspect { return file }
         if let retryAt, !isPatient, Clock.monotonic() < retryAt {
@@ -118,7 +119,8 @@ final class StoreWriter {
         let isAnother = contents != nil
         let origin = took(opened)
         guard !isHeld, origin == .nobody else { return opened }
-        // A file that replaces a lost one starts with what could be read of that; then the current state follows.
+        // A file that replaces a lost one starts with the rows that could be read from that. The current state
+        // follows.
         if !salvaged.holdsNothing {
             var known = StoreWork()
             known.rows = salvaged.apps
@@ -135,8 +137,8 @@ final class StoreWriter {
 
     /// Opens the file for reading and writing.
     ///
-    /// The first time, retry on errors: if the file were opened read-only, its write-ahead log would be ignored, and
-    /// torpord relies on what is read first.
+    /// The first time, retry after errors. Otherwise the file would be opened read-only, which ignores its
+    /// write-ahead log, and torpord keeps what it reads first.
     private func open() throws(DatabaseError) -> StoreFile {
         var tries = contents == nil ? Self.mostFirstTries : 1
         while true {
@@ -180,11 +182,11 @@ final class StoreWriter {
         tell(.available(lost: lost), "\(place.path) can be written again: \(loss)")
     }
 
-    /// Requeues the work, and retries later.
+    /// Requeues the changes, to retry the write later.
     private func failed(_ error: DatabaseError, _ work: StoreWork) {
         let now = Clock.monotonic()
         if retryAt.map({ $0 <= now }) ?? true {
-            // Until then the open file can be read.
+            // Reopen the file at the retry; until then the open file can still be read.
             isSuspect = error.kind != .full
             retryAt = now + retryDelay
             retryDelay = min(retryDelay * 2, .seconds(60))
@@ -208,8 +210,8 @@ final class StoreWriter {
         )
     }
 
-    /// Renames an unusable file, if the error means that and a second check confirms it. Returns false if no retry
-    /// should follow at once.
+    /// Renames an unusable file, if the error means that the file is unusable and a second check confirms it. Returns
+    /// whether to retry at once.
     private func setAside(_ error: DatabaseError) -> Bool {
         let suffix: String
         switch error.kind {
@@ -219,7 +221,7 @@ final class StoreWriter {
         case .inUse, .full, .refused, .input, .other: return false
         }
         file?.database.keepLogOnClose(true)
-        // Close it now: a caller may still hold a reference, and a locked file cannot be salvaged.
+        // Close the file now: a caller may still hold a reference, and a locked file cannot be salvaged.
         file?.database.close()
         file = nil
         if suffix == "corrupt", isFalseAlarm() { return true }
@@ -251,8 +253,8 @@ final class StoreWriter {
         return true
     }
 
-    /// Whether a file reported as damaged is intact: SQLite also reports a single failed read (EIO) as damage. It is
-    /// checked several times, since the check may fail in the same way.
+    /// Whether a file that was reported as damaged is intact: SQLite also reports a single failed read (EIO) as
+    /// damage. Check several times, since the check may fail in the same way.
     private func isFalseAlarm() -> Bool {
         guard falseAlarms < Self.mostFalseAlarms, (0..<8).contains(where: { _ in StoreFile.isSound(place) }) else {
             return false
@@ -284,7 +286,7 @@ final class StoreWriter {
         do throws(DatabaseError) {
             return try read(request, from: file)
         } catch {
-            // The next turn writes what is left to a new file.
+            // In its next turn the writer writes the remaining changes to a new file.
             if error.kind == .damaged, !file.isReadOnly, setAside(error) { queue.withLock { $0.isUntidy = true } }
             return .failed(error.description)
         }

@@ -2,7 +2,7 @@
 
 /// Reads and writes the tables of mail, schedules and subscriptions.
 extension Database {
-    /// Writes pending changes.
+    /// Writes the queued changes.
     func save(_ work: MailWork) throws(DatabaseError) {
         for id in work.mail.removed { try remove(id, from: "mail") }
         for mail in work.mail.changed.values { try save(mail) }
@@ -40,7 +40,7 @@ extension Database {
         try statement.run()
     }
 
-    /// Calls `each` for every subscription, so that the caller has the rows read before an error.
+    /// Calls `each` for every subscription: after an error the caller has the rows that were read before.
     func subscriptions(_ each: (StoredSubscription) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT app, topic, rule FROM subscriptions")
         defer { statement.reset() }
@@ -52,11 +52,12 @@ extension Database {
 
     // MARK: mail
 
-    /// The columns that both mail tables share, in this order.
+    /// The columns that the tables of queued and of unhandled messages share, in this order.
     private static let mailColumns =
         "id, app, topic, message, payload, coalescing, key, sender, count, first_at, last_at"
 
-    /// Calls `each` for every row, so that the caller has the rows read before an error. Supports version 3 too.
+    /// Calls `each` for every row: after an error the caller has the rows that were read before. Also reads version 3
+    /// of the table.
     func mail(_ each: (StoredMail) -> Void) throws(DatabaseError) {
         let hasStanding = try integer("PRAGMA user_version") ?? 0 >= 4
         let statement = try prepare(
@@ -133,13 +134,14 @@ extension Database {
 
     // MARK: unhandled
 
-    /// Calls `each` for every row of the query, oldest first, so that the caller has the rows read before an error.
+    /// Calls `each` for every row that the query selects, oldest first: after an error the caller has the rows that
+    /// were read before.
     func unhandled(_ query: UnhandledQuery, _ each: (StoredUnhandled) -> Void) throws(DatabaseError) {
         let topics = query.topicsWithPayload.map { "'" + $0.replacing("'", with: "''") + "'" }.joined(separator: ", ")
         let some = topics.isEmpty ? "''" : "CASE WHEN topic IN (\(topics)) THEN payload ELSE '' END"
         let payload = query.hasPayload ? "payload" : some
         let columns = Self.mailColumns.replacing("payload", with: payload)
-        // A query names few numbers: one statement for each, so that the prepared statement is reused.
+        // A query names few numbers: run one statement for each, so that the prepared statement is reused.
         for id in query.ids.map({ $0.map { Optional($0) } }) ?? [nil] {
             let statement = try prepare(
                 """
@@ -185,7 +187,7 @@ extension Database {
 
     // MARK: schedules
 
-    /// Calls `each` for every row, so that the caller has the rows read before an error.
+    /// Calls `each` for every row: after an error the caller has the rows that were read before.
     func schedules(_ each: (StoredSchedule) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT app, name, last_fired, learned FROM schedules")
         defer { statement.reset() }

@@ -20,7 +20,7 @@ extension Database {
 
     // MARK: apps
 
-    /// Calls `each` for every row, so that the caller has the rows read before an error.
+    /// Calls `each` for every row: after an error the caller has the rows that were read before.
     func apps(_ each: (AppRow) -> Void) throws(DatabaseError) {
         let statement = try prepare(
             """
@@ -87,10 +87,10 @@ extension Database {
 
     // MARK: events
 
-    /// The events of the query, oldest first.
+    /// The events that the query selects, oldest first.
     func events(_ query: EventQuery) throws(DatabaseError) -> [StoredEvent] {
-        // No event's sequence is less than its time, so `since` uses the primary key. Prepared statements are cached:
-        // there are three of these, however many apps are named.
+        // An event's sequence is never less than its time, so `since` can use the primary key. The SQL does not
+        // depend on the number of apps: so only three prepared statements are cached.
         let apps =
             switch query.apps?.count {
             case nil: ""
@@ -132,7 +132,8 @@ extension Database {
         return query.prefersNewest ? events.reversed() : events
     }
 
-    /// Whether it is already stored: an event in the journal may have been written just before torpord was killed.
+    /// Whether the event is already stored: an event in the journal may have been written just before torpord was
+    /// killed.
     func has(_ event: StoredEvent) throws(DatabaseError) -> Bool {
         let statement = try prepare(
             "SELECT 1 FROM events WHERE sequence = ? AND at = ? AND kind = ? AND text = ? AND app IS ?"
@@ -166,7 +167,7 @@ extension Database {
         try statement.run()
     }
 
-    /// Removes at most `limit` of the oldest events if they are older than `time`; returns how many.
+    /// Removes at most `limit` of the oldest events, if they are older than `time`; returns how many.
     func removeEvents(before time: Int64, limit: Int64) throws(DatabaseError) -> Int64 {
         let statement = try prepare(
             """
@@ -180,7 +181,7 @@ extension Database {
         return changes
     }
 
-    /// Removes the oldest events.
+    /// Removes the oldest `count` events; returns how many.
     func removeOldestEvents(_ count: Int64) throws(DatabaseError) -> Int64 {
         let statement = try prepare(
             "DELETE FROM events WHERE sequence IN (SELECT sequence FROM events ORDER BY sequence LIMIT ?)"
@@ -195,7 +196,7 @@ extension Database {
     /// The number of reports kept per app.
     static let reportsOfApp: Int64 = 10
 
-    /// The reports of an app, or all, newest first.
+    /// The reports of an app, or of all apps, newest first.
     func reports(app: String?) throws(DatabaseError) -> [StoredReport] {
         let statement = try prepare(
             "SELECT app, incarnation, at, json FROM reports\(app == nil ? "" : " WHERE app = ?1") ORDER BY id DESC"
@@ -216,7 +217,7 @@ extension Database {
         return reports
     }
 
-    /// Whether it is already stored.
+    /// Whether the report is already stored.
     func has(_ report: StoredReport) throws(DatabaseError) -> Bool {
         let statement = try prepare("SELECT 1 FROM reports WHERE app = ? AND incarnation = ? AND at = ?")
         defer { statement.reset() }
@@ -226,7 +227,7 @@ extension Database {
         return try statement.step()
     }
 
-    /// Adds a report, and removes the app's oldest beyond `reportsOfApp`.
+    /// Adds a report, and removes the app's oldest reports beyond `reportsOfApp`.
     func append(_ report: StoredReport) throws(DatabaseError) {
         let insertion = try prepare("INSERT INTO reports (app, incarnation, at, json) VALUES (?, ?, ?, ?)")
         insertion.bind(1, report.app)

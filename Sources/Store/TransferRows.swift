@@ -2,11 +2,11 @@
 
 /// An unfinished transfer of an app.
 public struct StoredTransfer: Sendable, Hashable {
-    /// Its number.
+    /// The transfer's number.
     public var id: Int64
     /// The app's name.
     public var app: String
-    /// Its state, a JSON object.
+    /// The transfer's state, a JSON object.
     public var json: String
 
     /// Creates one from its parts.
@@ -23,7 +23,7 @@ extension StoredTransfer: StoredRow {
 }
 
 extension Store {
-    /// Saves a transfer; replaces one with the same number.
+    /// Saves a transfer; replaces a transfer with the same number.
     public func save(_ transfer: StoredTransfer) { change(.transfer(transfer)) }
 
     /// Removes a finished transfer.
@@ -31,7 +31,7 @@ extension Store {
 }
 
 extension Database {
-    /// Calls `each` for every row, so that the caller has the rows read before an error.
+    /// Calls `each` for every row: after an error the caller has the rows that were read before.
     func transfers(_ each: (StoredTransfer) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT id, app, json FROM transfers")
         defer { statement.reset() }
@@ -41,7 +41,7 @@ extension Database {
         }
     }
 
-    /// Writes pending rows.
+    /// Writes the queued rows.
     func save(_ transfers: PendingRows<StoredTransfer>) throws(DatabaseError) {
         for id in transfers.removed {
             let statement = try prepare("DELETE FROM transfers WHERE id = ?")
