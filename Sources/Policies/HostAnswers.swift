@@ -3,8 +3,8 @@
 internal import CPolicyWire
 internal import TorporPolicyABI
 
-/// Decodes what a host process sends, without I/O. The library in the host may have written every byte: each size,
-/// count and offset is checked, and no input can crash this process.
+/// Decodes the messages of a host process, without I/O. The policy's library in that process may have written every
+/// byte: so each size, count and offset is checked, and no input can crash this process.
 public enum HostAnswers {
     /// The answer to ``HostMessages/Load``.
     ///
@@ -36,7 +36,7 @@ public enum HostAnswers {
         let version = try texts.next(limit: Int(TORPOR_POLICY_NAME_LIMIT))
         let summary = try texts.next(limit: Int(TORPOR_POLICY_SENTENCE_LIMIT))
         guard !name.isEmpty else { throw .nonsense("a policy without a name") }
-        // Each takes at least its NUL.
+        // Each description takes at least one byte, its NUL.
         guard wire.descriptions <= bytes.count else { throw .nonsense("more descriptions than fit into a message") }
         var descriptions: [String] = []
         for _ in 0..<wire.descriptions { descriptions.append(try texts.next(limit: Int(TORPOR_POLICY_SENTENCE_LIMIT))) }
@@ -63,7 +63,7 @@ public enum HostAnswers {
         return bytes.loadUnaligned(as: torpor_policy_wire_header.self)
     }
 
-    /// Texts in sequence, each ending with NUL.
+    /// Reads texts that follow each other, each ending with NUL.
     private struct Texts {
         private var rest: UnsafeRawBufferPointer
 
@@ -87,17 +87,17 @@ public struct HostAnswerReader {
     private let adviceLimit: Int
     private var answer = PolicyAnswer()
 
-    /// For the question with this serial and number of events.
+    /// Starts to assemble the answer to the question with this serial and number of events.
     public init(serial: UInt64, eventCount: Int, adviceLimit: Int) {
         self.serial = serial
         self.eventCount = eventCount
         self.adviceLimit = adviceLimit
     }
 
-    /// Takes a message. Returns the whole answer with the last one, nil before.
+    /// Adds a message to the answer. Returns the whole answer after the last message, nil before.
     ///
-    /// - Throws: ``PolicyFailure/nonsense(_:)`` or ``PolicyFailure/flooded(limit:)``; then no more messages are
-    ///   expected.
+    /// - Throws: ``PolicyFailure/nonsense(_:)`` or ``PolicyFailure/flooded(limit:)``; after that, discard all further
+    ///   messages.
     public mutating func take(_ bytes: UnsafeRawBufferPointer) throws(PolicyFailure) -> PolicyAnswer? {
         let header = try HostAnswers.header(bytes)
         guard header.serial == serial else {
@@ -115,7 +115,7 @@ public struct HostAnswerReader {
         }
     }
 
-    /// Takes the entries after a message's header; they must end with the message.
+    /// Reads the advice after a message's header; it must end where the message ends.
     private mutating func takeAdvice(
         _ bytes: UnsafeRawBufferPointer,
         from start: Int,

@@ -5,29 +5,29 @@ public import TorporPolicyABI
 
 /// Encodes messages to a host process, without I/O; `torpor_policy_wire.h` defines the format.
 public enum HostMessages {
-    /// The largest message, in bytes.
+    /// The maximum size of a message, in bytes.
     public static let largest = Int(TORPOR_POLICY_WIRE_LIMIT)
-    /// The most events of one question.
+    /// The maximum number of events in one question.
     public static let mostEvents = Int(TORPOR_POLICY_EVENT_LIMIT)
 
     /// What a host process is to load, and its limits.
     public struct Load: Hashable, Sendable {
-        /// The path of the library, for messages only: the host opens the descriptor that it was started with.
+        /// The path of the library, for error messages only: the host opens the descriptor that it was started with.
         public var path: String
         /// The configured options, sorted by key.
         public var options: [PolicyOption]
-        /// The host's limit of address space in bytes, including all libraries and the view.
+        /// The host's limit of address space in bytes, including all libraries and the shared view of apps.
         public var addressSpace: UInt64
         /// The user that the host changes to; nil to keep its own.
         public var user: UInt32?
         /// The group that the host changes to, with `user`.
         public var group: UInt32?
-        /// The size of the view, in bytes.
+        /// The size of the shared view of apps (``PolicyView``), in bytes.
         public var viewSize: Int
-        /// The most pieces of advice per question.
+        /// The maximum number of pieces of advice per question.
         public var adviceLimit: Int
 
-        /// What a host process is to load.
+        /// Creates the message from its parts.
         public init(
             path: String,
             options: [PolicyOption] = [],
@@ -48,7 +48,7 @@ public enum HostMessages {
 
         /// The encoded message.
         ///
-        /// - Throws: ``PolicyFailure/refused(_:)`` when the options do not fit.
+        /// - Throws: ``PolicyFailure/refused(_:)`` if the options do not fit into a message.
         public func encoded() throws(PolicyFailure) -> [UInt8] {
             var bytes: [UInt8] = []
             append(
@@ -129,7 +129,7 @@ public enum HostMessages {
         withUnsafeBytes(of: value) { bytes.append(contentsOf: $0) }
     }
 
-    /// Returns false if the text contains NUL.
+    /// Appends a text and a NUL; returns false if the text itself contains NUL.
     private static func append(text: String, to bytes: inout [UInt8]) -> Bool {
         let start = bytes.count
         bytes.append(contentsOf: text.utf8)

@@ -3,44 +3,46 @@
 public import Linux
 public import TorporPolicyABI
 
-/// A policy in its own process, for programs without an event loop: calls block until the answer. Not for torpord.
+/// A policy in a process of its own, for programs without an event loop: each call blocks until the answer. torpord
+/// itself does not use this class.
 public final class HostProcess {
-    /// How the host process is run.
+    /// How to start the host process.
     public struct Settings: Sendable {
         /// The path of torpor-policy-host.
         public var program: String
-        /// The limit of address space, in bytes. Of the 256 MiB, Swift's libraries take about 60 and the view 12.
+        /// The limit of address space, in bytes. Of the default, 256 MiB, Swift's libraries take about 60 MiB and the
+        /// view 12 MiB.
         public var addressSpace: UInt64 = 256 << 20
         /// The user that the host changes to; nil to keep its own.
         public var user: UInt32?
         /// The group that the host changes to, with `user`.
         public var group: UInt32?
-        /// The most pieces of advice per question.
+        /// The maximum number of pieces of advice per question.
         public var adviceLimit = 4096
         /// How long loading the policy may take.
         public var loadDeadline = Duration.seconds(10)
-        /// The process's environment, as `K=V`.
+        /// The environment of the host process, as `K=V`.
         public var environment = HostProcess.ownEnvironment
 
         /// The default settings.
         public init(program: String) { self.program = program }
     }
 
-    /// The variables of this process's environment that a policy's process gets: language, time zone, and library
-    /// path.
+    /// The variables of this process's environment that a host process gets: language, time zone, and library path.
     public static var ownEnvironment: [String] {
         ThisProcess.environment.filter { entry in
             ["TZ=", "LANG=", "LC_", "LD_LIBRARY_PATH="].contains { entry.hasPrefix($0) }
         }
     }
 
-    /// Where torpor-policy-host is: `TORPOR_POLICY_HOST`, else beside this program, else in `../libexec/torpor`.
+    /// The path of torpor-policy-host: `TORPOR_POLICY_HOST`, or else beside this program, or else in
+    /// `../libexec/torpor`.
     public static func findProgram() -> String? {
         ThisProcess.companion("torpor-policy-host", variable: "TORPOR_POLICY_HOST")
     }
 
-    /// The user that a policy's process runs as: one that owns nothing. Only root can change users; nil otherwise.
-    /// Reads the user database, which may block (``Users``).
+    /// The user that host processes run as: a user that owns no files. nil if this process is not root, since only
+    /// root can change users. Reads the user database, which may block (``Users``).
     public static func unprivilegedUser() -> (user: UInt32, group: UInt32)? {
         guard Users.isRoot else { return nil }
         let user = ["torpor-policy", "nobody"].lazy.compactMap { Users.lookup($0) }.first
@@ -63,8 +65,8 @@ public final class HostProcess {
     ///   - library: the library, opened by ``LibraryTrust``.
     ///   - options: the configured options.
     ///   - view: the memory of a ``PolicyView``.
-    ///   - viewSize: its size in bytes.
-    /// - Throws: ``PolicyFailure`` when the policy is not loaded; then the process is gone.
+    ///   - viewSize: the view's size in bytes.
+    /// - Throws: ``PolicyFailure`` if the policy cannot be loaded; the process has then ended.
     public init(
         library: TrustedLibrary,
         options: [PolicyOption] = [],
@@ -95,11 +97,11 @@ public final class HostProcess {
     }
 
     /// Asks the policy about 1 to ``HostMessages/mostEvents`` events and waits for the answer. After a failure the
-    /// process is gone, and every further question throws the same failure.
+    /// process has ended, and every further question throws the same failure.
     ///
     /// - Parameters:
     ///   - events: what happened; the view must not change until the answer has come.
-    ///   - deadline: how long the answer may take; measured in steps of a few milliseconds.
+    ///   - deadline: how long the answer may take; it is measured in steps of a few milliseconds.
     public func ask(_ events: [torpor_policy_event], deadline: Duration) throws(PolicyFailure) -> PolicyAnswer {
         serial += 1
         HostMessages.encodeQuestion(serial: serial, events, into: &question)
@@ -108,7 +110,7 @@ public final class HostProcess {
         return try link.receive(deadline: deadline) { bytes throws(PolicyFailure) in try reader.take(bytes) }
     }
 
-    /// Lets the policy end within a second, then kills it. No questions are possible afterwards.
+    /// Lets the policy end within a second, then kills its process. No question can be asked afterwards.
     public func close() { link.close() }
 }
 
@@ -143,7 +145,7 @@ private final class Link {
 
     func send(_ bytes: [UInt8]) throws(PolicyFailure) {
         if let failure { throw failure }
-        // Keep the pipe of standard error from filling up, or the last line would be lost.
+        // Read the host's standard error from time to time: if the pipe became full, its last line would be lost.
         sent += 1
         if sent % 32 == 0 { drain() }
         let size: Int?
@@ -165,8 +167,7 @@ private final class Link {
         while true {
             let size: Int?
             do throws(Errno) {
-                // Later messages are mostly there already, so the timeout is only set again when half of it is used
-                // up.
+                // Most later messages have already arrived. So set the timeout again only when half of it has passed.
                 if left == deadline ? timeout != deadline : (timeout ?? deadline) > left * 2 {
                     try Sockets.setReceiveTimeout(socket.raw, left)
                     timeout = left
@@ -195,7 +196,7 @@ private final class Link {
         return failure
     }
 
-    /// The connection was closed: the process has ended or is about to.
+    /// Reports how the process ended: its connection was closed, so it has ended or is about to.
     private func ended() -> PolicyFailure {
         guard let status = child.reap(within: .seconds(1)) else {
             return fail(.nonsense("it closed the connection and did not exit"))
@@ -205,7 +206,7 @@ private final class Link {
     }
 
     private func drain() {
-        // At most what fits into a pipe.
+        // These reads take at most what fits into a pipe.
         for _ in 0..<32 {
             guard let size = try? Descriptor.read(output.raw, into: buffer), size > 0 else { return }
             lastLine.take(UnsafeRawBufferPointer(rebasing: buffer[..<size]))

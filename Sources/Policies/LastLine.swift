@@ -2,20 +2,20 @@
 
 /// The last line that a policy's process wrote to standard error: it often says why the process ended.
 public struct LastLine: Sendable {
-    /// The longest line that is stored, in bytes.
+    /// The maximum length of the line that is stored, in bytes.
     public static let limit = 512
     private var tail: [UInt8] = []
 
-    /// A last line that is still empty.
+    /// Creates an empty line.
     public init() {}
 
-    /// Adds output; only the end is stored.
+    /// Adds output; only the end of it is stored.
     public mutating func take(_ bytes: UnsafeRawBufferPointer) {
         tail.append(contentsOf: bytes.suffix(2 * Self.limit))
         if tail.count > 2 * Self.limit { tail.removeFirst(tail.count - 2 * Self.limit) }
     }
 
-    /// The line, made safe for logs; empty if there is none.
+    /// The line, made safe for logs; empty if nothing was written.
     public var text: String {
         let lines = tail.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
         guard let line = lines.last(where: { !$0.allSatisfy { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") } })

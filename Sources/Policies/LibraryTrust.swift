@@ -2,23 +2,23 @@
 
 public import Linux
 
-/// A library that may be loaded. The descriptors are open, so what was checked is what is loaded.
+/// A library that may be loaded. Its file and folder are open, so the file that is loaded is the one that was
+/// checked.
 public struct TrustedLibrary {
-    /// The path without symlinks.
+    /// The library's path without symlinks.
     public let path: String
     /// The library, open for reading.
     public let library: Descriptor
-    /// Its folder, opened with O_PATH.
+    /// The library's folder, opened with O_PATH.
     public let directory: Descriptor
 }
 
-/// Decides which libraries may be loaded: those that only root and the supervisor's user can have put there or
-/// changed. Every folder and symlink on the path is checked, since a user that can write to one of them can redirect
-/// the path.
+/// Decides which libraries may be loaded: those that only root and the supervisor's user can have created or changed.
+/// Every folder and symlink on the path is checked, since a user that can write to one of them can redirect the path.
 public enum LibraryTrust {
     private static let mostLinks = 40
 
-    /// Opens a library after checking it and everything on its path.
+    /// Opens a library after checking the file and every folder and symlink on its path.
     ///
     /// - Parameters:
     ///   - path: the path; relative to the current directory if it does not begin with `/`.
@@ -32,9 +32,10 @@ public enum LibraryTrust {
         return try walk.walk(path.hasPrefix("/") ? path : ThisProcess.directory + "/" + path)
     }
 
-    /// Opens a library without checking which users could have changed it: for users that try out their own.
+    /// Opens a library without checking which users could have changed it: for users that try out their own
+    /// libraries.
     ///
-    /// - Throws: ``PolicyFailure/refused(_:)`` when it does not exist or cannot be read.
+    /// - Throws: ``PolicyFailure/refused(_:)`` if the library does not exist or cannot be read.
     public static func openAnyway(_ path: String) throws(PolicyFailure) -> TrustedLibrary {
         do throws(Errno) {
             let real = try File.realPath(path)
@@ -52,11 +53,11 @@ public enum LibraryTrust {
         throw .refused("\(path) is not a library: it is not a file")
     }
 
-    /// Walks a path to a library, one name at a time.
+    /// Follows a path to a library, one name at a time.
     private struct Walk {
         let users: Set<UInt32>
         let asked: String
-        /// The current folder, and the names that lead to it.
+        /// The current folder, and the names of the folders that lead to it.
         var directory: Descriptor
         var names: [Substring] = []
         var links = 0
@@ -100,7 +101,7 @@ public enum LibraryTrust {
             throw .refused("\(asked) is not a library: it is a folder; name the library in it")
         }
 
-        /// The names in a path, last one first.
+        /// The names in a path in reverse order, as a stack.
         private static func parts(_ path: String) -> [Substring] {
             path.split(separator: "/").filter { $0 != "." }.reversed()
         }
@@ -109,7 +110,7 @@ public enum LibraryTrust {
             "/" + (name == ".." ? names.dropLast() : names + [name]).joined(separator: "/")
         }
 
-        /// The names in a symlink's target, last one first.
+        /// The names in a symlink's target in reverse order, as a stack.
         private mutating func follow(_ link: Descriptor, named place: String) throws(PolicyFailure) -> [Substring] {
             links += 1
             guard links <= LibraryTrust.mostLinks else {
@@ -163,9 +164,9 @@ public enum LibraryTrust {
                         + "chown \(users.contains(0) ? "root" : String(users.min() ?? 0)) \(place), or put the policy into a folder that root owns"
                 )
             }
-            // The mode of a symlink does not matter: only its owner, or the folder's, can replace it.
+            // The mode of a symlink does not matter: only its owner, or its folder's owner, can replace it.
             if status.kind == .link { return }
-            // In a sticky folder users can only replace their own files; the file in it is checked too.
+            // In a sticky folder users can replace only their own files. The file in the folder is checked too.
             if status.kind == .directory, status.mode & 0o1000 != 0 { return }
             guard status.mode & 0o022 == 0 else {
                 let who = status.mode & 0o002 != 0 ? "everybody" : "group \(status.gid)"

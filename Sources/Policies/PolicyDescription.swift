@@ -2,24 +2,24 @@
 
 /// A policy's description of itself, and its confinement.
 public struct PolicyDescription: Hashable, Sendable {
-    /// Its name, 63 bytes at most, never empty.
+    /// The policy's name, 63 bytes at most, never empty.
     public var name: String
-    /// Its version, 63 bytes at most.
+    /// The policy's version, 63 bytes at most.
     public var version: String
-    /// What it does, as a sentence.
+    /// What the policy does, as a sentence.
     public var summary: String
-    /// The version of the policy ABI that it was compiled for.
+    /// The version of the policy ABI that the policy was compiled for.
     public var abi: UInt32
-    /// The `TORPOR_EVENT_BIT` of each event that it is asked about.
+    /// The events that the policy is asked about: the `TORPOR_EVENT_BIT` of each.
     public var events: UInt64
-    /// `TORPOR_NEEDS_…`: what must be measured for it.
+    /// What torpord must measure for the policy: bits `TORPOR_NEEDS_…`.
     public var needs: UInt64
-    /// The options that it knows, in the order in which it lists them.
+    /// The options that the policy knows, in the order in which it lists them.
     public var options: [PolicyOptionDescription]
-    /// What prevents it from doing harm; empty for a policy in this process.
+    /// What prevents the policy from doing harm; empty for a policy in this process.
     public var confinement: PolicyConfinement
 
-    /// A description.
+    /// Creates a description from its parts.
     public init(
         name: String,
         version: String,
@@ -41,18 +41,18 @@ public struct PolicyDescription: Hashable, Sendable {
     }
 }
 
-/// An option that a policy knows, as it describes it.
+/// An option of a policy, as the policy describes it.
 public struct PolicyOptionDescription: Hashable, Sendable {
-    /// Its name.
+    /// The option's name.
     public var key: String
-    /// The type of its value: `integer`, `duration` …
+    /// The type of the option's value: `integer`, `duration` …
     public var type: String
-    /// The value if it is not configured.
+    /// The option's value if it is not configured.
     public var defaultValue: String
-    /// What it does.
+    /// What the option does.
     public var meaning: String
 
-    /// A description.
+    /// Creates a description of an option from its parts.
     public init(key: String, type: String, defaultValue: String, meaning: String) {
         self.key = key
         self.type = type
@@ -60,7 +60,7 @@ public struct PolicyOptionDescription: Hashable, Sendable {
         self.meaning = meaning
     }
 
-    /// Parses a policy's texts, four per option; an incomplete rest is ignored.
+    /// Parses a policy's texts, four per option; an incomplete last group is ignored.
     public static func options(from texts: [String]) -> [PolicyOptionDescription] {
         stride(from: 0, to: texts.count - texts.count % 4, by: 4).map {
             PolicyOptionDescription(
@@ -73,16 +73,16 @@ public struct PolicyOptionDescription: Hashable, Sendable {
     }
 }
 
-/// What prevents a policy in its own process from doing harm, as far as the host process could set it up.
+/// What prevents a policy in its own process from doing harm, as far as the host process could set this up.
 public struct PolicyConfinement: OptionSet, Hashable, Sendable {
-    /// `TORPOR_CONFINED_…`.
+    /// The bits `TORPOR_CONFINED_…`.
     public let rawValue: UInt32
-    /// `TORPOR_CONFINED_…`.
+    /// Wraps the bits `TORPOR_CONFINED_…`.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
-    /// Landlock limits the files that it may open.
+    /// Landlock limits the files that the policy may open.
     public static let files = PolicyConfinement(rawValue: 1 << 0)
-    /// Seccomp limits the system calls that it may make.
+    /// Seccomp limits the system calls that the policy may make.
     public static let systemCalls = PolicyConfinement(rawValue: 1 << 1)
-    /// It runs as a different user than the supervisor.
+    /// The policy runs as a different user than the supervisor.
     public static let user = PolicyConfinement(rawValue: 1 << 2)
 }

@@ -2,21 +2,21 @@
 
 public import Linux
 
-/// Why a policy gave no valid answer. Each case has a sentence for people.
+/// Why a policy gave no valid answer. The description of each case is a sentence for people.
 public enum PolicyFailure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The library is not used; the sentence names it and says why.
+    /// The library is not used; the sentence names the library and the reason.
     case refused(String)
     /// The host process could not be started.
     case notStarted(program: String, Errno)
     /// The process ended. `lastLine` is its last line on standard error, empty if it wrote nothing.
     case ended(PolicyEnd, lastLine: String)
-    /// No answer within the deadline.
+    /// No answer came within the deadline.
     case late(Duration)
-    /// No answer within the deadline and for a while after it, because the machine stalled.
+    /// No answer came within the deadline and some time after it, because the machine stalled.
     case stalled(Duration)
     /// A message was malformed or unexpected.
     case nonsense(String)
-    /// More pieces of advice for one question than the limit.
+    /// The policy gave more pieces of advice for one question than the limit.
     case flooded(limit: Int)
 
     /// The failure as a sentence.
@@ -47,14 +47,15 @@ public enum PolicyFailure: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// How a policy's process ended.
 public enum PolicyEnd: Hashable, Sendable, CustomStringConvertible {
-    /// It exited with a status.
+    /// The process exited with a status.
     case exited(Int32)
-    /// A signal terminated it.
+    /// A signal terminated the process.
     case signalled(Int32)
-    /// The status is not known.
+    /// How the process ended is not known.
     case unknown
 
-    /// From `si_code` CLD_EXITED (1), CLD_KILLED (2) or CLD_DUMPED (3) and the status or signal, as in waitid(2).
+    /// Creates it from the `si_code` CLD_EXITED (1), CLD_KILLED (2) or CLD_DUMPED (3) and the exit status or signal,
+    /// as in waitid(2).
     public init(code: Int32, status: Int32) {
         switch code {
         case 1: self = .exited(status)
@@ -63,7 +64,7 @@ public enum PolicyEnd: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// From a status of waitpid(2).
+    /// Creates it from a status of waitpid(2).
     public init(waitStatus: Int32) {
         if let code = WaitStatus.exitCode(waitStatus) {
             self = .exited(code)
@@ -74,7 +75,7 @@ public enum PolicyEnd: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The text to follow "the process".
+    /// How the process ended, as a text that follows "the process".
     public var description: String {
         switch self {
         case .exited(let status): "exited with status \(status)"

@@ -2,7 +2,7 @@
 
 internal import TorporPolicyABI
 
-/// A field of a view's record, named as in `torpor_policy.h`; recordings consist of these.
+/// A field of a record in a view, by its name in `torpor_policy.h`. Recordings of policies consist of such fields.
 public struct PolicyField: Sendable {
     /// The field's name.
     public let name: String
@@ -14,7 +14,7 @@ public struct PolicyField: Sendable {
 
     private enum Kind {
         case natural32, integer32, integer64, natural64
-        /// A natural32 that may be `TORPOR_UNKNOWN`, and an integer64 that may be `TORPOR_NEVER`.
+        /// `known32` is a natural32 that may be `TORPOR_UNKNOWN`; `time` is an integer64 that may be `TORPOR_NEVER`.
         case known32, time
 
         var size: Int {
@@ -29,11 +29,11 @@ public struct PolicyField: Sendable {
         self.name = name
         self.kind = kind
         self.count = count
-        // Fields of C's structs are stored properties, which have an offset.
+        // Fields of C structs are stored properties, so they always have an offset.
         offset = MemoryLayout<Record>.offset(of: path)!
     }
 
-    /// The fields of an app's record, without those that point to strings.
+    /// The fields of an app's record, except those that point to strings.
     public static let ofApps: [PolicyField] = [
         PolicyField("flags", \torpor_policy_app.flags, .natural32),
         PolicyField("state", \torpor_policy_app.state, .natural32),
@@ -63,7 +63,7 @@ public struct PolicyField: Sendable {
         PolicyField("unhandled", \torpor_policy_app.unhandled, .natural32),
     ]
 
-    /// The fields of the machine's record, without the current time.
+    /// The fields of the machine's record, except the current time.
     public static let ofSystem: [PolicyField] = [
         PolicyField("processors", \torpor_policy_system.processors, .natural32),
         PolicyField("started", \torpor_policy_system.started, .integer64),
@@ -85,9 +85,9 @@ public struct PolicyField: Sendable {
         PolicyField("pressure", \torpor_policy_system.pressure, .natural32),
     ]
 
-    /// ``ofApps`` by name.
+    /// The fields in ``ofApps`` by name.
     public static let byNameOfApps = byName(ofApps)
-    /// ``ofSystem`` by name.
+    /// The fields in ``ofSystem`` by name.
     public static let byNameOfSystem = byName(ofSystem)
 
     private static func byName(_ fields: [PolicyField]) -> [String: PolicyField] {
@@ -96,7 +96,7 @@ public struct PolicyField: Sendable {
 
     // MARK: Values
 
-    /// One of the field's values in a record; nil for `TORPOR_NEVER` and `TORPOR_UNKNOWN`. Values above Int64.max are
+    /// A value of the field in a record; nil for `TORPOR_NEVER` and `TORPOR_UNKNOWN`. Values above Int64.max are
     /// returned as Int64.max.
     public func value(in record: UnsafeRawBufferPointer, _ index: Int = 0) -> Int64? {
         let place = offset + index * kind.size
@@ -114,7 +114,8 @@ public struct PolicyField: Sendable {
         }
     }
 
-    /// Stores one of the field's values in a record. Returns false, and changes nothing, if the field cannot have it.
+    /// Stores a value of the field in a record. Returns false, and changes nothing, if the field cannot have this
+    /// value.
     public func put(_ value: Int64?, into record: UnsafeMutableRawBufferPointer, _ index: Int = 0) -> Bool {
         let place = offset + index * kind.size
         switch kind {
@@ -138,8 +139,8 @@ public struct PolicyField: Sendable {
         return true
     }
 
-    /// Stores a number in a record, converted to the field's type: Int64.min and Int64.max become the field's
-    /// smallest and largest values, which may mean never or unknown.
+    /// Stores a number in a record, converted to the field's type: Int64.min and Int64.max become the smallest and
+    /// largest values of the type, which may mean never or unknown.
     public func force(_ value: Int64, into record: UnsafeMutableRawBufferPointer, _ index: Int = 0) {
         let place = offset + index * kind.size
         switch kind {

@@ -4,7 +4,8 @@ internal import CPolicyWire
 import Linux
 public import TorporPolicyABI
 
-/// A policy in this process: called directly, so it can do all the harm that this process can.
+/// A policy in this process. Its functions are called directly, so a faulty policy can do all the harm that this
+/// process can.
 public final class PolicyLibrary {
     /// The policy's description of itself.
     public let description: PolicyDescription
@@ -22,7 +23,7 @@ public final class PolicyLibrary {
     /// Opens a library and creates its policy.
     ///
     /// - Parameters:
-    ///   - path: the library, which ``LibraryTrust`` has checked for the caller.
+    ///   - path: the path of the library, which ``LibraryTrust`` has checked before.
     ///   - options: the options for the policy.
     /// - Throws: ``PolicyFailure/refused(_:)``, with a sentence.
     public init(path: String, options: [PolicyOption]) throws(PolicyFailure) {
@@ -51,10 +52,10 @@ public final class PolicyLibrary {
 
     deinit { policy.pointee.destroy?(instance) }
 
-    /// Asks about events, at most ``eventLimit`` at once. The view must not change during the call.
+    /// Asks the policy about at most ``eventLimit`` events. The view must not change during the call.
     ///
-    /// - Parameter limit: the most pieces of advice.
-    /// - Throws: ``PolicyFailure/flooded(limit:)`` when there are more.
+    /// - Parameter limit: the maximum number of pieces of advice.
+    /// - Throws: ``PolicyFailure/flooded(limit:)`` if the policy gives more.
     public func ask(
         _ events: UnsafeBufferPointer<torpor_policy_event>,
         of view: PolicyView,
@@ -86,7 +87,7 @@ public final class PolicyLibrary {
         return PolicyAnswer(decided: decided, advice: collector.advice)
     }
 
-    /// The most events per question.
+    /// The maximum number of events per question.
     public static let eventLimit = Int(TORPOR_POLICY_EVENT_LIMIT)
 
     // MARK: The table
@@ -97,7 +98,7 @@ public final class PolicyLibrary {
     ) throws(PolicyFailure) -> (
         PolicyDescription, Decide
     ) {
-        // The size of the first ABI version; no shorter one was ever released.
+        // The struct had this size in the first ABI version: no shorter one was ever released.
         guard policy.pointee.size >= MemoryLayout<torpor_policy>.size else {
             throw PolicyFailure.refused("\(path) describes itself in \(policy.pointee.size) bytes, which is too few")
         }
@@ -170,14 +171,14 @@ public final class PolicyLibrary {
 private let nameLimit = Int(TORPOR_POLICY_NAME_LIMIT)
 private let sentenceLimit = Int(TORPOR_POLICY_SENTENCE_LIMIT)
 
-/// The text up to its NUL or the limit.
+/// The text up to its NUL or up to `limit` bytes.
 private func text(_ start: UnsafePointer<CChar>, limit: Int) -> String {
     var count = 0
     while count < limit, start[count] != 0 { count += 1 }
     return PolicyText.clean(UnsafeRawBufferPointer(start: start, count: count), limit: limit)
 }
 
-/// C strings that live as long as this object.
+/// C strings that are valid as long as this object exists.
 private final class CStrings {
     private let bytes: UnsafeMutableBufferPointer<CChar>
     private let starts: [Int]

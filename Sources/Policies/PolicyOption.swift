@@ -2,7 +2,7 @@
 
 internal import TorporPolicyABI
 
-/// One value in `[policies.NAME] options`. Tables and arrays are flattened: `rules.0.when`, `rules.1.when`.
+/// A value in `[policies.NAME] options`. Tables and arrays are flattened: `rules.0.when`, `rules.1.when`.
 public struct PolicyOption: Hashable, Sendable {
     /// A TOML value.
     public enum Value: Hashable, Sendable {
@@ -10,16 +10,16 @@ public struct PolicyOption: Hashable, Sendable {
         case integer(Int64)
         case number(Double)
         case boolean(Bool)
-        /// A date or time, as written.
+        /// A date or time, as it is written.
         case date(String)
     }
 
-    /// Its name.
+    /// The option's name.
     public var key: String
-    /// Its value.
+    /// The option's value.
     public var value: Value
 
-    /// An option.
+    /// Creates an option from name and value.
     public init(key: String, value: Value) {
         self.key = key
         self.value = value
@@ -35,7 +35,7 @@ public struct PolicyOption: Hashable, Sendable {
         }
     }
 
-    /// `TORPOR_OPTION_…`.
+    /// The type of the value, `TORPOR_OPTION_…`.
     public var type: UInt32 {
         switch value {
         case .string: TORPOR_OPTION_STRING.rawValue
@@ -46,7 +46,7 @@ public struct PolicyOption: Hashable, Sendable {
         }
     }
 
-    /// An integer; a boolean as 1 or 0; otherwise 0.
+    /// The value of an integer, 1 or 0 for a boolean; 0 for other types.
     public var integer: Int64 {
         switch value {
         case .integer(let integer): integer
@@ -55,7 +55,7 @@ public struct PolicyOption: Hashable, Sendable {
         }
     }
 
-    /// An integer or a number; otherwise 0.
+    /// The value of an integer or a float; 0 for other types.
     public var number: Double {
         switch value {
         case .integer(let integer): Double(integer)

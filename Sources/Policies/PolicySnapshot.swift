@@ -2,41 +2,41 @@
 
 internal import TorporPolicyABI
 
-/// What changed in an app's record.
+/// The change of an app's record between two snapshots.
 public struct PolicyChange: Sendable {
-    /// The app's place.
+    /// The app's index in the view.
     public var place: Int
-    /// The name and tags, if the place has a different app or the tags changed.
+    /// The name and tags, if the index now belongs to another app, or the tags changed.
     public var identity: Identity?
-    /// The changed values; for a different app, compared with an app that never ran.
+    /// The fields that changed. With `identity` they are compared with the record of an app that never ran.
     public var values: [Value]
 
     /// The name and tags of an app.
     public struct Identity: Hashable, Sendable {
-        /// Its name.
+        /// The app's name.
         public var name: String
-        /// Its tags.
+        /// The app's tags.
         public var tags: [String]
     }
 
     /// A field and its new values.
     public struct Value: Sendable {
-        /// Which field.
+        /// The field.
         public var field: PolicyField
-        /// The new values, one per ``PolicyField/count``; nil for never and unknown.
+        /// The field's new values, ``PolicyField/count`` of them; nil stands for never or unknown.
         public var numbers: [Int64?]
     }
 }
 
-/// A copy of a view, to find what changed since.
+/// A copy of a view, to find later what has changed in the view.
 public struct PolicySnapshot {
     private var apps: [torpor_policy_app] = []
     private var system: torpor_policy_system?
 
-    /// An empty snapshot: everything counts as changed.
+    /// Creates an empty snapshot: compared with it, everything has changed.
     public init() {}
 
-    /// The apps' changes since the last call. An app that is gone has flags of 0.
+    /// The changes of apps since the last call. If an app was removed, its field `flags` is now 0.
     public mutating func takeChanges(of view: PolicyView) -> [PolicyChange] {
         while apps.count < view.count { apps.append(PolicyView.emptyApp) }
         var changes: [PolicyChange] = []
@@ -59,7 +59,7 @@ public struct PolicySnapshot {
         return changes
     }
 
-    /// The machine's changes since the last call; everything at the first.
+    /// The changes of the machine's record since the last call; the first call returns all fields.
     public mutating func takeSystemChanges(of view: PolicyView) -> [PolicyChange.Value] {
         defer { system = view.system }
         return Self.values(PolicyField.ofSystem, from: system, to: view.system)
@@ -68,7 +68,7 @@ public struct PolicySnapshot {
     private static func isSame(_ one: torpor_policy_app, _ other: torpor_policy_app) -> Bool {
         withUnsafeBytes(of: one) { one in
             withUnsafeBytes(of: other) { other in
-                // A record's size is a multiple of eight bytes.
+                // The size of a record is a multiple of eight bytes.
                 for offset in stride(from: 0, to: one.count, by: 8)
                 where one.load(fromByteOffset: offset, as: UInt64.self)
                     != other.load(fromByteOffset: offset, as: UInt64.self)
@@ -99,12 +99,12 @@ public struct PolicySnapshot {
 }
 
 extension PolicyView {
-    /// Stores values in an app's record. Returns false if the field cannot have them.
+    /// Stores values in an app's record. Returns false if the field cannot have these values.
     public func put(_ numbers: [Int64?], as field: PolicyField, intoApp place: Int) -> Bool {
         withUnsafeMutableBytes(of: &self[place]) { Self.put(numbers, field, $0) }
     }
 
-    /// Stores values in the machine's record. Returns false if the field cannot have them.
+    /// Stores values in the machine's record. Returns false if the field cannot have these values.
     public func putSystem(_ numbers: [Int64?], as field: PolicyField) -> Bool {
         var system = system
         guard withUnsafeMutableBytes(of: &system, { Self.put(numbers, field, $0) }) else { return false }

@@ -5,21 +5,22 @@ public import Linux
 public import TorporPolicyABI
 import WireText
 
-/// What policies see: one record per app and one for the machine, in memory that hosts map read-only.
+/// The data that policies see: one record per app and one for the machine, in memory that host processes map
+/// read-only.
 ///
-/// It is updated in place and must not change while a question is under way: the caller holds changes back until the
-/// answer. Pages that are not in use take no memory.
+/// The view is updated in place. It must not change while a policy is being asked: the caller delays changes until
+/// the answer. Pages that are not in use take no memory.
 public final class PolicyView {
-    /// The most apps; the keeper launches no more than this either.
+    /// The maximum number of apps; the keeper launches no more than this either.
     public static let capacity = 16384
     private static let stringCapacity = 8 << 20
     private static let appSize = MemoryLayout<torpor_policy_app>.stride
 
-    /// A memfd for hosts, which they cannot write to.
+    /// A memfd with the view, for host processes, which cannot write to it.
     public let descriptor: Descriptor
     /// The size of the mapping, in bytes.
     public let size: Int
-    /// The view for policies in this process.
+    /// Pointers to the view, for policies in this process.
     public private(set) var pointers: torpor_policy_view
 
     private let mapping: Mapping
@@ -28,9 +29,9 @@ public final class PolicyView {
     private let apps: UnsafeMutablePointer<torpor_policy_app>
     private let strings: UnsafeMutablePointer<UInt8>
 
-    /// An empty view.
+    /// Creates an empty view.
     ///
-    /// - Throws: `Errno` without memory or descriptors.
+    /// - Throws: `Errno` if no memory or descriptor is left.
     public init() throws(Errno) {
         let appsOffset = 4096
         let stringsOffset = (appsOffset + Self.capacity * Self.appSize + 4095) / 4096 * 4096
@@ -60,7 +61,7 @@ public final class PolicyView {
             system_offset: 256,
             apps_offset: UInt64(appsOffset),
             strings_offset: UInt64(stringsOffset),
-            // The empty text, for places without a name.
+            // The first string is empty, for indices without a name.
             string_size: 1,
             string_capacity: UInt32(Self.stringCapacity)
         )
@@ -75,7 +76,7 @@ public final class PolicyView {
         )
     }
 
-    /// The number of places; some may be empty.
+    /// The number of indices in use up to the highest; some may have no app.
     public var count: Int { Int(header.pointee.app_count) }
 
     /// The machine's record.
@@ -87,7 +88,7 @@ public final class PolicyView {
         }
     }
 
-    /// The app's record in a place below ``count``; all zeros if it was never used.
+    /// The record of the app at an index below ``count``; all zeros if the index was never used.
     public subscript(place: Int) -> torpor_policy_app {
         get {
             precondition(place < count)
@@ -99,14 +100,14 @@ public final class PolicyView {
         }
     }
 
-    /// Whether there is an app in the place.
+    /// Whether there is an app at the index.
     public func isPresent(_ place: Int) -> Bool {
         place >= 0 && place < count && apps[place].flags & Self.present != 0
     }
 
     private static let present: UInt32 = 1
 
-    /// Puts an app into a place, as one that never ran. Returns false if there is no room.
+    /// Puts an app at an index, with the record of an app that never ran. Returns false if there is no room.
     @discardableResult
     public func put(_ place: Int, name: String, tags: [String]) -> Bool {
         guard place >= 0, place < Self.capacity else { return false }
@@ -120,19 +121,19 @@ public final class PolicyView {
         return true
     }
 
-    /// Empties a place.
+    /// Removes the app at an index.
     public func remove(_ place: Int) {
         guard isPresent(place) else { return }
         apps[place] = Self.emptyApp
     }
 
-    /// The name of the app in a place; empty if there is none.
+    /// The name of the app at an index; empty if there is none.
     public func name(_ place: Int) -> String {
         guard isPresent(place) else { return "" }
         return String(terminatedWire: strings + Int(apps[place].name))
     }
 
-    /// Its tags.
+    /// The tags of the app at an index.
     public func tags(_ place: Int) -> [String] {
         guard isPresent(place) else { return [] }
         var tags: [String] = []
@@ -165,7 +166,8 @@ public final class PolicyView {
 
     // MARK: Strings
 
-    /// Stores texts in sequence; returns the offset of the first, or nil if there is no room even after compacting.
+    /// Stores texts one after the other; returns the offset of the first. nil if there is no room even after unused
+    /// texts were removed.
     private func store(_ texts: [String]) -> UInt32? {
         let bytes = texts.reduce(0) { $0 + $1.utf8.count + 1 }
         if Int(header.pointee.string_size) + bytes > Self.stringCapacity { tidy() }
@@ -174,7 +176,7 @@ public final class PolicyView {
         var end = start
         for text in texts {
             for byte in text.utf8 {
-                // A NUL would end the text.
+                // A NUL would end the text, so replace it.
                 strings[end] = byte == 0 ? UInt8(ascii: "?") : byte
                 end += 1
             }
@@ -185,7 +187,7 @@ public final class PolicyView {
         return UInt32(start)
     }
 
-    /// Compacts: moves the texts in use to the front.
+    /// Moves the texts in use to the front, to make room.
     private func tidy() {
         let texts = (0..<count).map { isPresent($0) ? [name($0)] + tags($0) : [] }
         setStringSize(1)
