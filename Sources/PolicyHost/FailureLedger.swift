@@ -2,26 +2,27 @@
 
 /// Decides when a failed policy is retried.
 ///
-/// The first few failures lead to a short delay each. One more within the window, and the policy is quarantined: not
-/// asked for a minute, then for twice as long each time, up to an hour. A policy that works for a whole window after
-/// a quarantine starts with a clean record.
+/// After each of the first few failures the policy is retried after a short delay. One more failure within the window
+/// puts the policy into quarantine: it is not asked for a minute, the next time for twice as long, up to an hour. If
+/// it then works for a whole window after a quarantine, all earlier failures are forgotten.
 struct FailureLedger: Sendable {
-    /// The first delay; each further failure within the window doubles it.
+    /// The delay after the first failure; each further failure within the window doubles it.
     static let initial = Duration.milliseconds(100)
-    /// One more failure than this within the window leads to a quarantine.
+    /// How many failures within the window lead to a delay; one more leads to a quarantine.
     static let limit = 5
     /// How long a failure counts.
     static let window = Duration.seconds(600)
-    /// The first quarantine; each one that follows doubles it.
+    /// The length of the first quarantine; each one that follows is twice as long.
     static let quarantine = Duration.seconds(60)
-    /// The longest quarantine.
+    /// The maximum length of a quarantine.
     static let longestQuarantine = Duration.seconds(3600)
-    /// The delay after ``PolicyFailure/stalled(_:)``, which does not count as a failure: the machine needs the time.
+    /// The delay after ``PolicyFailure/stalled(_:)``, which does not count as a failure: the machine needs time to
+    /// recover.
     static let afterStall = Duration.seconds(5)
 
     private var failures: [Duration] = []
     private var quarantines = 0
-    /// A failure before this time shows that the last quarantine was too short.
+    /// If the policy fails before this time, the last quarantine was too short, and the next one is longer.
     private var probationEnds = Duration.zero
 
     enum Verdict: Hashable, Sendable {
@@ -29,7 +30,7 @@ struct FailureLedger: Sendable {
         case quarantine(for: Duration)
     }
 
-    /// Counts a failure and decides what follows.
+    /// Counts a failure and decides what happens next.
     mutating func failed(at now: Duration) -> Verdict {
         failures.removeAll { now - $0 >= Self.window }
         failures.append(now)
@@ -38,13 +39,13 @@ struct FailureLedger: Sendable {
             return .retry(after: Self.initial * (1 << (failures.count - 1)))
         }
         let time = min(Self.quarantine * (1 << quarantines), Self.longestQuarantine)
-        // Limits the shift above; the longest quarantine is reached long before.
+        // A limit for the shift above: the longest quarantine is reached long before it.
         quarantines = min(quarantines + 1, 16)
         failures = []
         probationEnds = now + time + Self.window
         return .quarantine(for: time)
     }
 
-    /// A user wants it retried now.
+    /// Forgets all failures, since a user wants the policy to be retried now.
     mutating func forget() { self = FailureLedger() }
 }

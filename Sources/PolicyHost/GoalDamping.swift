@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Keeps policies from switching an app's goal back and forth: the first few changes are free, then they are
-/// rate-limited.
+/// Keeps policies from switching an app's goal back and forth: the first few changes are allowed at once, later ones
+/// are rate-limited.
 public struct GoalDamping: Sendable {
-    /// How many changes may follow each other without a pause.
+    /// How many changes of an app's goal are allowed without a pause.
     public static let free = 4
-    /// One more change is allowed after each interval.
+    /// After these changes, one more is allowed per interval.
     public static let interval = Duration.seconds(10)
 
     private var changes = RateLimit<Int>(free: Self.free, interval: Self.interval)
     private var goals: [Int: UInt32] = [:]
 
-    /// No goals set yet.
+    /// Creates it for apps whose goals no policy has changed yet.
     public init() {}
 
-    /// When an app's goal may be set to this one; nil if now.
+    /// When a policy may set an app's goal to `goal`; nil if it may now.
     public func heldUntil(_ app: Int, goal: UInt32, now: Duration) -> Duration? {
         goals[app] == goal ? nil : changes.heldUntil(app, now: now)
     }
@@ -26,7 +26,7 @@ public struct GoalDamping: Sendable {
         changes.count(app, now: now)
     }
 
-    /// The goal was set by something other than a policy, or the app is gone: earlier changes no longer count.
+    /// Forgets a policy's changes of an app's goal: something other than a policy has set it, or the app was removed.
     public mutating func forget(_ app: Int) {
         goals[app] = nil
         changes.forget(app)

@@ -5,24 +5,24 @@ public import Linux
 public import Policies
 import TorporPolicyABI
 
-/// The plan for a host process.
+/// What a launcher needs to start a host process.
 public struct HostPlan {
     /// The policy's name in the configuration.
     public let name: String
-    /// Its file descriptors 3, 4, …; they may be closed once the launch was requested.
+    /// The descriptors that become 3, 4, … in the host process; they may be closed once the launch was requested.
     public let descriptors: [Int32]
-    /// Its standard error.
+    /// The descriptor that becomes the host's standard error.
     public let standardError: Int32
 }
 
 /// A running host process.
 public struct StartedHost {
-    /// The process ID.
+    /// The process ID of the host.
     public let pid: Int32
-    /// Keeps the process ID from being reused unnoticed.
+    /// The pidfd of the host, which shows whether the process ID was reused.
     public let pidfd: Descriptor
 
-    /// A process with its pidfd.
+    /// Creates it from process ID and pidfd.
     public init(pid: Int32, pidfd: Descriptor) {
         self.pid = pid
         self.pidfd = pidfd
@@ -31,10 +31,10 @@ public struct StartedHost {
 
 /// Starts host processes, which end when this process ends.
 public protocol PolicyHostLauncher: AnyObject {
-    /// The user and group that a host switches to; nil: it keeps those of this process.
+    /// The user and group that a host switches to; nil to keep those of this process.
     var hostUser: (user: UInt32, group: UInt32)? { get }
-    /// Starts torpor-policy-host; `started` is called once, and if the start succeeded, `ended` is called once after
-    /// it.
+    /// Starts torpor-policy-host. `started` is called once. If the start succeeded, `ended` is called once after
+    /// that.
     func launch(
         _ plan: HostPlan,
         started: @escaping (Result<StartedHost, PolicyFailure>) -> Void,
@@ -42,22 +42,23 @@ public protocol PolicyHostLauncher: AnyObject {
     )
 }
 
-/// A policy in a process of its own, asked over a socket.
+/// A policy in a process of its own; questions and answers go through a socket.
 final class HostRuntime: PolicyRuntime {
-    /// How long it may take to open the library and create the policy.
+    /// How long the host may take to open the library and create the policy.
     static let loadDeadline = Duration.seconds(5)
-    /// Address space of a host, in bytes: a Swift runtime needs a tenth of it.
+    /// The limit of a host's address space, in bytes; a Swift runtime needs a tenth of this.
     static let addressSpace: UInt64 = 768 << 20
-    /// With a deadline up to this the loop does not sleep while it waits for an answer.
+    /// If a policy's deadline is not above this, the event loop polls instead of sleeping while it waits for the
+    /// answer.
     private static let shortDeadline = Duration.milliseconds(100)
-    /// After the socket was closed, how long to wait for the process's exit status, to report how it ended.
+    /// How long to wait, after the socket was closed, for the exit status of the process, which says how it ended.
     private static let endPatience = Duration.milliseconds(20)
 
-    /// Called once, when the policy was loaded or could not be.
+    /// Called once, when the policy was loaded or could not be loaded; nil afterwards.
     private var loaded: ((Result<PolicyDescription, PolicyFailure>) -> Void)?
     /// The policy's description of itself.
     private var description: PolicyDescription?
-    /// Called when the process ends while there is no question.
+    /// Called if the process ends while no question is asked.
     var onFailure: ((PolicyFailure) -> Void)?
 
     private(set) var pid: Int32?
@@ -71,19 +72,20 @@ final class HostRuntime: PolicyRuntime {
     private var question: (reader: HostAnswerReader, completion: (Result<PolicyAnswer, PolicyFailure>) -> Void)?
     private var serial: UInt64 = 0
     private var message: [UInt8] = []
-    /// Larger than any valid message, so that one that is too long is detected.
+    /// Larger than any valid message: so a message that is too long is detected.
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: HostMessages.largest + 8, alignment: 8)
-    /// The processor that the process is bound to: the one this process ran on at the last question. nil: any.
+    /// The processor that the host is bound to: the one this process ran on at the last question. nil if it is bound
+    /// to none.
     private var processor: Int32?
     private var staysNear = true
     private var isClosed = false
     private var end: PolicyEnd?
     private var isEnding = false
     private let machineStalls: () -> Bool
-    /// For the current step: loading, or a question.
+    /// How long the current step, loading or a question, may still take.
     private var patience: Patience
 
-    /// Starts the process, which loads the library.
+    /// Starts the host process, which loads the library.
     init(
         _ settings: PolicySettings,
         library: TrustedLibrary,
@@ -97,7 +99,7 @@ final class HostRuntime: PolicyRuntime {
         self.loaded = loaded
         self.machineStalls = machineStalls
         deadline = settings.deadline
-        // The process does nothing but load.
+        // At first the process does nothing but load the library: it has used no time before.
         patience = Patience(deadline: Self.loadDeadline, first: Scheduling(ran: .zero, waited: .zero))
         let load = HostMessages.Load(
             path: library.path,
@@ -114,7 +116,7 @@ final class HostRuntime: PolicyRuntime {
         do throws(Errno) {
             (socket, theirs) = try Sockets.pair(.sequenced)
             (errors, output) = try Descriptor.pipe(nonBlocking: true)
-            // Enough for a large answer, so that the host need not wait for this loop between its parts.
+            // The host does not run yet: the socket keeps the message until the host reads it.
             try Sockets.send(socket.raw, bytes)
             timer = try loop.timer { [weak self] in self?.late() }
             watch = try loop.watch(socket.raw, .readable, priority: .answer) { [weak self] _ in self?.receive() }
@@ -168,16 +170,17 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// Binds the process to the processor that this process runs on: this process waits for its answer, and to wake
-    /// another processor, which a hypervisor does in a virtual machine, takes several times as long as the answer.
+    /// Binds the host to the processor that this process runs on. This process waits for the host's answer anyway;
+    /// and to wake another processor, in a virtual machine through the hypervisor, takes several times as long as the
+    /// answer.
     private func comeNear() {
         guard staysNear, let process else { return }
         let here = Processor.current
         guard here != processor else { return }
-        // While the pidfd can be signalled, the process ID still belongs to the process.
+        // As long as the pidfd can be signalled, the process ID still belongs to the host.
         guard (try? Pidfd.sendSignal(process.pidfd.raw, 0)) != nil, (try? Processor.bind(process.pid, to: here)) != nil
         else {
-            // Without permission, or outside of this process's own processors, it stays where it is.
+            // Without permission, or if the host may not use this processor, let it run where it is.
             staysNear = false
             return
         }
@@ -194,7 +197,7 @@ final class HostRuntime: PolicyRuntime {
         question = nil
         loaded = nil
         onFailure = nil
-        // It exits when its socket closes, unless it hangs.
+        // The host exits when its socket closes, unless it hangs: so kill it.
         if let process { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
     }
 
@@ -211,12 +214,12 @@ final class HostRuntime: PolicyRuntime {
             guard let size else { return }
             if size == 0 { return lost() }
             take(UnsafeRawBufferPointer(rebasing: buffer[..<size]))
-            // There is only one answer.
+            // Read no further: a question has only one answer.
             if question == nil { return }
         }
     }
 
-    /// The policy may be loaded before the keeper has reported the process ID.
+    /// Reports that the policy was loaded, once the keeper has reported the process ID too, which may come later.
     private func tellLoaded() {
         guard process != nil, let description, let loaded else { return }
         self.loaded = nil
@@ -244,7 +247,7 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// The deadline has passed, now or at an earlier check.
+    /// Called at the deadline, and again while the machine keeps the host from running.
     private func late() {
         let limit = loaded == nil ? deadline : Self.loadDeadline
         let look = Patience.Look(
@@ -259,7 +262,7 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// The socket is closed: the exit status follows in a moment.
+    /// Handles the end of the socket: the exit status of the host follows in a moment.
     private func lost() {
         guard !isClosed, !isEnding else { return }
         if let end { return fail(.ended(end, lastLine: lastLine())) }
@@ -278,7 +281,7 @@ final class HostRuntime: PolicyRuntime {
     private func ended(_ end: PolicyEnd) {
         self.end = end
         guard !isClosed else { return }
-        // Messages that it sent before it ended still count.
+        // Messages that the host sent before it ended are still valid.
         if !isEnding { receive() }
         guard !isClosed else { return }
         fail(.ended(end, lastLine: lastLine()))
@@ -297,7 +300,7 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// The last line on its standard error, such as the reason of a trap.
+    /// The last line on the host's standard error, such as the reason of a trap.
     private func lastLine() -> String {
         var bytes: [UInt8] = []
         for _ in 0..<64 {

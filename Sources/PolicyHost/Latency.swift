@@ -2,12 +2,12 @@
 
 /// A histogram of durations in buckets of a sixteenth of a power of two: quantiles are accurate to about 6 %.
 public struct Latency: Sendable {
-    /// Sixteen per power of two; the last one has everything from about 17 s on.
+    /// The counters, sixteen per power of two; the last one counts everything from about 17 s on.
     private var buckets: [UInt32] = []
     /// How many durations were counted.
     public private(set) var count = 0
 
-    /// An empty histogram.
+    /// Creates an empty histogram.
     public init() {}
 
     /// Counts a duration.
@@ -23,7 +23,7 @@ public struct Latency: Sendable {
         count += 1
     }
 
-    /// The quantile for a part from 0 to 1; nil if nothing was counted.
+    /// The quantile for `part`, a number from 0 to 1; nil if nothing was counted.
     public func quantile(_ part: Double) -> Duration? {
         guard count > 0 else { return nil }
         var left = max(1, Int((Double(count) * part).rounded(.up)))

@@ -5,43 +5,44 @@ import Linux
 /// Decides whether to wait longer for an answer that is overdue: time in which the machine keeps a policy's process
 /// from running does not count against the policy.
 struct Patience {
-    /// The state of the process and the machine when the answer is due or overdue.
+    /// What is known of the process and the machine when the answer is overdue.
     struct Look {
         /// The state letter of /proc/PID/stat; nil if it cannot be read.
         var state: Character?
         /// The processor time of the process; nil if it cannot be read.
         var scheduling: Scheduling?
-        /// Tasks of the machine wait for memory, which may keep the process from running.
+        /// Whether tasks of the machine wait for memory, which may keep the process from running.
         var isMachineStalled: Bool
     }
 
     enum Verdict: Hashable {
-        /// Wait, and check again after this time.
+        /// Wait for this time, then check again.
         case look(after: Duration)
         /// The policy took too long.
         case late
-        /// The machine has stalled for so long that waiting ends.
+        /// The machine has stalled for too long: stop waiting.
         case stalled
     }
 
     /// The interval of checks after the deadline.
     static let interval = Duration.milliseconds(50)
-    /// The least extra time beyond a deadline; for a longer deadline the extra time equals the deadline.
+    /// The minimum extra time after the deadline; if the deadline is longer, the extra time is as long as the
+    /// deadline.
     static let shortest = Duration.milliseconds(1500)
 
     private var left: Duration
-    /// The first reading since the process began; nil before it.
+    /// The first reading of the process's scheduling, at the start or after the deadline; nil before it.
     private var first: Scheduling?
 
     /// - Parameters:
-    ///   - deadline: the time for the answer.
+    ///   - deadline: the time that the answer may take.
     ///   - first: the process's scheduling when that time began; nil if it was not read.
     init(deadline: Duration, first: Scheduling? = nil) {
         left = max(deadline, Self.shortest)
         self.first = first
     }
 
-    /// Judges at the deadline, and after each ``interval``.
+    /// Decides at the deadline, and again after each ``interval``, whether to wait longer.
     mutating func judge(_ look: Look) -> Verdict {
         // A process that waits for a page from a disk or from swap is in state D.
         let isStalled = look.isMachineStalled || look.state == "D"
@@ -53,7 +54,7 @@ struct Patience {
 
     private mutating func waitsForProcessor(_ look: Look) -> Bool {
         guard look.state == "R", let now = look.scheduling else { return false }
-        // Two readings are needed to tell whether it computes or waits.
+        // One reading does not show whether the process computes or waits: take another.
         guard let first else {
             self.first = now
             return true

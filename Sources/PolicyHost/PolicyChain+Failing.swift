@@ -3,7 +3,7 @@
 import EventLoop
 import Policies
 
-/// What happens after a policy failed.
+/// Handles the failures of policies.
 extension PolicyChain {
     func refused(_ slot: PolicySlot, _ sentence: String) {
         close(slot)

@@ -5,7 +5,7 @@ import Linux
 import Policies
 import TorporPolicyABI
 
-/// Opening libraries.
+/// Opens the libraries of policies.
 extension PolicyChain {
     func load(_ slot: PolicySlot) {
         slot.state = .loading
@@ -21,7 +21,8 @@ extension PolicyChain {
                 try loadHere(slot, library)
             }
         } catch {
-            // Always deferred: the caller that configures the chain expects its policies to be loading.
+            // Report the failure later, never at once: the caller that configures the chain expects its policies to
+            // be loading.
             loop.later { [weak self, weak slot] in
                 guard let self, let slot, slot.generation == generation else { return }
                 self.failed(slot, error)
@@ -33,7 +34,7 @@ extension PolicyChain {
         let name = slot.settings.name
         let status = try? File.status(descriptor: library.library.raw)
         if let earlier = openedHere[library.path], let status, earlier != (status.device, status.inode) {
-            // dlopen(3) would return the old library again, without an error.
+            // dlopen(3) would return the old library again, and report no error.
             throw .refused(
                 "\(library.path) was replaced after torpord loaded it, and a process cannot reload a library: run "
                     + "‘torpor upgrade’, or set isolation = \"process\""
@@ -74,7 +75,8 @@ extension PolicyChain {
             guard let self, let slot, slot.generation == generation else { return }
             self.failed(slot, failure)
         }
-        // Set while it is loading too, so that it is closed with its slot; it is not asked before it is ready.
+        // Set the runtime even while it is loading, so that it is closed with its slot. It is not asked before it is
+        // ready.
         slot.runtime = runtime
     }
 

@@ -7,39 +7,41 @@ public import TorporPolicyABI
 
 /// The supervisor's side of the policy chain.
 public protocol PolicyChainDelegate: AnyObject {
-    /// Called before a question: the view has to be brought up to date. `needs` has the `TORPOR_NEEDS_…` bits of the
-    /// policies that are asked. Calls `ready`, at once or later, when the view is up to date; it must not change
-    /// until the next call.
+    /// Called before a question, to bring the view up to date. `needs` has the `TORPOR_NEEDS_…` bits of the policies
+    /// that are asked. Call `ready`, at once or later, when the view is up to date; afterwards the view must not
+    /// change until the next call.
     func policiesWillBeAsked(_ events: [torpor_policy_event], needs: UInt64, _ ready: @escaping () -> Void)
     /// Applies a piece of advice as far as the rules allow.
     func take(_ decision: PolicyDecision) -> CounselOutcome
-    /// All policies were asked about these events, and their advice was applied or not.
+    /// Called after all policies were asked about these events, and their advice was applied, refused or only
+    /// reported.
     func policiesAnswered(_ events: [torpor_policy_event], _ decisions: [(PolicyDecision, CounselOutcome)])
     /// A policy's state changed; `sentence` describes the change, `isTrouble` means an error.
     func policy(_ slot: PolicySlot, changed sentence: String, isTrouble: Bool)
-    /// The policies that are asked, or the events that they are asked about, changed.
+    /// Called when other policies are asked than before, or about other events.
     func policiesChanged()
 }
 
-/// The policies in their order. Asks them about events, one question at a time, and passes on their advice. A policy
-/// that fails is skipped at once and retried later; it can change nothing by itself.
+/// The policies in the order of the configuration. The chain asks them about events, one question at a time, and
+/// passes their advice to the delegate. A policy that fails is skipped at once and retried later.
 ///
-/// Events are queued until the loop has nothing more urgent to do, so that policies never delay the handling of an
-/// exit or a deadline. All queued events are asked about together, policy by policy.
+/// Events are queued until the event loop has nothing more urgent to do, so that policies never delay the handling of
+/// an exit or a deadline. Each policy in turn is asked about all queued events together.
 public final class PolicyChain {
-    /// If more events than this are queued, one that tells policies to examine everything replaces them.
+    /// The maximum number of queued events. If there are more, one event that tells policies to examine everything
+    /// replaces most of them.
     static let queueLimit = 4096
-    /// The machine counts as stalled if some task waited for memory for this part of the last 10 s, in hundredths of
-    /// a percent.
+    /// If some task waited for memory for at least this share of the last 10 s, in hundredths of a percent, the
+    /// machine counts as stalled.
     public static let stallShare: UInt32 = 100
-    /// The least time before a policy is asked again at its own request.
+    /// The minimum time before a policy is asked again, if it has requested that.
     static let shortestWait = Duration.milliseconds(100)
 
-    /// Is told of everything.
+    /// The supervisor, which updates the view and applies advice.
     public weak var delegate: (any PolicyChainDelegate)?
-    /// In the order in which they are asked.
+    /// The policies, in the order in which they are asked.
     public private(set) var slots: [PolicySlot] = []
-    /// Whether events are collected and reported even if no policy wants them, for a recording.
+    /// Whether events are collected and reported for a recording, even if no policy asked for them.
     public var isRecorded = false
 
     let loop: EventLoop
@@ -47,7 +49,7 @@ public final class PolicyChain {
     let hosts: any PolicyHostLauncher
     let guarding: (String, Bool) -> Void
     let machineStalls: () -> Bool
-    /// Files that were opened in this process, by path.
+    /// Identities of the libraries that were opened in this process, by path.
     var openedHere: [String: (device: UInt64, inode: UInt64)] = [:]
     private var queue: [Entry] = []
     private var round: Round?
@@ -57,22 +59,23 @@ public final class PolicyChain {
 
     struct Entry {
         var event: torpor_policy_event
-        /// Only this policy is asked; nil: all.
+        /// The only policy to ask about the event; nil for all.
         var only: PolicySlot?
-        /// Gets the advice, which is then not applied.
+        /// Called with the advice about the event, which is then not applied; nil if it is to be applied.
         var completion: (([PolicyDecision]) -> Void)?
     }
 
-    /// A set of events that all policies are asked about, one policy after the other.
+    /// A round: a set of events that all policies are asked about, one policy after the other.
     private final class Round {
         let entries: [Entry]
         var decided: UInt64 = 0
-        /// The index of the next policy.
+        /// The index of the next policy to ask.
         var next = 0
-        /// The indices of the entries that the current policy was asked about.
+        /// The indices of the events that the current policy was asked about.
         var indices: [Int] = []
         var decisions: [(index: Int, slot: PolicySlot, decision: PolicyDecision)] = []
-        /// The first policy that gave advice in a matter; only filled if several are asked.
+        /// The policy that first gave advice about one event in one matter; only filled if there are several
+        /// policies.
         var first: [MatterOfEntry: PolicySlot] = [:]
 
         init(_ entries: [Entry]) { self.entries = entries }
@@ -83,13 +86,15 @@ public final class PolicyChain {
         let matter: Matter
     }
 
-    /// A chain without policies.
+    /// Creates a chain without policies.
     ///
     /// - Parameters:
-    ///   - view: what the policies see; the delegate writes it.
+    ///   - view: the data that policies see; the delegate updates it.
     ///   - hosts: starts the processes of isolated policies.
-    ///   - guarding: called with the name when a policy in this process begins an answer, and when it ends.
-    ///   - machineStalls: whether tasks wait for memory, so that late answers are not the policies' fault.
+    ///   - guarding: called with a policy's name and true before code of a policy runs in this process, and with
+    ///     false after it.
+    ///   - machineStalls: whether tasks of the machine wait for memory: late answers are then not the policies'
+    ///     fault.
     public init(
         loop: EventLoop,
         view: PolicyView,
@@ -106,8 +111,8 @@ public final class PolicyChain {
 
     // MARK: Who is asked
 
-    /// Applies a new configuration: policies continue if only their order changed. Policies quarantined under a name
-    /// in `keepingOut` stay quarantined.
+    /// Applies a new configuration. Policies of which only the order changed are not restarted. A policy whose name
+    /// is in `keepingOut` stays in quarantine, with the failure given there.
     public func configure(_ settings: [PolicySettings], keepingOut: [String: String] = [:]) {
         var old: [String: PolicySlot] = [:]
         for slot in slots { old[slot.settings.name] = slot }
@@ -129,7 +134,7 @@ public final class PolicyChain {
         }
     }
 
-    /// Loads a policy's library again, whatever its state.
+    /// Reloads a policy's library, whatever the policy's state.
     ///
     /// - Returns: false if there is no policy with that name.
     public func reload(_ name: String) -> Bool {
@@ -141,17 +146,17 @@ public final class PolicyChain {
         return true
     }
 
-    /// Whether an event of that kind is worth posting.
+    /// Whether some policy or a recording wants events of this kind.
     public func wants(_ kind: torpor_policy_event_kind) -> Bool {
         isRecorded || slots.contains { $0.wants(kind.rawValue) }
     }
 
-    /// Whether some policy whose advice is followed is asked about events of that kind.
+    /// Whether some policy that decides, and not only advises, is asked about events of this kind.
     public func isGoverned(_ kind: torpor_policy_event_kind) -> Bool {
         slots.contains { $0.wants(kind.rawValue) && !$0.settings.onlyAdvises }
     }
 
-    /// The first policy whose advice is followed and that is asked about events of that kind.
+    /// The name of the first policy that decides, and not only advises, and is asked about events of this kind.
     public func governor(of kind: torpor_policy_event_kind) -> String? {
         slots.first { $0.wants(kind.rawValue) && !$0.settings.onlyAdvises }?.settings.name
     }
@@ -163,7 +168,7 @@ public final class PolicyChain {
         slots = []
     }
 
-    /// Closes a policy's process; its current question goes to the next policy.
+    /// Closes a policy's process; if it is being asked, the next policy is asked instead.
     func close(_ slot: PolicySlot) {
         slot.close()
         guard waitingFor === slot else { return }
@@ -176,14 +181,15 @@ public final class PolicyChain {
 
     // MARK: What they are asked
 
-    /// Queues an event; policies are asked as soon as nothing is more urgent.
+    /// Queues an event; policies are asked about it as soon as the event loop has nothing more urgent to do.
     public func post(_ event: torpor_policy_event) {
         guard isRecorded || slots.contains(where: { $0.wants(event.kind) }) else { return }
         if queue.count >= Self.queueLimit { shorten() }
         enqueue(Entry(event: event))
     }
 
-    /// Asks about an event whose advice is not applied but passed to the caller, in order; there may be none.
+    /// Asks the policies about an event. Their advice is not applied but passed to `completion`, in order; there may
+    /// be none.
     public func ask(_ event: torpor_policy_event, _ completion: @escaping ([PolicyDecision]) -> Void) {
         enqueue(Entry(event: event, completion: completion))
     }
@@ -210,14 +216,15 @@ public final class PolicyChain {
         }
     }
 
-    /// The queue is full: launches and evictions still need their answers; one event replaces the others.
+    /// Shortens a full queue: one event that tells policies to examine everything replaces all others, except
+    /// launches and evictions, which need an answer.
     private func shorten() {
         let kept = [TORPOR_EVENT_LAUNCH, TORPOR_EVENT_EVICTION].map(\.rawValue)
         queue.removeAll { !kept.contains($0.event.kind) && $0.completion == nil }
         queue.append(Entry(event: Self.event(TORPOR_EVENT_APPS, at: loop.now)))
     }
 
-    /// An event of that kind without an app.
+    /// An event of this kind that concerns no app.
     public static func event(_ kind: torpor_policy_event_kind, at time: Duration) -> torpor_policy_event {
         torpor_policy_event(
             size: UInt32(MemoryLayout<torpor_policy_event>.size),
@@ -245,7 +252,7 @@ public final class PolicyChain {
             round = Round(Array(queue[..<count]))
             queue.removeFirst(count)
         }
-        // A recording is for policies that may need any measurement.
+        // A recording contains all measurements, since it is for policies that may need any of them.
         var needs: UInt64 = isRecorded ? .max : 0
         for slot in slots where round.entries.contains(where: { isAsked(slot, $0) }) {
             needs |= slot.description?.needs ?? 0
@@ -287,7 +294,8 @@ public final class PolicyChain {
                 if isReturned { self.askNext() }
             }
             guard isOver else {
-                // The policy calls back, even if it fails; not if it was closed in between (``close(_:)``).
+                // The policy calls back later, even if it fails. It does not if it is closed before that
+                // (``close(_:)``).
                 isReturned = true
                 waitingFor = slot
                 return
@@ -296,7 +304,7 @@ public final class PolicyChain {
         if round != nil { end() }
     }
 
-    /// The policy that is asked now, if it runs in its own process.
+    /// The policy whose answer the chain waits for; nil if that is a policy in this process.
     private weak var waitingFor: PolicySlot?
 
     private func take(_ result: Result<PolicyAnswer, PolicyFailure>, of slot: PolicySlot, nanoseconds: Int64) {
@@ -304,7 +312,7 @@ public final class PolicyChain {
         switch result {
         case .failure(let failure): failed(slot, failure)
         case .success(let answer):
-            // The loop was blocked during the answer, so its time is checked only now.
+            // A policy in this process blocks the event loop while it answers, so its time is checked only now.
             if !slot.settings.isIsolated, nanoseconds > slot.deadlineNanoseconds, !machineStalls() {
                 return failed(slot, .late(slot.settings.deadline))
             }
@@ -361,7 +369,7 @@ public final class PolicyChain {
     }
 
     private func outcome(of decision: PolicyDecision, _ slot: PolicySlot) -> CounselOutcome {
-        // The policy may be gone by now.
+        // The policy may have been removed while its advice waited.
         guard slots.contains(where: { $0 === slot }) else { return .idle }
         if let other = decision.overruledBy {
             slot.statistics.overruled += 1
@@ -398,7 +406,7 @@ public final class PolicyChain {
         slot.askTimer?.arm(at: at)
     }
 
-    /// Asks now all policies that want to be asked later.
+    /// Asks now all policies that have requested to be asked again later.
     public func askThoseWhoWait() {
         for slot in slots where slot.asksAgainAt != nil {
             slot.askTimer?.disarm()

@@ -5,33 +5,35 @@ public import TorporPolicyABI
 
 /// A piece of advice that is about to be applied.
 public struct PolicyDecision: Sendable {
-    /// The policy that gives it, by its name in the configuration.
+    /// The name, in the configuration, of the policy that gives the advice.
     public let policy: String
-    /// The event that it answers.
+    /// The event that the advice answers.
     public let event: torpor_policy_event
-    /// The advice itself.
+    /// The policy's advice.
     public let advice: PolicyAdvice
-    /// Whether it is only reported, not followed.
+    /// Whether the advice is only reported and not followed, since the policy's mode is `advise`.
     public let onlyAdvises: Bool
-    /// The earlier policy of the chain whose different advice in the same matter counts.
+    /// The name of an earlier policy in the chain that gave advice in the same matter: that advice applies instead.
+    /// nil if there is none.
     public let overruledBy: String?
 }
 
 /// The outcome of a piece of advice.
 public enum CounselOutcome: Hashable, Sendable {
-    /// It changed something.
+    /// The advice changed something.
     case taken
-    /// It is already so.
+    /// The advice changed nothing, since it asked for the current state.
     case idle
-    /// It is not followed, for this reason (a sentence without a subject).
+    /// The advice is not followed, for this reason (a sentence without a subject).
     case refused(String)
-    /// The policy changed its mind too often.
+    /// The advice is not followed, since the policy changed its mind too often.
     case damped
-    /// It would change something, but is only reported.
+    /// The advice would change something, but is only reported.
     case told
 }
 
-/// The subject in which advice can conflict: only the first advice about one app in one matter counts.
+/// The matter of a piece of advice. If several policies advise about one app in the same matter, only the first
+/// advice is followed.
 struct Matter: Hashable, Sendable {
     let app: UInt32
     let subject: Subject
@@ -40,7 +42,7 @@ struct Matter: Hashable, Sendable {
         case goal, grant, order, admission, restart, profile
     }
 
-    /// nil for advice that cannot conflict.
+    /// nil for advice that cannot conflict with other advice.
     init?(_ advice: PolicyAdvice) {
         app = advice.app
         switch advice.kind {

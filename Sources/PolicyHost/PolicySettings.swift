@@ -2,22 +2,22 @@
 
 public import Policies
 
-/// What the configuration says of a policy.
+/// The configuration of a policy.
 public struct PolicySettings: Hashable, Sendable {
-    /// Its name in the configuration.
+    /// The policy's name in the configuration.
     public var name: String
-    /// The absolute path of the library.
+    /// The absolute path of the policy's library.
     public var path: String
-    /// Whether it runs in its own process; otherwise in this one.
+    /// Whether the policy runs in a process of its own; otherwise it runs in this one.
     public var isIsolated = true
-    /// Whether its advice is only reported, not followed.
+    /// Whether the policy's advice is only reported, not followed.
     public var onlyAdvises = false
     /// The longest time that an answer may take.
     public var deadline: Duration = .milliseconds(50)
-    /// Its options.
+    /// The policy's options.
     public var options: [PolicyOption] = []
 
-    /// A policy without options in a process of its own.
+    /// Creates settings of a policy without options that runs in a process of its own.
     public init(name: String, path: String) {
         self.name = name
         self.path = path
@@ -26,19 +26,19 @@ public struct PolicySettings: Hashable, Sendable {
 
 /// The state of a policy.
 public enum PolicyState: Hashable, Sendable {
-    /// Its library is being opened.
+    /// The policy's library is being opened.
     case loading
-    /// It is in use.
+    /// The policy is in use.
     case ready
-    /// It failed, and is loaded again after a delay.
+    /// The policy failed, and is reloaded after a delay.
     case waiting
-    /// It is not used, for this reason, until its configuration or its library changes and it is loaded again.
+    /// The policy is not used, for this reason, until its configuration or its library changes and it is reloaded.
     case refused(String)
-    /// It failed too often (the reason is the last failure) and is not asked until ``PolicySlot/retryAt``; if that is
-    /// nil, until a user loads it again.
+    /// The policy failed too often (the reason is the last failure) and is not asked until ``PolicySlot/retryAt``; if
+    /// that is nil, until a user reloads it.
     case quarantined(String)
 
-    /// One word.
+    /// The state as one word.
     public var name: String {
         switch self {
         case .loading: "loading"
@@ -52,11 +52,11 @@ public enum PolicyState: Hashable, Sendable {
 
 /// The counters of a policy.
 public struct PolicyStatistics: Sendable {
-    /// How often it was asked; a question about several events counts once.
+    /// How often the policy was asked; a question about several events counts once.
     public var questions = 0
     /// Pieces of advice that changed something.
     public var taken = 0
-    /// Pieces of advice that asked for what was already so.
+    /// Pieces of advice that changed nothing, since they asked for the current state.
     public var idle = 0
     /// Pieces of advice that broke the rules or came too late.
     public var refused = 0
@@ -64,14 +64,14 @@ public struct PolicyStatistics: Sendable {
     public var damped = 0
     /// Pieces of advice that would have changed something, from a policy with mode `advise`.
     public var told = 0
-    /// Pieces of advice that an earlier policy of the chain had forestalled.
+    /// Pieces of advice that an earlier policy in the chain had overruled.
     public var overruled = 0
     /// Crashes, late answers, invalid answers and floods of advice.
     public var failures = 0
-    /// Late answers while the machine stalled, which do not count as failures.
+    /// Late answers while the machine stalled. They do not count as failures.
     public var stalls = 0
-    /// How often it was loaded again after a failure.
+    /// How often the policy was reloaded after a failure.
     public var restarts = 0
-    /// How long its answers took.
+    /// The times that the policy's answers took.
     public var latency = Latency()
 }

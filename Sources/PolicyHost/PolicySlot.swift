@@ -7,32 +7,32 @@ import TorporPolicyABI
 
 /// A policy's place in the chain: its state, and the runtime that asks it.
 public final class PolicySlot {
-    /// What the configuration says of it.
+    /// The policy's configuration.
     public let settings: PolicySettings
-    /// How it is doing.
+    /// The policy's state.
     public internal(set) var state: PolicyState = .loading
-    /// The policy's description of itself; nil before it was first loaded.
+    /// The policy's description of itself; nil before the policy was first loaded.
     public internal(set) var description: PolicyDescription?
-    /// Its counters.
+    /// The policy's counters.
     public internal(set) var statistics = PolicyStatistics()
-    /// The last failure, in a sentence.
+    /// The policy's last failure, in a sentence.
     public internal(set) var lastFailure: String?
-    /// The process ID; nil if it has no process.
+    /// The process ID of the policy's process; nil if it has none.
     public var pid: Int32? { runtime?.pid }
-    /// When it is loaded again (monotonic clock).
+    /// When the policy is reloaded (monotonic clock); nil if it is not.
     public internal(set) var retryAt: Duration?
-    /// When it wants to be asked again (monotonic clock).
+    /// When the policy wants to be asked again (monotonic clock); nil if it has not requested that.
     public internal(set) var asksAgainAt: Duration?
 
     var runtime: (any PolicyRuntime)?
     var ledger = FailureLedger()
-    /// Timers for loading it again and for asking it again.
+    /// Timers for reloading the policy and for asking it again.
     var retryTimer: TimerSource?
     var askTimer: TimerSource?
-    /// Distinguishes the current runtime from one that was replaced.
+    /// Increases each time the policy is loaded: distinguishes the current runtime from earlier ones.
     var generation = 0
 
-    /// Its deadline in nanoseconds, to compare with the time of answers.
+    /// The policy's deadline in nanoseconds, to compare with the time that an answer took.
     let deadlineNanoseconds: Int64
 
     init(_ settings: PolicySettings) {
@@ -41,7 +41,7 @@ public final class PolicySlot {
         deadlineNanoseconds = microseconds.multipliedReportingOverflow(by: 1000).overflow ? .max : microseconds * 1000
     }
 
-    /// Whether it is asked about events of that kind.
+    /// Whether the policy is asked about events of this kind.
     public func wants(_ kind: UInt32) -> Bool {
         guard state == .ready, let description, kind < 64 else { return false }
         return description.events >> UInt64(kind) & 1 != 0
@@ -58,12 +58,12 @@ public final class PolicySlot {
     }
 }
 
-/// Asks a policy: in this process, or in its own.
+/// Asks a policy, which runs in this process or in its own.
 protocol PolicyRuntime: AnyObject {
-    /// The process ID; nil for this process.
+    /// The process ID of the policy's process; nil if the policy runs in this process.
     var pid: Int32? { get }
-    /// Asks a question and calls back once, at once or later; never after ``close()``. One question at a time. If the
-    /// answer comes at once, the caller checks whether it was in time.
+    /// Asks a question and calls back once, at once or later, but never after ``close()``. Only one question may be
+    /// asked at a time. If it calls back at once, the caller checks whether the answer was in time.
     func ask(
         _ events: [torpor_policy_event],
         limit: Int,
@@ -81,7 +81,7 @@ final class LibraryRuntime: PolicyRuntime {
 
     var pid: Int32? { nil }
 
-    /// `guarding` is called when a question begins and when it ends: in between, the policy's code runs.
+    /// `guarding` is called with true before the policy's code runs, and with false after it.
     init(_ library: PolicyLibrary, _ view: PolicyView, guarding: @escaping (Bool) -> Void) {
         self.library = library
         self.view = view
