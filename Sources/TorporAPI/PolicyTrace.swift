@@ -9,7 +9,8 @@ public import Varlink
 /// during a recording, or skips lines because the reader is slow, another header follows, and then a round with the
 /// records of all apps.
 ///
-/// History of the version 1  the first
+/// History of the version
+///   1  the first
 public enum PolicyTraceLine: Hashable, Sendable {
     case header(PolicyTraceHeader)
     case round(PolicyTraceRound)
