@@ -16,12 +16,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Processes that another program launched: those of a lost keeper. They are not our children, so waitid(2) does not
-// give their exit status. The kernel gives it for a pidfd once the real parent has reaped the process
-// (PIDFD_GET_INFO, Linux 6.15), which a POLLHUP on the pidfd signals. On an older kernel, or if the parent does not
-// reap in time, the exit status is unknown.
+// Adopts the processes that a lost keeper had launched. They are not this keeper's children, so waitid(2) does not
+// return their exit status. Instead the kernel returns it for a pidfd (PIDFD_GET_INFO, Linux 6.15), once the real
+// parent has reaped the process: then the pidfd reports POLLHUP. On an older kernel, or if the parent does not reap
+// in time, the exit status is unknown.
 //
-// If its parent dies, an adopted process may become the keeper's child: then it is reaped like any other.
+// If the parent of an adopted process dies, the process may become the keeper's child. Then the keeper reaps it like
+// any other.
 
 enum { REAP_PATIENCE = 1000 };
 
@@ -32,7 +33,7 @@ enum { REAP_PATIENCE = 1000 };
 #define PIDFD_SIGNAL_PROCESS_GROUP (1u << 2)
 #endif
 
-// struct pidfd_info of <linux/pidfd.h> in its first version (Linux 6.13); the kernel copies what fits.
+// struct pidfd_info of <linux/pidfd.h> in its first version (Linux 6.13); later kernels fill only the part that fits.
 struct info {
     uint64_t mask;
     uint64_t cgroup;
@@ -56,7 +57,7 @@ bool adopt_setup(void)
     return patience_fd >= 0 && keeper_watch_descriptor(patience_fd, EPOLLIN, EVENT_ADOPT_PATIENCE, 0);
 }
 
-// The pid behind a pidfd; -1 if the process was reaped, -2 if it is not a pidfd.
+// The pid that a pidfd refers to; -1 if the process was reaped, -2 if the descriptor is not a pidfd.
 static int pid_of(int pidfd)
 {
     char path[64], text[1024];
@@ -85,7 +86,7 @@ bool adopt_watch(uint32_t slot)
     return true;
 }
 
-// torpord has duplicates of the pidfd, so close(2) alone would not remove it from the epoll.
+// torpord has duplicates of the pidfd: close(2) alone would not remove it from the epoll.
 void adopt_unwatch(uint32_t slot)
 {
     epoll_ctl(keeper_epoll, EPOLL_CTL_DEL, table_processes[slot].pidfd, NULL);
@@ -121,7 +122,7 @@ int adopt_request(const struct torpor_keeper_adopt *message, const char *app, in
     if (adopt_watch((uint32_t)slot))
         return 0;
     int error = errno;
-    table_processes[slot].pidfd = -1;  // still the caller's
+    table_processes[slot].pidfd = -1;  // the caller still owns it
     table_free_slot((uint32_t)slot);
     return error;
 }
@@ -139,7 +140,8 @@ static void finish(uint32_t slot, int code, int status)
     forward_child_ended();
 }
 
-// It became our child and is a zombie; the pidfd rules out another process with the same pid.
+// Whether the process became the keeper's child and is a zombie; the pidfd rules out another process with the same
+// pid.
 static bool is_our_zombie(uint32_t slot)
 {
     siginfo_t info;
@@ -179,7 +181,8 @@ static void arm_patience(uint64_t milliseconds)
 
 void adopt_heard(uint32_t slot)
 {
-    // The event may belong to an earlier use of this slot in the same turn, so poll the pidfd itself.
+    // The event may belong to a process that used this slot earlier in the same turn of the loop: poll the pidfd
+    // itself.
     if (!adopt_is_living(slot))
         return;
     struct pollfd now = {.fd = table_processes[slot].pidfd, .events = POLLIN};
@@ -195,7 +198,7 @@ void adopt_heard(uint32_t slot)
         finish(slot, 0, 0);
         return;
     }
-    // A zombie until its parent reaps it. POLLHUP is always reported.
+    // The process is a zombie until its parent reaps it. POLLHUP, which follows, is always reported.
     struct epoll_event wanted = {.events = 0, .data.u64 = (uint64_t)EVENT_ADOPTED << 32 | slot};
     if (epoll_ctl(keeper_epoll, EPOLL_CTL_MOD, table_processes[slot].pidfd, &wanted) < 0) {
         finish(slot, 0, 0);
@@ -228,7 +231,8 @@ void adopt_patience_over(void)
 
 void adopt_signal(uint32_t slot, int signo)
 {
-    // The process group that it leads; before Linux 6.9 only the process, since the group's id may have been reused.
+    // Signals the process group that the process leads. Before Linux 6.9 only the process: the group's id may have
+    // been reused.
     int pidfd = table_processes[slot].pidfd;
     if (syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, PIDFD_SIGNAL_PROCESS_GROUP) < 0 && errno == EINVAL)
         syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);

@@ -44,7 +44,7 @@ void keeper_log(const char *format, ...)
         format += 3;
     }
     char line[512];
-    // The journal adds the program's name.
+    // The journal adds the program's name by itself.
     int used = journal ? snprintf(line, sizeof line, "<%c>", priority) : snprintf(line, sizeof line, "torpor-keeper: ");
     va_list list;
     va_start(list, format);
@@ -56,11 +56,11 @@ void keeper_log(const char *format, ...)
     if (used > (int)sizeof line - 2)
         used = (int)sizeof line - 2;
     line[used++] = '\n';
-    // A full journal must not block the reaping.
+    // Never block: a full journal must not keep the keeper from reaping processes.
     ssize_t written = journal ? send(STDERR_FILENO, line, (size_t)used, MSG_DONTWAIT | MSG_NOSIGNAL)
                               : write(STDERR_FILENO, line, (size_t)used);
     if (written < 0)
-        return;  // no reader; nothing can be done
+        return;  // the pipe has no reader: the line is lost
 }
 
 uint64_t keeper_now_milliseconds(void)
@@ -90,14 +90,15 @@ bool keeper_watch_descriptor(int fd, uint32_t events, enum keeper_event event, u
     return epoll_ctl(keeper_epoll, EPOLL_CTL_ADD, fd, &wanted) == 0;
 }
 
-/// close(2) is not enough: a child before its exec has a copy, and epoll would report it forever.
+/// close(2) is not enough: a child that has not yet called exec has a copy, so epoll would report the descriptor
+/// forever.
 void keeper_close_watched(int fd)
 {
     epoll_ctl(keeper_epoll, EPOLL_CTL_DEL, fd, NULL);
     close(fd);
 }
 
-/// Whole pages only.
+/// Covers only the whole pages of the table.
 void keeper_keep_from_children(void *table, size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -106,10 +107,10 @@ void keeper_keep_from_children(void *table, size_t size)
         madvise((void *)first, end - first, MADV_DONTFORK);
 }
 
-// The signals that were ignored when the keeper started. They are read and reset by the raw system call, since
-// sigaction() refuses signals 32 and 33, and these may be ignored too. On all architectures that Swift supports, the
-// kernel's struct starts with the handler; all zeros mean SIG_DFL, no flags, no mask.
-static uint64_t ignored;  // 1 << (number - 1); the keeper installs handlers for none of them
+// The signals that were ignored when the keeper started. They are read and reset by the raw system call: sigaction()
+// refuses signals 32 and 33, which may be ignored too. On all architectures that Swift supports, the kernel's struct
+// begins with the handler; all zeros mean SIG_DFL, no flags, no mask.
+static uint64_t ignored;  // 1 << (number - 1); the keeper itself installs no handler for them
 
 void keeper_note_ignored(void)
 {
@@ -121,7 +122,7 @@ void keeper_note_ignored(void)
     }
 }
 
-/// Restores all defaults and unblocks all signals: otherwise ignored signals stay ignored across exec.
+/// Restores all default actions and unblocks all signals: ignored signals would stay ignored across exec.
 void keeper_reset_signals(void)
 {
     static const uint64_t plain[8];

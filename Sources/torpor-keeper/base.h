@@ -11,19 +11,19 @@
 
 enum keeper_event {
     EVENT_SIGNAL,
-    EVENT_SOCKET,   // with torpord's instance, so that a late event of the last one is not taken for the next one's
-    EVENT_WATCH,    // torpord's loop missed its deadline; with the instance
-    EVENT_DELAY,    // restart of torpord, second signal to a stuck torpord, end of a shutdown
-    EVENT_MANAGER,  // WATCHDOG=1 is due
+    EVENT_SOCKET,   // with torpord's instance: a late event may be of an earlier one
+    EVENT_WATCH,    // torpord's event loop missed its deadline; with the instance
+    EVENT_DELAY,    // time to restart torpord, to kill a stuck one, or to end a shutdown
+    EVENT_MANAGER,  // time to send WATCHDOG=1 to the service manager
     EVENT_MANAGER_RETRY,
-    EVENT_EXEC,     // the pipe of a launch; with the slot's index
+    EVENT_EXEC,     // a launch's pipe is readable or closed; with the slot's index
     EVENT_ADOPTED,  // an adopted process has ended or was reaped by its parent; with the slot's index
     EVENT_ADOPT_PATIENCE,
 };
 
 extern int keeper_epoll;
 extern char **keeper_environment;
-// A format may start with a priority of sd-daemon(3), such as "<6>"; the default is "<4>", warning.
+// Logs one line. The format may start with a priority of sd-daemon(3), such as "<6>"; the default is "<4>", warning.
 void keeper_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool keeper_watch_descriptor(int fd, uint32_t events, enum keeper_event event, uint32_t index);
 void keeper_close_watched(int fd);
@@ -31,7 +31,7 @@ uint64_t keeper_now_milliseconds(void);
 void keeper_take_milliseconds(const char *variable, uint32_t *value);
 void keeper_note_ignored(void);  // signals that were ignored when the keeper started
 void keeper_reset_signals(void);
-// Tables that a child does not need before exec: copying them is most of a fork's cost.
+// Puts a table on pages of its own, so that a fork need not copy it. Copying memory is most of a fork's cost.
 #define KEEPER_TABLE __attribute__((aligned(4096)))
 void keeper_keep_from_children(void *table, size_t size);
 extern uint64_t keeper_nofile_soft;

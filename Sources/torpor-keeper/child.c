@@ -14,8 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Between fork and exec: system calls only; each step is a stage. Steps that need the keeper's rights (cgroup,
-// limits, priority) come before the change of user; chdir comes after it, since only that user may have access.
+// The child between fork and exec. It makes only system calls. Each step is a stage that a failure names. Steps that
+// need the keeper's rights (cgroup, limits, priority) come before the change of user. chdir comes after it, since
+// perhaps only that user may enter the directory.
 
 struct report {
     uint32_t stage;
@@ -45,7 +46,7 @@ static size_t decimal(char *to, uint64_t value, bool negative)
     return used;
 }
 
-// torpord has reserved ten digits after the "=".
+// torpord has reserved ten digits after the "=" of the variable.
 static void write_pid(char **environment, const char *prefix)
 {
     size_t length = strlen(prefix);
@@ -64,7 +65,7 @@ static int write_file(int directory, const char *path, const char *text, size_t 
     return error;
 }
 
-// Moves a descriptor above the target numbers, which end below `above`.
+// Moves a descriptor above the target numbers, so that dup2 does not overwrite it: to `above` or higher.
 static int move_up(int *fd, int above)
 {
     int moved = fcntl(*fd, F_DUPFD_CLOEXEC, above);
@@ -74,8 +75,9 @@ static int move_up(int *fd, int above)
     return 0;
 }
 
-// Places the standard descriptors at 0…2, passed ones from 3 on, then the report pipe and the cgroup's directory, and
-// closes all others. It precedes anything that may block, so that no copies of other launches' pipes stay open here.
+// Moves descriptors to their numbers: standard descriptors to 0…2, passed ones from 3 on, then the report pipe and
+// the cgroup's directory; closes all others. This step precedes all that may block: a blocked child must not hold
+// copies of other launches' pipes.
 static int place_descriptors(struct keeper_plan *plan, int *report, int *cgroup)
 {
     int count = 3 + (int)plan->head->passed_count;
@@ -101,8 +103,8 @@ static int place_descriptors(struct keeper_plan *plan, int *report, int *cgroup)
     *report = count;
     if (*cgroup >= 0)
         *cgroup = count + 1;
-    // Without close_range (before Linux 5.9), close-on-exec has the same effect, as all of the keeper's descriptors
-    // have it.
+    // Before Linux 5.9 there is no close_range. Then close-on-exec, which all of the keeper's descriptors have,
+    // closes them.
     syscall(SYS_close_range, (unsigned)count + (*cgroup >= 0 ? 2 : 1), ~0u, 0);
     return 0;
 }
@@ -166,15 +168,15 @@ static void open_file(const char **path, int target, int flags, uint32_t stage, 
     *path = NULL;
 }
 
-// Called twice: with the keeper's rights for trusted paths, then as the app's user.
+// Called twice: with the keeper's rights, to open files on trusted paths; then as the app's user, for the others.
 static void open_files(struct keeper_plan *plan, bool is_app, int report)
 {
     open_file(&plan->input_file, 0, O_RDONLY, TORPOR_STAGE_INPUT, is_app, report);
     open_file(&plan->error_file, 2, O_WRONLY | O_CREAT | O_APPEND, TORPOR_STAGE_ERROR, is_app, report);
 }
 
-// Dies with the keeper: until exec, nothing shows which app this process belongs to, so the next keeper could launch
-// it twice.
+// The child is killed if the keeper dies. Until exec, nothing shows which app the child belongs to, so the next
+// keeper could launch the app twice.
 static void tie_to_keeper(pid_t keeper)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -182,7 +184,8 @@ static void tie_to_keeper(pid_t keeper)
         _exit(255);
 }
 
-// Unshares the descriptor table, and reports it, so that the keeper can close the lent descriptors.
+// Gives the child its own descriptor table and reports that: then the keeper can close the descriptors that the child
+// used until now.
 static void unshare_descriptors(int report)
 {
     struct report message = {TORPOR_STAGE_NONE, 0};

@@ -13,20 +13,21 @@
 
 // The last close of a descriptor that an app has stored may block: a lingering TCP socket, a file that keeps an
 // unmounted filesystem of the app's alive, or a Unix socket with such descriptors in its queue. So neither the keeper
-// nor the service manager may close it last. A forked child gets a copy of all descriptors released in a turn of the
-// loop. It closes them after the keeper has closed its own and the manager has handled its messages; then the keeper
-// closes the gate, a pipe. A manager that stores none of a message's descriptors closes the message's pipe (BARRIER=1
-// of sd_notify(3)) when it has read that far.
+// nor the service manager may close it last: a forked child does, the closer. It inherits all descriptors that were
+// released in a turn of the loop. The keeper closes its own copies, waits until the manager has handled the messages
+// that remove its copies, and closes a pipe, the gate. Then the closer closes the descriptors. How the keeper knows
+// what the manager has handled: a manager closes the pipe that comes with a message (BARRIER=1 of sd_notify(3)) when
+// it has read that message.
 
-enum { CLOSERS = 64, OFTEN = 5000 };  // maximum at a time; microseconds
+enum { CLOSERS = 64, OFTEN = 5000 };  // maximum number of closers; microseconds between signals
 
 static KEEPER_TABLE int graves[TORPOR_KEEPER_HELD_COUNT];
 static uint32_t grave_count;
 
 static struct closer {
     pid_t pid;        // 0: free
-    int gate;         // the end to close; -1: closed
-    uint32_t ticket;  // the messages that the manager must get first
+    int gate;         // the pipe's end that the keeper closes; -1: closed
+    uint32_t ticket;  // the messages that the manager must have read before
 } closers[CLOSERS];
 
 void closer_take(int fd)
@@ -37,7 +38,7 @@ void closer_take(int fd)
         close(fd);
 }
 
-// A TCP socket lingers as long as its creator set; a signal interrupts that.
+// To close a TCP socket blocks as long as its creator has set (SO_LINGER). A signal ends that, so send one regularly.
 static void close_graves(bool promptly)
 {
     struct itimerval often = {{0, OFTEN}, {0, OFTEN}}, never = {{0, 0}, {0, 0}};
@@ -61,7 +62,7 @@ static _Noreturn void run(int gate)
     char none;
     prctl(PR_SET_NAME, "torpor-closer");
     setsid();
-    // Close everything else, so that this process, if it hangs, is the last owner of nothing else.
+    // Close all other descriptors. If this process hangs, no other descriptor may depend on it.
     qsort(graves, grave_count, sizeof *graves, by_value);
     unsigned next = 0;
     bool is_past_gate = false;
@@ -92,8 +93,9 @@ static void start(void)
     while (closer < closers + CLOSERS && closer->pid != 0)
         closer++;
     if (closer == closers + CLOSERS)
-        return;  // retried when one of them has ended
-    // If no process can be created, close them here: kept descriptors would use up the limit that prevents it.
+        return;  // all are in use: retry when a closer has ended
+    // If no process can be created, close the descriptors here, though that may block: to keep them could be what
+    // prevents new processes.
     if (pipe2(gate, O_CLOEXEC) < 0) {
         close_graves(true);
         return;
@@ -145,5 +147,5 @@ void closer_leave(void)
 {
     if (grave_count > 0)
         start();
-    close_graves(true);  // those that no process could be created for
+    close_graves(true);  // descriptors for which no closer could be created
 }

@@ -16,17 +16,17 @@
 // keeper never closes them.
 //
 // If only root and the keeper's user can have created the path's components, they are opened with the keeper's
-// rights, since such files are often root's. Otherwise they are opened as the app's user: a user who can write to a
-// directory on the path, and puts a symlink there, gains nothing that the app could not do itself.
+// rights, since such files are often root's. Otherwise they are opened as the app's user: then a user who puts a
+// symlink on the path gains nothing that the app could not do itself.
 
 #define MOST_LINKS 40
 #define OPEN_ALWAYS (O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 struct place {
-    bool is_trusted;  // only root and the keeper's user can change or replace it
+    bool is_trusted;  // only root and the keeper's user can change or replace the file
     bool is_link;
     bool is_folder;
-    bool is_sticky;   // every user may add files, and owns them
+    bool is_sticky;   // every user may add files, which then belong to that user
 };
 
 static struct place look(int fd)
@@ -46,14 +46,15 @@ static struct place look(int fd)
     return place;
 }
 
-// Links of procfs are not paths, and on FUSE the mounting user decides who owns what.
+// Whether the folder's entries can be trusted as paths. Links in procfs are not paths, and on FUSE the user that
+// mounted it decides who owns files.
 static bool has_paths(int folder)
 {
     struct statfs status;
     return fstatfs(folder, &status) == 0 && status.f_type != PROC_SUPER_MAGIC && status.f_type != FUSE_SUPER_MAGIC;
 }
 
-// Prepends a symlink's target to the rest of the path.
+// Puts a symlink's target before the rest of the path.
 static bool follow(int link, char *rest, size_t room, char **next)
 {
     char target[PATH_MAX];
@@ -68,7 +69,7 @@ static bool follow(int link, char *rest, size_t room, char **next)
 }
 
 // The last folder of a path and the name in it, if only root and the keeper's user can have created each component;
-// else -1. Each folder stays open between its check and the next step, so it cannot be replaced.
+// otherwise -1. Each folder stays open from its check to the next step, so another user cannot replace it in between.
 static int trusted_folder(const char *path, char name[NAME_MAX + 1], bool *is_there)
 {
     static char rest[2 * PATH_MAX];
@@ -94,8 +95,8 @@ static int trusted_folder(const char *path, char name[NAME_MAX + 1], bool *is_th
         if (found < 0)
             return is_last && errno == ENOENT && !here.is_sticky ? folder : -1;
         there = look(found);
-        // Users can move root's files and symlinks from their own folder into a sticky one, but not folders
-        // (rename(2)).
+        // A user can move a file or symlink that root owns from a folder of that user into a sticky folder. That is
+        // impossible for a directory (rename(2)).
         if (here.is_sticky && !there.is_folder)
             return -1;
         if (there.is_link) {
@@ -104,7 +105,7 @@ static int trusted_folder(const char *path, char name[NAME_MAX + 1], bool *is_th
             close(found);
             found = rest[0] == '/' ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : folder;
         } else if (is_last) {
-            // Its owner does not matter: no other user can have put it there.
+            // The file's owner does not matter: no other user can have put the file there.
             return folder;
         }
         if (found != folder)
@@ -130,7 +131,7 @@ int files_open_trusted(const char *path, int flags, bool *trusted)
             errno = ENOENT;
         int error = errno;
         close(folder);
-        // Another app that writes to it has created it at the same time: check again.
+        // EEXIST: another app that writes to the same file has just created it. Check the file again.
         if (fd >= 0 || error != EEXIST || tries == MOST_LINKS) {
             errno = error;
             return fd;
@@ -145,7 +146,7 @@ int files_open(const char *path, int flags)
 
 int files_place(int fd, int target)
 {
-    // O_NONBLOCK was only for the open, in case of a FIFO without a writer.
+    // O_NONBLOCK was needed only to open the file, which may be a FIFO without a writer.
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0 || dup2(fd, target) < 0)
         return errno;

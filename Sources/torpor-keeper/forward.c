@@ -7,15 +7,16 @@
 #include <sys/wait.h>
 
 // The keeper forwards its signals to torpord. A signal that arrives while torpord is being replaced waits until the
-// next one sends SETTLED; so does a SIGTERM or SIGINT if torpord died of something else before it had finished. If
-// torpord is not running and will not be started at once, the keeper itself terminates the apps.
+// next torpord sends SETTLED. So does a SIGTERM or SIGINT that torpord has received, if it died for another reason
+// before it had stopped. If torpord is not running and will not be started at once, the keeper itself terminates the
+// apps.
 //
-// Container managers stop a container with other signals too: the STOPSIGNAL of its image (SIGQUIT), LXC's SIGPWR, or
-// those of managers for systemd containers. torpord gets all of them as SIGTERM.
+// Container managers also use other signals to stop a container: the image's STOPSIGNAL (SIGQUIT), SIGPWR for LXC, or
+// the signals for containers with systemd. torpord gets all of them as SIGTERM.
 
-static uint64_t pending;      // 1 << number
-static uint64_t passed_on;    // to the running torpord
-static int shutdown_signal;   // not 0: every child was told to terminate
+static uint64_t pending;      // signals to forward later: 1 << number
+static uint64_t passed_on;    // signals that the running torpord has received
+static int shutdown_signal;   // not 0: the keeper has sent SIGTERM to every child
 
 enum { SHUTDOWN_GRACE = 5000 };
 
@@ -50,7 +51,7 @@ static void signal_children(int signo)
         } else if (table_slots[slot].pid > 0
                    && (table_slots[slot].state == TORPOR_SLOT_LAUNCHING
                        || table_slots[slot].state == TORPOR_SLOT_RUNNING)) {
-            kill(-table_slots[slot].pid, signo);  // leads a session; not reaped, so its pid is its own
+            kill(-table_slots[slot].pid, signo);  // it leads a session; until reaped, its pid is not reused
             kill(-table_slots[slot].pid, SIGCONT);
         }
 }
@@ -71,7 +72,7 @@ static void shut_down(int signo)
     forward_child_ended();
 }
 
-/// Carries out a stop that torpord was asked for but did not finish, if torpord keeps dying.
+/// Without torpord, carries out a stop that a torpord did not finish. Called if torpord keeps dying.
 bool forward_end_without_torpord(void)
 {
     if ((pending & stops) == 0)
@@ -96,7 +97,7 @@ void forward_signal(int signo)
         }
         passed_on |= UINT64_C(1) << signo;
         if (signo != SIGWINCH)
-            watch_arm();  // it wakes for every other signal
+            watch_arm();  // every signal but SIGWINCH wakes torpord's event loop
         kill(torpord_pid, signo);
         return;
     }
@@ -105,7 +106,7 @@ void forward_signal(int signo)
     shut_down(signo);
 }
 
-/// After SETTLED torpord handles signals.
+/// Forwards the signals that had to wait: after SETTLED torpord handles signals.
 void forward_settled(void)
 {
     for (int signo = 1; signo < 64; signo++)
@@ -116,7 +117,7 @@ void forward_settled(void)
     pending = 0;
 }
 
-/// A stop that the dead torpord did not finish is forwarded to the next one.
+/// Notes a stop that the dead torpord had not finished, to forward it to the next torpord.
 void forward_torpord_ended(void)
 {
     pending |= passed_on & stops;

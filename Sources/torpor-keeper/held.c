@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Reading held descriptors, and those that the service manager stored during a restart.
+// Reads the held descriptors, and takes over those that the service manager stored while the service was restarted.
 
 int hold_take(const char *text, uint32_t offset, int *fds, unsigned limit, uint32_t *total, unsigned *count)
 {
@@ -46,7 +46,7 @@ size_t hold_list(uint32_t *cursor, char *text, size_t size, uint32_t *count)
     return used;
 }
 
-/// As many as fit into one message, starting at the cursor in `held`, which is advanced.
+/// Takes as many descriptors as fit into one message, starting at the cursor in `held`, and advances the cursor.
 size_t hold_take_all(struct torpor_keeper_held *held, char *text, size_t size, int *fds, unsigned *fd_count)
 {
     size_t used = 0;
@@ -94,7 +94,7 @@ int hold_offered(void)
 
 struct inherited {
     int fd;
-    int32_t number;  // -1: not parked, but a socket that the manager listens on
+    int32_t number;  // -1: not stored for the keeper, but a socket that the manager listens on
     char name[TORPOR_KEEPER_NAME_BYTES];
 };
 
@@ -104,7 +104,7 @@ static int by_number(const void *one, const void *other)
     return a->number != b->number ? (a->number < b->number ? -1 : 1) : a->fd - b->fd;
 }
 
-// A parked descriptor's name ends with its index: "name#0".
+// The name of a descriptor that the manager stored ends with its index: "name#0".
 static void take_number(struct inherited *one)
 {
     char *mark = strrchr(one->name, '#'), *end;

@@ -7,8 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-// Names are in a hash table of static entries; the descriptors of a name form a list in order of arrival. A service
-// manager gets a copy of everything, so a released name is kept until the manager was notified.
+// Names are in a hash table of static entries; the descriptors of a name form a list in order of arrival. The service
+// manager, if there is one, gets a copy of each descriptor. So the entry of a released name is kept until the manager
+// was notified.
 
 KEEPER_TABLE struct hold_name hold_names[TORPOR_KEEPER_NAME_COUNT];
 KEEPER_TABLE struct hold_entry hold_entries[TORPOR_KEEPER_HELD_COUNT];
@@ -17,7 +18,7 @@ uint32_t hold_names_used;
 // Most names are short: pages of this table are touched only if there are many long names.
 static KEEPER_TABLE union long_text {
     char text[TORPOR_KEEPER_NAME_BYTES];
-    uint32_t next;  // in the free list
+    uint32_t next;  // the next free element
 } long_texts[TORPOR_KEEPER_NAME_COUNT];
 static uint32_t long_texts_used, long_texts_free;
 
@@ -54,7 +55,7 @@ struct hold_name *hold_find(const char *text)
     return NULL;
 }
 
-// There is one per name, so it cannot run out.
+// There is one text per name, so the texts cannot run out.
 static char *take_long_text(void)
 {
     uint32_t link = long_texts_free;
@@ -87,9 +88,9 @@ struct hold_name *hold_name_for(const char *text)
     else
         return NULL;
     name = &hold_names[link - 1];
-    bool queued = name->queued;  // the queue skips entries without work
+    bool queued = name->queued;  // the entry may still be in the queue, which skips entries without work
     memset(name, 0, sizeof *name);
-    size_t size = strlen(text) + 1;  // its length was checked
+    size_t size = strlen(text) + 1;  // the caller has checked the length
     name->text = size <= sizeof name->brief ? name->brief : take_long_text();
     memcpy(name->text, text, size);
     name->used = true;
@@ -125,7 +126,7 @@ static uint32_t room(void)
     return freed + (TORPOR_KEEPER_HELD_COUNT - entries_used);
 }
 
-// Releases the descriptors of a name; the manager will be told to remove its copies.
+// Releases the descriptors of a name. The service manager will be notified to remove its copies.
 static void empty(struct hold_name *name)
 {
     bool is_foreign = hold_is_foreign(name->text);

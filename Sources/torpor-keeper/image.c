@@ -11,10 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Chooses torpord's executable: the file at its path or, if that one failed to come up, the last one that sent
-// SETTLED. That file may have been deleted, so a descriptor of it is kept.
+// Chooses torpord's executable: the file at its path, or, if that one failed to start, the last program that sent
+// SETTLED. The file of the latter may have been deleted, so the keeper holds a descriptor of it.
 //
-// A failed program is identified by its file: as soon as a different file is at the path, that one is tried.
+// A program that failed is identified by its file: as soon as a different file is at the path, the keeper tries that.
 
 static struct torpor_keeper_file good, failed, started;
 static bool has_failed, has_started;
@@ -34,7 +34,7 @@ static struct torpor_keeper_file file_of(const struct stat *status)
 
 static bool same(const struct torpor_keeper_file *one, const struct torpor_keeper_file *other)
 {
-    return memcmp(one, other, sizeof *one) == 0;  // the structure has no padding
+    return memcmp(one, other, sizeof *one) == 0;  // valid, since the structure has no padding
 }
 
 int image_choose(const char *path)
@@ -62,7 +62,7 @@ void image_settled(pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
     int fd = open(path, O_PATH | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &status) < 0) {
-        if (errno != ENOENT && errno != ESRCH)  // else it has ended already
+        if (errno != ENOENT && errno != ESRCH)  // otherwise the process has ended already
             keeper_log("cannot keep torpord's program in case an upgrade fails: %s", strerror(errno));
         if (fd >= 0)
             close(fd);
@@ -76,7 +76,7 @@ void image_settled(pid_t pid)
         good = file;
         good_fd = fd;
     } else {
-        close(fd);  // a script's executable is its interpreter, which is not torpord on its own
+        close(fd);  // the executable of a script is its interpreter, not torpord
     }
 }
 

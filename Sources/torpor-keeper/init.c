@@ -8,10 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
-// The first process of a container (PID 1). Most of its duties the keeper always fulfils: it reaps every process that
-// is reparented to it, and reads its signals, so it does not rely on default actions, which PID 1 does not have. What
-// remains is the end: when PID 1 ends, the kernel kills all other processes. So those that belong to no app (daemons
-// in their own session, processes started through the container manager) are asked to terminate first.
+// The keeper as the first process of a container (PID 1). The keeper fulfils most duties of PID 1 anyway: it reaps
+// every process that is reparented to it, and it reads its signals, so it does not need default actions, which PID 1
+// does not have. One duty is left: when PID 1 ends, the kernel kills all other processes. So the keeper first asks
+// processes that belong to no app (daemons in their own session, processes started through the container manager) to
+// terminate.
 
 enum { STRAYS_GRACE = 2000, LOOK_AGAIN = 20 };
 
@@ -28,13 +29,13 @@ static void end_strays(void)
         return;
     kill(-1, SIGTERM);
     kill(-1, SIGCONT);
-    // All of these are blocked. A second request to stop ends the wait.
+    // All these signals are blocked. A second request to stop ends the wait.
     sigset_t wanted;
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGCHLD);
     sigaddset(&wanted, SIGTERM);
     sigaddset(&wanted, SIGINT);
-    // Processes whose parent is outside the container end without a SIGCHLD, so look repeatedly.
+    // A process whose parent is outside the container ends without a SIGCHLD: so check again and again.
     const struct timespec pause = {0, LOOK_AGAIN * 1000000L};
     uint64_t end = keeper_now_milliseconds() + STRAYS_GRACE;
     while (!is_alone() && keeper_now_milliseconds() < end) {

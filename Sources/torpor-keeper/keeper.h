@@ -4,8 +4,8 @@
 #define TORPOR_KEEPER_H
 
 // The keeper is the parent of torpord and of every app: it launches and reaps processes and holds descriptors, but
-// knows nothing of app states. One thread, one epoll. It never allocates after its start, as all tables are static,
-// so that it cannot fail for lack of memory.
+// knows nothing of app states. It has one thread and one epoll. All tables are static: after its start the keeper
+// never allocates memory, so it cannot fail for lack of it.
 //
 //   main.c     start, the loop, signals
 //   base.c     used by all others: the log, the clock, the descriptors of the event loop
@@ -49,7 +49,7 @@ extern char **torpord_arguments;
 bool torpord_setup(char **arguments);
 void torpord_start(void);
 void torpord_said_hello(void);
-void torpord_said_bye(bool keep_parked, int status);  // status -1: that of its exit
+void torpord_said_bye(bool keep_parked, int status);  // status -1: use torpord's exit status
 void torpord_said_settled(void);
 void torpord_said_handover(bool keeper_too);
 bool torpord_takes_signals(int signo);
@@ -61,11 +61,11 @@ uint64_t torpord_next_delay(void);
 void torpord_resume(uint32_t instance, uint64_t delay);
 
 // image.c
-int image_choose(const char *path);  // -1: the program at the path, else a descriptor of the one that worked before
-bool image_is_fallback(void);        // image_choose took the one that worked before
+int image_choose(const char *path);  // -1: the program at the path; else a descriptor of one that worked before
+bool image_is_fallback(void);        // image_choose took the program that worked before
 void image_settled(pid_t pid);
 bool image_has_other(void);          // a program other than the running one has worked before
-bool image_failed(void);             // the running program did not come up; false: there is no other
+bool image_failed(void);             // the running program failed to start; false: there is no other
 void image_try_again(void);          // try the program at the path again
 void image_save(struct torpor_keeper_resume *state);
 void image_restore(const struct torpor_keeper_resume *state);
@@ -84,7 +84,7 @@ void watch_fired(void);
 #define FORWARD_POWER_OFF (SIGRTMIN + 4)
 void forward_signal(int signo);
 void forward_settled(void);
-bool forward_end_without_torpord(void);  // false: no stop was requested
+bool forward_end_without_torpord(void);  // false: no stop was requested from torpord
 void forward_torpord_ended(void);
 void forward_child_ended(void);  // a child was reaped: the shutdown may be complete
 void forward_shutdown_over(void);
@@ -94,13 +94,13 @@ uint64_t forward_pending(void);
 void forward_restore(uint64_t signals);
 
 // init.c
-_Noreturn void keeper_exit(int status);  // as PID 1 it first terminates all other processes, since no one else does
+_Noreturn void keeper_exit(int status);  // as PID 1 it first terminates all other processes
 
 // resume.c
 void resume_remember_inherited(void);
 bool resume_remember_program(void);
-void resume_execute(void);  // returns only if it failed
-bool resume_open(const char *number, char **arguments);  // false: failed, and logged why
+void resume_execute(void);  // returns only on failure
+bool resume_open(const char *number, char **arguments);  // false: failed, and the reason was logged
 void resume_restore(void);
 int resume_accepts(const char *version);
 
@@ -113,20 +113,20 @@ enum {
 };
 void wire_setup(void);
 void wire_reset(void);
-bool wire_can_answer(void);      // false: an answer is pending, so read no further message
+bool wire_can_answer(void);      // false: an answer still waits for room: read no further message
 void wire_answer(const void *message, size_t size, const int *fds, unsigned count);
 void wire_answer_number(uint32_t type, uint32_t id, uint32_t value);
 void wire_tell(uint32_t slot, unsigned what);
-void wire_tell_everything(void);  // after WELCOME: all living processes and all exits
+void wire_tell_everything(void);  // after WELCOME: sends all living processes and all exits
 void wire_flush(void);
 
 // serve.c
 void serve_socket(uint32_t events);
-void serve_rest(void);           // after torpord's death: its last messages
+void serve_rest(void);           // reads the last messages of a torpord that has ended
 
 // spawn.c
 enum {
-    SPAWN_LOW = 512,  // held descriptors are numbered from here; those lent to children, and the keeper's own, below
+    SPAWN_LOW = 512,  // held descriptors have this number or more; the keeper's own and those lent to children less
     SPAWN_LENT = 8,
 };
 struct keeper_spawn {
@@ -137,9 +137,9 @@ struct keeper_spawn {
     bool in_cgroup;  // created in its cgroup
 };
 void spawn_setup(void);
-int spawn_raise(int fd);  // duplicates it above SPAWN_LOW
-pid_t spawn_child(struct keeper_spawn *spawn, const int *fds, unsigned count);  // like fork
-int spawn_unshare(void);  // returns errno
+int spawn_raise(int fd);  // moves a descriptor to SPAWN_LOW or above
+pid_t spawn_child(struct keeper_spawn *spawn, const int *fds, unsigned count);  // returns as fork does
+int spawn_unshare(void);  // gives the child its own table; returns 0 or errno
 
 // table.c
 struct keeper_process {  // the keeper's private part of a slot
@@ -150,10 +150,10 @@ struct keeper_process {  // the keeper's private part of a slot
     uint8_t tell;         // TELL_…
     bool queued;
     bool reaped;
-    bool abandoned;       // a helper whose torpord died: its exit is reported to no one
-    uint8_t lent_count;   // descriptors that the child uses until it has its own table
+    bool abandoned;       // a helper whose torpord has ended: its exit is not reported
+    uint8_t lent_count;   // how many descriptors the child uses until it has its own table
     int lent[SPAWN_LENT + 1];
-    uint64_t deadline;    // latest time to wait for an adopted process that has ended
+    uint64_t deadline;    // how long to wait for the exit status of an adopted process
 };
 extern struct torpor_keeper_table *table;
 extern struct torpor_keeper_slot *table_slots;
@@ -167,8 +167,8 @@ int table_take_slot(void);       // -1: none is free
 void table_free_slot(uint32_t slot);
 void table_insert_pid(uint32_t slot);
 void table_remove_pid(uint32_t slot);
-void table_restore_slot(uint32_t slot, const struct torpor_keeper_resume_process *process);  // in order, starting at 0
-int table_find_pid(pid_t pid);   // -1: not launched here
+void table_restore_slot(uint32_t slot, const struct torpor_keeper_resume_process *process);  // in order from 0
+int table_find_pid(pid_t pid);   // -1: the keeper has not launched it
 int table_find_session(pid_t session);
 struct torpor_keeper_orphan *table_next_orphan(void);
 
@@ -188,45 +188,45 @@ struct keeper_plan {
     const int *passed;
     int cgroup;            // -1: none
 };
-bool launch_request(char *message, size_t size, const int *fds, unsigned count);  // true: it keeps the descriptors
-void launch_heard(uint32_t slot);   // the pipe is readable or closed
-void launch_finish(uint32_t slot);  // the child is dead: the pipe has its last data
+bool launch_request(char *message, size_t size, const int *fds, unsigned count);  // true: it owns the descriptors now
+void launch_heard(uint32_t slot);   // call it when the slot's pipe is readable or closed
+void launch_finish(uint32_t slot);  // call it when the child has ended: reads the rest of the pipe
 extern uint32_t launch_in_flight;
 
 // child.c
 _Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *spawn, pid_t keeper);
 
 // files.c: return descriptors, or -1 with errno. They may leak descriptors, since the child soon ends or executes.
-int files_open_trusted(const char *path, int flags, bool *trusted);  // not trusted: nothing was opened
+int files_open_trusted(const char *path, int flags, bool *trusted);  // if not trusted, nothing was opened
 int files_open(const char *path, int flags);
 int files_place(int fd, int target);  // returns 0 or errno
 
 // reap.c
-void reap_named(pid_t pid);  // for a SIGCHLD with this pid
+void reap_named(pid_t pid);  // call it for a SIGCHLD with this pid
 void reap_all(void);
-int reap_rest(void);         // at the end of each turn; returns milliseconds until the next call, or -1
+int reap_rest(void);         // call it at the end of each turn; returns milliseconds until the next call, or -1
 bool reap_stat(pid_t pid, uint64_t *start_time, int32_t *session, char comm[16]);
 
 // adopt.c
 extern uint32_t adopt_living;
 bool adopt_setup(void);
-int adopt_request(const struct torpor_keeper_adopt *message, const char *app, int pidfd);  // at 0 it owns the pidfd
+int adopt_request(const struct torpor_keeper_adopt *message, const char *app, int pidfd);  // on 0 it owns the pidfd
 bool adopt_is_living(uint32_t slot);
 bool adopt_watch(uint32_t slot);
 void adopt_unwatch(uint32_t slot);
 void adopt_heard(uint32_t slot);
 void adopt_patience_over(void);
-int adopt_find_zombie(pid_t pid);  // one that became the keeper's child before it ended; -1: none
+int adopt_find_zombie(pid_t pid);  // the slot of an ended one that had become the keeper's child; -1: none
 void adopt_signal(uint32_t slot, int signo);
 
 // hold.c
 void hold_setup(void);
-int hold_add(const char *name, const int *fds, unsigned count, bool replace);  // takes them over if it returns 0
+int hold_add(const char *name, const int *fds, unsigned count, bool replace);  // if it returns 0 it owns them
 int hold_release(const char *name);
 int hold_take(const char *name, uint32_t offset, int *fds, unsigned limit, uint32_t *total, unsigned *count);
 size_t hold_list(uint32_t *cursor, char *names, size_t size, uint32_t *count);
 size_t hold_take_all(struct torpor_keeper_held *held, char *names, size_t size, int *fds, unsigned *fd_count);
-int hold_offered(void);   // LISTEN_FDS: what the service manager has stored or listens on (sd_listen_fds(3))
+int hold_offered(void);   // LISTEN_FDS: how many descriptors the service manager has passed
 void hold_inherit(void);
 struct hold_name;
 void hold_each_name(void (*body)(struct hold_name *name));
@@ -235,19 +235,19 @@ void hold_each_name(void (*body)(struct hold_name *name));
 extern bool manager_present;
 void manager_setup(void);
 void manager_tell(const char *text, size_t size);
-bool manager_send(const char *text, size_t size, int fd);  // false: no room now
-bool manager_flush(void);                                  // false: something is still queued
-void manager_work(void);                                   // at the end of each turn of the loop
+bool manager_send(const char *text, size_t size, int fd);  // false: the manager's socket has no room now
+bool manager_flush(void);                                  // false: messages are still queued
+void manager_work(void);                                   // call it at the end of each turn of the loop
 void manager_retry(void);
 void manager_watchdog(void);
 uint32_t manager_text_count(void);
 const char *manager_text(uint32_t index, uint32_t *size);
 
 // closer.c
-void closer_take(int fd);         // a separate process closes it after this turn of the loop
-bool closer_flush(void);          // false: the manager must be notified first
-bool closer_ended(pid_t pid);     // a child was reaped; false: it was no closer
-void closer_leave(void);          // before the keeper ends
+void closer_take(int fd);         // has the descriptor closed by a separate process
+bool closer_flush(void);          // false: the manager must first read its messages
+bool closer_ended(pid_t pid);     // call it when a child was reaped; false: it is no closer
+void closer_leave(void);          // call it before the keeper ends
 
 // receive.c
 int receive(void);
@@ -258,8 +258,8 @@ void rest(void);
 // park.c
 void park_setup(void);
 bool park_flush(void);
-uint32_t park_ticket(void);              // covers everything that is queued now
+uint32_t park_ticket(void);              // stands for all messages that are queued now
 bool park_has_told(uint32_t ticket);
-void park_leave(bool keep);  // the last step of an intended exit; waits a limited time for the manager
+void park_leave(bool keep);  // last step before an exit; waits for the manager, up to a limit
 
 #endif

@@ -10,9 +10,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-// A launch takes a slot before it forks, so that every process is accounted for from its first moment. The child
-// reports through a close-on-exec pipe that the event loop reads, so an exec that hangs on a dead filesystem blocks
-// nothing else.
+// A launch takes a slot before it forks, so that every process has a record from its first moment. The child reports
+// through a close-on-exec pipe that the event loop reads: an exec that hangs on a dead filesystem blocks nothing
+// else.
 
 uint32_t launch_in_flight;
 
@@ -52,7 +52,7 @@ static bool take_strings(struct reader *reader, char **to, uint32_t count)
     return true;
 }
 
-// Returns 0, or an errno if the plan is invalid.
+// Returns 0, or an errno if the launch plan is invalid.
 static int read_plan(struct keeper_plan *plan, char *message, size_t size, const int *fds, unsigned fd_count)
 {
     const struct torpor_keeper_launch *head = (const struct torpor_keeper_launch *)message;
@@ -103,7 +103,7 @@ static void refuse(uint32_t id, uint32_t stage, int error)
     wire_answer(&message, sizeof message, NULL, 0);
 }
 
-// Closes the lent descriptors: the child has its own copies, or has ended.
+// Closes the descriptors lent to the child: it has its own copies now, or has ended.
 static void take_back(struct keeper_process *process)
 {
     for (unsigned i = 0; i < process->lent_count; i++)
@@ -160,8 +160,8 @@ bool launch_request(char *message, size_t size, const int *fds, unsigned count)
     process->launch_id = id;
     process->exec_pipe = pipe_fds[0];
     launch_in_flight++;
-    // The child is not reaped, so its pid is valid. Without a pidfd (out of descriptors) the app could never be
-    // signalled safely: kill it, and let the launch fail.
+    // The child is not reaped yet, so its pid is valid. If there is no pidfd, since no descriptor is free, the app
+    // could never be signalled safely: kill the child, and let the launch fail.
     process->pidfd = spawn_raise(spawn.pidfd);
     if (process->pidfd < 0) {
         record->stage = TORPOR_STAGE_FORK;
@@ -184,13 +184,13 @@ failed:
     return false;
 }
 
-// Unless `final`, the pipe may deliver more later.
+// Reads the child's report. Unless `final`, the pipe may deliver more later.
 static void hear(uint32_t slot, bool final)
 {
     struct keeper_process *process = &table_processes[slot];
     struct torpor_keeper_slot *record = &table_slots[slot];
     if (slot >= table_used || process->exec_pipe < 0)
-        return;  // it was reaped in the same turn
+        return;  // the child was reaped in the same turn of the loop
     uint32_t report[2];
     ssize_t size;
     do
@@ -200,7 +200,7 @@ static void hear(uint32_t slot, bool final)
         return;
     take_back(process);
     if (size == sizeof report && report[0] == TORPOR_STAGE_NONE)
-        return;  // the child has its own descriptor table; next comes the end of the pipe
+        return;  // the child has its own descriptor table; the end of the pipe follows
     keeper_close_watched(process->exec_pipe);
     process->exec_pipe = -1;
     launch_in_flight--;
@@ -209,7 +209,7 @@ static void hear(uint32_t slot, bool final)
         record->error = report[1];
     }
     if (record->stage != TORPOR_STAGE_NONE) {
-        record->state = TORPOR_SLOT_FAILED;  // reported to torpord when the child is reaped
+        record->state = TORPOR_SLOT_FAILED;  // torpord is notified when the child is reaped
         return;
     }
     record->state = TORPOR_SLOT_RUNNING;
@@ -224,8 +224,8 @@ void launch_heard(uint32_t slot)
 
 void launch_finish(uint32_t slot)
 {
-    // Twice: for the message about its own descriptor table, and for the rest. Other children that are being launched
-    // may still hold the pipe's write end, so there may be no end of file.
+    // Read twice: the message that the child has its own descriptor table, and the rest. There may be no end of file,
+    // since other children that are being launched may still have the pipe's write end.
     for (int i = 0; i < 2 && table_processes[slot].exec_pipe >= 0; i++)
         hear(slot, true);
 }

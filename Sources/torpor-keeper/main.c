@@ -29,7 +29,7 @@ static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGQU
 
 static void interrupt(int signo) { (void)signo; }
 
-// Signals are blocked and read from a descriptor, which works the same as PID 1, where default actions do not apply.
+// Signals are blocked and read from a descriptor. This also works as PID 1, which has no default actions of signals.
 static bool take_signals(void)
 {
     sigset_t wanted;
@@ -43,17 +43,17 @@ static bool take_signals(void)
     memset(&action, 0, sizeof action);
     action.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &action, NULL);
-    sigaction(SIGTTOU, &action, NULL);  // writing to the terminal from the background must not stop the keeper
+    sigaction(SIGTTOU, &action, NULL);  // SIGTTOU must not stop a keeper that logs to the terminal from the background
     action.sa_handler = SIG_DFL;
     for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
-        sigaction(forwarded[i], &action, NULL);  // a blocked signal that is ignored would be lost
+        sigaction(forwarded[i], &action, NULL);  // if a signal is ignored, it is lost even while it is blocked
     sigaction(FORWARD_HALT, &action, NULL);
     sigaction(FORWARD_POWER_OFF, &action, NULL);
     action.sa_flags = SA_NOCLDSTOP;
     sigaction(SIGCHLD, &action, NULL);
     action.sa_flags = 0;
     action.sa_handler = interrupt;
-    sigaction(SIGALRM, &action, NULL);  // it only interrupts blocking system calls
+    sigaction(SIGALRM, &action, NULL);  // its handler does nothing: the signal only interrupts system calls
     keeper_note_ignored();
     if (sigprocmask(SIG_SETMASK, &wanted, NULL) < 0)
         return false;
@@ -88,7 +88,8 @@ static void raise_descriptor_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Enlarges the descriptor table in advance: while a child shares it, each growth waits for all processors.
+// Enlarges the descriptor table in advance: while a child shares the table, each growth would wait for all
+// processors.
 static void reserve_descriptors(void)
 {
     struct rlimit limit;
@@ -148,8 +149,8 @@ static void open_standard_descriptors(void)
         close(fd);
 }
 
-/// Does nothing: it only keeps the apps' scope alive (Sources/Supervisor/Session/AppsScope.swift), and holds no
-/// resources.
+/// The process does nothing: it only keeps the apps' scope alive (Sources/Supervisor/Session/AppsScope.swift), and
+/// holds no resources.
 static int placeholder(void)
 {
     prctl(PR_SET_NAME, "torpor-scope");

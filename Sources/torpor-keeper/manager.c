@@ -13,8 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-// Only the keeper talks to the service manager: with NotifyAccess=main a child's READY=1 would be ignored, and the
-// manager's watchdog would abort the keeper.
+// Only the keeper talks to the service manager. torpord cannot: with NotifyAccess=main the manager would ignore a
+// child's READY=1, and its watchdog would abort the keeper.
 
 bool manager_present;
 
@@ -23,7 +23,8 @@ static socklen_t address_size;
 static int manager_fd = -1;
 static int watchdog_fd = -1;
 
-// Messages that wait since the manager's socket was full. Parking needs none (park.c).
+// Messages that wait because the manager's socket is full. Messages about held descriptors are not among them: park.c
+// derives those from its own queue.
 enum { TEXTS = 16 };
 enum { PAUSE_FIRST = 1, PAUSE_LAST = 500 };  // milliseconds between retries
 
@@ -112,7 +113,7 @@ bool manager_send(const char *text, size_t size, int fd)
             if (!is_deaf)
                 keeper_log("cannot notify the service manager: %s", strerror(errno));
             is_deaf = true;
-            return true;  // a retry would not help
+            return true;  // an error that a retry would not change: drop the message
         }
     }
 }
@@ -159,7 +160,7 @@ void manager_retry(void)
 {
     uint64_t count;
     if (read(retry_fd, &count, sizeof count) == sizeof count)
-        retry_armed = false;  // the end of this turn of the loop retries
+        retry_armed = false;  // the retry follows at the end of this turn of the loop
 }
 
 void manager_watchdog(void)
@@ -168,7 +169,7 @@ void manager_watchdog(void)
     if (read(watchdog_fd, &count, sizeof count) != sizeof count)
         return;
     manager_tell("WATCHDOG=1", 10);
-    watch_look();  // here, so that it causes no extra wake-up
+    watch_look();  // checked here, since the keeper is awake anyway
 }
 
 uint32_t manager_text_count(void)

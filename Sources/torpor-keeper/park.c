@@ -9,33 +9,33 @@
 #include <time.h>
 
 // The service manager gets a copy of all held descriptors (FDSTORE=1 of sd_notify(3)), so that they survive a restart
-// of the service. It keeps no order within a name, so each descriptor gets its own name there: "name#0", "name#1".
-// Messages are derived from what is held: the queue contains each name at most once and cannot overflow. A name that
-// the manager would refuse is not parked.
+// of the service. The manager keeps no order within a name, so it gets each descriptor under a name of its own:
+// "name#0", "name#1". Messages are derived from the held descriptors: the queue contains each name at most once and
+// cannot overflow. If the manager would refuse a name, it gets no copies of its descriptors.
 
 enum { MESSAGES_A_TURN = 256, LIMIT_MARGIN = 32 };
-// Each message costs the manager time, and an app may store and remove endlessly. So the rate is limited in the long
-// run, and names take turns.
+// Each message costs the manager time, and an app may store and remove descriptors without end. So the rate of
+// messages is limited, and names take turns.
 enum { MESSAGES_AT_ONCE = 4096, MESSAGES_A_SECOND = 500 };
 enum { LAST_PATIENCE = 2000, LAST_PAUSE = 2 };  // milliseconds
 
 static KEEPER_TABLE uint32_t queue[TORPOR_KEEPER_NAME_COUNT];
 static uint32_t queue_first, queue_count;
-static uint32_t queue_over;  // how many queue entries were completed
-static uint32_t total;       // descriptors that the manager has
+static uint32_t queue_over;  // how many queue entries were completed so far
+static uint32_t total;       // how many descriptors the manager has
 static uint32_t limit = UINT32_MAX;  // FileDescriptorStoreMax=, if known
 static bool said_limit;
 
 void park_setup(void)
 {
     keeper_keep_from_children(queue, sizeof queue);
-    // systemd 254 and later pass their limit.
+    // systemd 254 and later pass the limit of their descriptor store.
     const char *text = getenv("FDSTORE");
     if (text != NULL && *text != 0)
         limit = (uint32_t)strtoul(text, NULL, 10);
 }
 
-// Like systemd's fdname_is_valid(), with room for the number.
+// Whether systemd accepts the name (as its fdname_is_valid()) even with a number appended.
 static bool is_valid(const char *name)
 {
     size_t length = strlen(name);
@@ -55,7 +55,7 @@ void park(struct hold_name *name)
             hold_free_name(name);
         return;
     }
-    // If it was released before the manager knew of it, there is nothing to send.
+    // If the descriptors were released before the manager got them, there is nothing to send.
     if (name->count == 0 && name->remove == 0) {
         hold_free_name(name);
         return;
@@ -110,9 +110,9 @@ static bool send_store(const struct hold_name *name, uint32_t number, int fd)
 
 static bool is_within_limit(void)
 {
-    // systemd passes stored descriptors at the service's start under its soft limit and renumbers them, which needs
-    // up to twice as many numbers (shift_fds()); beyond that every start fails (202/FDS). The margin is for the
-    // sockets it listens on.
+    // When the service starts, systemd passes stored descriptors within its soft limit and renumbers them, which
+    // needs up to twice as many numbers (shift_fds()). If there are more, every start fails (202/FDS). The margin is
+    // for sockets that systemd listens on.
     uint64_t room = keeper_nofile_soft / 2 > LIMIT_MARGIN ? keeper_nofile_soft / 2 - LIMIT_MARGIN : 0;
     if (total < limit && total < room)
         return true;
@@ -123,7 +123,8 @@ static bool is_within_limit(void)
     return false;
 }
 
-// Returns false if the manager has no room now, or this turn's quota is used up.
+// Notifies the manager of a name's changes. Returns false if the manager has no room now, or the quota of this turn
+// is used up.
 static bool tell(struct hold_name *name, unsigned *messages)
 {
     for (; name->remove > 0; name->remove--) {
@@ -202,7 +203,8 @@ static void remove_all(struct hold_name *name)
         park(name);
 }
 
-// Closing them must not delay the keeper's exit, nor may the manager be the one to close them last.
+// Leaves descriptors that apps have stored to a closer: to close them must not delay the keeper's exit, and the
+// manager must not close them last.
 static void let_go(struct hold_name *name)
 {
     if (!hold_is_foreign(name->text))

@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// The keeper is a subreaper, so descendants that an app leaves behind are reparented to it. A zombie has no
-// environment any more, so an orphan is attributed by its session, which every app leads; its cgroup is recorded to
-// help torpord.
+// The keeper is a subreaper: processes that an app leaves behind become its children. A zombie no longer has an
+// environment, so the keeper finds an orphan's app by its session, which every app leads. It also records the
+// orphan's cgroup, to help torpord.
 
 static ssize_t read_proc(pid_t pid, const char *file, char *text, size_t size)
 {
@@ -129,7 +129,7 @@ static void note_exit(uint32_t slot, const siginfo_t *info)
     }
 }
 
-// Reaps one process that has ended and records its status; false: there is none.
+// Reaps one process that has ended and records its status; false if there is none.
 static bool reap(idtype_t kind, pid_t pid)
 {
     siginfo_t info;
@@ -155,9 +155,9 @@ static bool reap(idtype_t kind, pid_t pid)
     return true;
 }
 
-// waitid(P_ALL) visits every living child: 12 us with a thousand, 0.2 ms with five thousand. So the one that SIGCHLD
-// names is reaped first. The others, whose signals may have been coalesced, are reaped after torpord was notified,
-// and with many children at most every few milliseconds.
+// waitid(P_ALL) visits every living child: 12 us with a thousand, 0.2 ms with five thousand. So the keeper first
+// reaps the child that SIGCHLD names. Other children may have ended too, since the kernel coalesces signals: they are
+// reaped after torpord was notified, and if there are many children, at most every few milliseconds.
 enum { FEW_CHILDREN = 256, LOOK_EVERY_MILLISECONDS = 10 };
 
 static bool look_is_due;

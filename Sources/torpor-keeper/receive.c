@@ -13,16 +13,17 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-// `torpor-keeper --receive`: receives descriptors that apps want to store, on behalf of torpord, which started it.
-// Closing a file can block on whoever provides it, even against SIGKILL (FLUSH of FUSE). So descriptors not known to
-// be harmless never reach torpord or the keeper; this process closes them, and no other process waits for it.
+// `torpor-keeper --receive`: receives descriptors that apps want to store, on behalf of torpord, which started it. To
+// close a file can block, even against SIGKILL, until the program that provides its filesystem answers (FLUSH of
+// FUSE). So descriptors that are not known to be harmless never reach torpord or the keeper: this process closes
+// them, and no other process waits for it.
 
 enum {
-    DATAGRAMS = 3,  // the app's socket
+    DATAGRAMS = 3,  // the socket to which apps send
     REQUESTS = 4,   // a SOCK_SEQPACKET socket; each message requests the next datagram's descriptors
 };
 
-// Filesystems that close a file without asking another process: those on disks and in memory.
+// Whether a filesystem closes files without asking another process: filesystems on disks and in memory do.
 static bool is_local(long type)
 {
     static const unsigned local[] = {
@@ -44,7 +45,7 @@ static bool is_local(long type)
     return false;
 }
 
-// Sockets whose close blocks for SO_LINGER at most, which a signal interrupts.
+// Whether the descriptor is a socket whose close blocks at most for SO_LINGER, which a signal interrupts.
 static bool is_known_socket(int fd)
 {
     static const int known[] = {AF_UNIX,   AF_INET, AF_INET6, AF_NETLINK,
@@ -61,7 +62,7 @@ static bool is_known_socket(int fd)
 
 static bool is_harmless(int fd)
 {
-    // Objects outside any filesystem: the name in /proc/self/fd does not start with a slash.
+    // Objects that belong to no filesystem: their name in /proc/self/fd does not start with a slash.
     static const char *const kinds[] = {
         "pipe:[", "pidfd:[", "mnt:[", "net:[", "pid:[", "user:[", "uts:[", "ipc:[", "time:[", "cgroup:[",
         "anon_inode:[eventfd]", "anon_inode:[timerfd]", "anon_inode:[signalfd]", "anon_inode:[eventpoll]",
@@ -80,7 +81,7 @@ static bool is_harmless(int fd)
             return true;
     if (fcntl(fd, F_GET_SEALS) >= 0)
         return true;  // a memfd
-    // FUSE forwards statfs to its server and may block; in this process that is acceptable.
+    // On FUSE, fstatfs asks the filesystem's server and may block. In this process that is acceptable.
     struct statfs status;
     return fstatfs(fd, &status) == 0 && is_local((long)status.f_type);
 }
@@ -148,7 +149,7 @@ static bool answer_next(void)
         memcpy(CMSG_DATA(head), good, count * sizeof(int));
     }
     bool sent = sendmsg(REQUESTS, &message, MSG_NOSIGNAL) >= 0;
-    // After the answer, since this may block forever.
+    // Close them only after the answer was sent, since closing may block forever.
     close_opened();
     return sent;
 }

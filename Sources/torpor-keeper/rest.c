@@ -8,9 +8,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-// A start touches most of the program, waiting only little of it. Dropped pages page in again from the page cache
-// when used. The rest is locked, so that apps can be launched, reaped and terminated even when memory is short.
-// Children do not inherit the locks (mlockall(2)), and unused table entries take no memory until they are touched.
+// Frees memory when the keeper is idle. Its start touches most of the program, of which little is needed later. Pages
+// that are dropped are read again from the page cache when used. The remaining pages are locked, so that the keeper
+// can launch, reap and terminate apps even when memory is short. Children do not inherit the locks (mlockall(2)), and
+// unused table entries take no memory until they are touched.
 
 static int release(struct dl_phdr_info *object, size_t size, void *context)
 {
@@ -35,8 +36,8 @@ static void lock(void)
     struct rlimit limit, none;
     if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
         return;
-    // With a limit, mappings beyond it would fail. With a limit of 0, mlockall succeeds only if no limit applies to
-    // the process.
+    // With a limit, later mappings beyond it would fail, so lock only if no limit applies. A limit of 0 shows this:
+    // with it, mlockall succeeds only for a process to which no limit applies.
     none = limit;
     none.rlim_cur = 0;
     if (limit.rlim_cur != RLIM_INFINITY && setrlimit(RLIMIT_MEMLOCK, &none) < 0)

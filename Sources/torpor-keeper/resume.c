@@ -15,14 +15,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// The keeper replaces its program: process, children and descriptors stay. Its private state goes into a memfd
-// (torpor_keeper_resume.h); the slots are in one already. Signals stay blocked, and so pending, across exec; SIGCHLD
-// may be lost, so the new program first reaps everything that has ended.
+// The keeper replaces its program by exec: its process, children and descriptors stay. Its private state goes into a
+// memfd (torpor_keeper_resume.h); the slots already are in one. Blocked signals stay pending across exec, but SIGCHLD
+// may be lost: so the new program first reaps everything that has ended.
 
 static char program[PATH_MAX];
 
-// Other descriptors that the keeper inherited are kept open: whoever started it may take their end-of-file for its
-// exit.
+// Other descriptors that the keeper inherited stay open: the program that started the keeper may notice its exit by
+// their end-of-file.
 static int inherited[TORPOR_KEEPER_RESUME_INHERITED];
 
 void resume_remember_inherited(void)
@@ -37,7 +37,7 @@ void resume_remember_inherited(void)
 
 bool resume_remember_program(void)
 {
-    // The file may have been replaced: use the new one at the path.
+    // If the file was replaced, use the new file at the same path.
     static const char deleted[] = " (deleted)";
     ssize_t size = readlink("/proc/self/exe", program, sizeof program - 1);
     if (size <= 0)
@@ -187,7 +187,7 @@ static void set_passing_name(struct hold_name *name)
         set_passing(hold_entries[link - 1].fd);
 }
 
-// Makes the state's descriptors survive exec, or undoes that when exec has failed.
+// Makes the descriptors in the state survive exec, or reverts that after a failed exec.
 static void pass(int state_fd, bool on)
 {
     struct torpor_keeper_resume state;

@@ -9,7 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// No message from torpord may harm the keeper: sizes and counts are checked, and unknown messages are refused.
+// Messages from torpord. No message may harm the keeper: sizes and counts are checked, and unknown messages are
+// refused.
 
 enum { MESSAGES_A_TURN = 64 };
 
@@ -28,7 +29,8 @@ static unsigned received_count;
 
 static void close_received(void)
 {
-    // The message was refused, so the owner of its descriptors is unknown; those sent to be held may be an app's.
+    // The message was refused, so it is unknown who created its descriptors. Those that were to be held may come from
+    // an app, and closing them may block.
     bool is_foreign = received.header.type == TORPOR_KEEPER_HOLD;
     for (unsigned i = 0; i < received_count; i++)
         if (is_foreign)
@@ -38,7 +40,7 @@ static void close_received(void)
     received_count = 0;
 }
 
-// The name at `offset`, if it fills the rest of the message, is not empty and ends with its only NUL.
+// The name at `offset`, if it fills the rest of the message, is not empty, and contains no NUL except at its end.
 static const char *name_at(size_t offset, size_t size)
 {
     if (size <= offset + 1 || size - offset > TORPOR_KEEPER_NAME_BYTES)
@@ -99,7 +101,7 @@ static void serve_hold(size_t size, bool truncated)
         error = hold_add(name, received_fds, received_count, received.number.value & TORPOR_HOLD_REPLACE);
     }
     if (error == 0)
-        received_count = 0;  // the table owns them now
+        received_count = 0;  // the table of held descriptors owns them now
     if (error == 0 && (received.number.value & TORPOR_HOLD_QUIET))
         return;
     wire_answer_number(TORPOR_KEEPER_DONE, received.header.id, (uint32_t)error);
@@ -273,7 +275,8 @@ void serve_socket(uint32_t events)
     for (int i = 0; i < MESSAGES_A_TURN && wire_can_answer(); i++)
         if (!read_message()) {
             if (events & (EPOLLHUP | EPOLLERR)) {
-                // torpord closed its end; its exit will follow. Unwatch the socket, or epoll would report it forever.
+                // torpord has closed its end and is about to exit. Unwatch the socket, or epoll would report it
+                // forever.
                 struct epoll_event none = {.events = 0};
                 epoll_ctl(keeper_epoll, EPOLL_CTL_DEL, torpord_socket, &none);
             }

@@ -13,19 +13,21 @@
 #include <unistd.h>
 
 // A fork copies every descriptor and the child closes them again: with thousands held, that is most of a launch's
-// cost. So held descriptors are numbered above SPAWN_LOW; the child starts with the keeper's own table and then
-// copies only the part below. Descriptors lent to it stay open here until it reports that.
+// cost. So held descriptors are numbered above SPAWN_LOW. The child starts with the keeper's own table and then
+// copies only the part below. Until the child reports that it has done so, descriptors lent to it stay open in the
+// keeper.
 //
-// The child is created in its cgroup: a write to cgroup.procs makes every fork and exec of the machine wait.
+// The child is created in its cgroup: to write to cgroup.procs instead makes every fork and exec of the machine wait.
 
 static bool cannot_clone;  // clone3 is missing or forbidden
-static bool cannot_share;  // the child could not copy the table (before Linux 5.9)
+static bool cannot_share;  // the child cannot copy the descriptor table (before Linux 5.9)
 
 void spawn_setup(void)
 {
     // Tests simulate older kernels.
     cannot_clone = getenv("TORPOR_KEEPER_TEST_FORK") != NULL;
-    // An empty range closes nothing, and the table is not shared here, so this only tests support.
+    // An empty range closes nothing, and the table is not shared here: this only tests whether the kernel supports
+    // the flag.
     cannot_share = getenv("TORPOR_KEEPER_TEST_NO_UNSHARE") != NULL
                    || syscall(SYS_close_range, ~0u, ~0u, CLOSE_RANGE_UNSHARE) < 0;
 }
@@ -36,7 +38,7 @@ int spawn_raise(int fd)
         return fd;
     int raised = fcntl(fd, F_DUPFD_CLOEXEC, SPAWN_LOW);
     if (raised < 0)
-        return fd;  // merely slower
+        return fd;  // a low number is only slower
     close(fd);
     return raised;
 }
@@ -68,13 +70,13 @@ pid_t spawn_child(struct keeper_spawn *spawn, const int *fds, unsigned count)
     pid_t pid;
     spawn->pidfd = -1;
     if (!cannot_clone) {
-        // Set before the clone, since the child gets a copy.
+        // Set this before the clone, since the child gets a copy.
         spawn->shares = !cannot_share && is_low(spawn->report, fds, count);
         uint64_t files = spawn->shares ? CLONE_FILES : 0;
         spawn->in_cgroup = spawn->cgroup >= 0;
         if (spawn->in_cgroup && (pid = clone_child(files | CLONE_INTO_CGROUP, spawn->cgroup, &spawn->pidfd)) >= 0)
             return pid;
-        spawn->in_cgroup = false;  // the child then tries it itself, and reports the error
+        spawn->in_cgroup = false;  // the child then moves itself into the cgroup, or reports the error
         if ((pid = clone_child(files, -1, &spawn->pidfd)) >= 0)
             return pid;
         cannot_clone = errno == ENOSYS || errno == EPERM || errno == EINVAL;

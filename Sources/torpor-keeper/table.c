@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// The slots are in a memfd: if the keeper is lost, its finder can still read how an app ended. It is sealed against
-// writes by other processes, and only touched pages take memory.
+// The slots are in a memfd: if the keeper is lost, the torpord that notices can still read how apps have ended. The
+// memfd is sealed against writes by other processes. Only pages that were touched take memory.
 
 struct torpor_keeper_table *table;
 struct torpor_keeper_slot *table_slots;
@@ -74,7 +74,7 @@ int table_take_slot(void)
     else
         return -1;
     uint32_t generation = table_slots[slot].generation + 1;
-    bool queued = processes[slot].queued;  // the queue skips entries without work
+    bool queued = processes[slot].queued;  // the slot may still be in the queue, which skips entries without work
     memset(&table_slots[slot], 0, sizeof *table_slots);
     table_slots[slot].generation = generation;
     table_slots[slot].sequence = ++table->launches;
@@ -82,7 +82,7 @@ int table_take_slot(void)
     return (int)slot;
 }
 
-/// The record stays readable until the slot is reused, since later orphans are attributed by it.
+/// The record stays readable until the slot is reused: the app of an orphan that ends later is found by it.
 void table_free_slot(uint32_t slot)
 {
     table_slots[slot].state = TORPOR_SLOT_FREE;
@@ -124,7 +124,8 @@ int table_find_pid(pid_t pid)
     return -1;
 }
 
-/// A session's id is not reused while the session has members, so the latest launch with that pid is the right one.
+/// The id of a session is not reused while the session has members. So the latest launch with that pid is the
+/// session's.
 int table_find_session(pid_t session)
 {
     int found = -1;

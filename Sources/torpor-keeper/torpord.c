@@ -14,13 +14,13 @@
 #include <unistd.h>
 #include <fcntl.h>
 
-// torpord may die or be replaced at any time. What its end means:
+// torpord may die or be replaced at any time. Why it ended, and what the keeper does then:
 //   it sent BYE                             intended: the keeper exits with the status that it sent
 //   no torpord has ever sent HELLO          it could not start (configuration): the keeper exits with its status
 //   it sent HANDOVER, after SETTLED         if asked, the keeper executes itself; the next torpord is started at once
 //   otherwise                               it is restarted: at once, then after 100 ms, doubling up to 10 s
-// If it ends before SETTLED, and another program worked before, it has failed: then that other one is started again
-// (image.c), even if this one sent BYE without having been asked to stop.
+// If torpord ends before SETTLED, and another program worked before, torpord's program has failed. Then the other
+// program is started again (image.c), even if torpord has sent BYE without having been asked to stop.
 
 enum { ENVIRONMENT_LIMIT = 4096, SOCKET_BUFFER = 1 << 20 };
 enum { DELAY_FIRST = 100, STABLE_AFTER = 10000, ABORT_GRACE = 2000 };
@@ -35,7 +35,7 @@ static char *environment[ENVIRONMENT_LIMIT + 4];
 static char fd_variable[48];
 static char pid_variable[48];
 static bool greeted_ever, said_bye, stuck, settled;
-static int bye_status = -1;  // -1: that of its exit
+static int bye_status = -1;  // -1: use torpord's exit status
 static bool handing_over, replacing_keeper, keep_parked;
 static uint64_t started_at;
 static uint64_t next_delay;  // 0: the next restart is immediate
@@ -108,7 +108,7 @@ void torpord_start(void)
         goto failed;
     for (int i = 0; i < 2; i++) {
         setsockopt(pair[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-        setsockopt(pair[i], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size);  // beyond wmem_max, if permitted
+        setsockopt(pair[i], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size);  // may exceed wmem_max, if permitted
         setsockopt(pair[i], SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
     }
     if (!watch_start())
@@ -177,13 +177,13 @@ void torpord_said_settled(void)
 void torpord_said_handover(bool keeper_too)
 {
     if (!settled)
-        return;  // else one that hands over at each start would be restarted without delay
+        return;  // a torpord that hands over at each start must be restarted with a delay
     handing_over = true;
     replacing_keeper = keeper_too;
 }
 
-/// A signal would kill a torpord that does not handle it yet. But before the first HELLO it has done nothing, and may
-/// hang reading its configuration: then it may be stopped.
+/// A signal would kill a torpord that does not handle signals yet. But before the first HELLO a torpord has done
+/// nothing, and may hang while it reads its configuration: then it may be stopped.
 bool torpord_takes_signals(int signo)
 {
     return !handing_over && (settled || (!greeted_ever && (signo == SIGTERM || signo == SIGINT)));
@@ -227,14 +227,14 @@ void torpord_delay_fired(void)
     }
 }
 
-// Kills its helpers, and forgets which launches an answer is expected for.
+// Kills the helpers of a torpord that has ended, and forgets which launches it expected an answer for.
 static void disown(void)
 {
     for (uint32_t slot = 0; slot < table_used; slot++) {
         struct torpor_keeper_slot *record = &table_slots[slot];
         table_processes[slot].launch_id = 0;
         if (record->state == TORPOR_SLOT_FAILED && table_processes[slot].reaped)
-            record->state = TORPOR_SLOT_EXITED;  // the dead torpord was not notified: the next one is
+            record->state = TORPOR_SLOT_EXITED;  // the next torpord is notified instead
         if (!(record->flags & TORPOR_LAUNCH_HELPER) || record->state == TORPOR_SLOT_FREE)
             continue;
         if (record->state == TORPOR_SLOT_EXITED) {
@@ -243,14 +243,14 @@ static void disown(void)
         }
         table_processes[slot].abandoned = true;
         kill(-record->pid, SIGKILL);
-        kill(record->pid, SIGKILL);  // it may not have called setsid() yet
+        kill(record->pid, SIGKILL);  // the helper may not have called setsid() yet
     }
 }
 
 void torpord_ended(int code, int status)
 {
     torpord_pid = 0;
-    serve_rest();  // a BYE, or descriptors to hold, may still be in the socket
+    serve_rest();  // the socket may still contain a BYE, or descriptors to hold
     close_instance();
     torpord_set_delay(0);
     disown();

@@ -10,8 +10,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-// Watchdog of torpord's event loop: a timerfd shared with torpord. torpord arms it when its loop starts to work and
-// disarms it before it sleeps; the keeper arms it when it wakes torpord by a message.
+// The watchdog of torpord's event loop: a timerfd that the keeper and torpord share. torpord arms it when its loop
+// begins to work, and disarms it before it sleeps. The keeper arms it when it wakes torpord by a message.
 
 uint32_t watch_milliseconds = 10000;
 int watch_fd = -1;
@@ -26,7 +26,8 @@ void watch_stop(void)
 {
     if (watch_fd < 0)
         return;
-    // torpord's duplicates may outlive it, so the timer must be disarmed and removed from the epoll.
+    // torpord's duplicates of the timer may exist longer than torpord. So disarm the timer and remove it from the
+    // epoll.
     struct itimerspec none;
     memset(&none, 0, sizeof none);
     timerfd_settime(watch_fd, 0, &none, NULL);
@@ -36,7 +37,8 @@ void watch_stop(void)
 
 void watch_arm(void)
 {
-    // Arm it before a message is sent, never after: torpord disarms it before it sleeps, and the message wakes it.
+    // Arm the timer before a message is sent, never after: the message may wake torpord, which disarms the timer
+    // before it sleeps again.
     struct itimerspec when;
     if (!torpord_greeted || watch_milliseconds == 0 || watch_fd < 0)
         return;
@@ -72,8 +74,8 @@ static bool is_traced(pid_t pid)
     return tracer != 0 && tracer != '0';
 }
 
-/// A loop that hangs has armed the timer itself. A torpord that was stopped while asleep has not, but its state shows
-/// it.
+/// Arms the timer if torpord is stopped. A loop that hangs has armed it before; but a torpord that was stopped by a
+/// signal while it slept has not.
 void watch_look(void)
 {
     if (torpord_pid > 0 && status_of(torpord_pid, "State") == 'T')
@@ -84,7 +86,7 @@ void watch_fired(void)
 {
     uint64_t count;
     if (watch_fd < 0 || read(watch_fd, &count, sizeof count) != sizeof count)
-        return;  // torpord disarmed it in time
+        return;  // torpord has disarmed the timer in time
     if (torpord_pid == 0)
         return;
     if (is_traced(torpord_pid)) {

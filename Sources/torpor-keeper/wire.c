@@ -8,13 +8,13 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-// The keeper never waits for torpord. A message is either the answer to the request just read (one buffer; while it
-// waits for room, no further request is read) or a change of a slot, which is stored in the slot and sent when there
-// is room.
+// Messages to torpord, which the keeper never waits for. An answer to a request goes into a buffer if the socket has
+// no room; as long as it waits there, no further request is read. A change of a slot is noted in the slot, and sent
+// when there is room.
 
 static struct {
     _Alignas(8) char bytes[TORPOR_KEEPER_REPLY_LIMIT];
-    size_t size;  // 0: empty
+    size_t size;  // 0: no answer waits
     int fds[TORPOR_KEEPER_DESCRIPTORS];
     unsigned count;
 } answer;
@@ -54,7 +54,7 @@ void wire_reset(void)
     interest = EPOLLIN;
 }
 
-// Returns false if there is no room now. If torpord is gone, messages are dropped.
+// Returns false if the socket has no room now. If torpord has ended, messages are dropped.
 static bool send_message(const void *bytes, size_t size, const int *fds, unsigned count)
 {
     if (torpord_socket < 0 || torpord_pid == 0)
@@ -112,7 +112,7 @@ void wire_tell(uint32_t slot, unsigned what)
 {
     struct keeper_process *process = &table_processes[slot];
     if (!torpord_greeted)
-        return;  // the next torpord is sent everything after its HELLO
+        return;  // after its HELLO the next torpord is sent everything
     process->tell |= (uint8_t)what;
     if (process->queued)
         return;
@@ -127,7 +127,7 @@ void wire_tell_everything(void)
         if (table_processes[slot].abandoned)
             continue;
         if (record->state == TORPOR_SLOT_LAUNCHING || record->state == TORPOR_SLOT_RUNNING
-            || record->state == TORPOR_SLOT_FAILED)  // not reaped yet: its end is sent then
+            || record->state == TORPOR_SLOT_FAILED)  // not reaped yet: its end is sent when it is
             wire_tell(slot, TELL_TABLE);
         else if (record->state == TORPOR_SLOT_EXITED)
             wire_tell(slot, TELL_EXITED);
@@ -149,7 +149,7 @@ static bool tell_slot(uint32_t slot)
     struct keeper_process *process = &table_processes[slot];
     struct torpor_keeper_slot *record = &table_slots[slot];
     if (process->tell & TELL_TABLE) {
-        // The record shows the current state.
+        // The record that follows shows the current state, so a separate message about the launch is not needed.
         process->tell &= (uint8_t)~(process->launch_id == 0 ? TELL_LAUNCHED : 0);
         if (!tell_record(slot, TORPOR_KEEPER_TABLE, 0, true))
             return false;
@@ -167,7 +167,7 @@ static bool tell_slot(uint32_t slot)
         if (!send_message(&message, sizeof message, NULL, 0))
             return false;
         process->tell &= (uint8_t)~TELL_FAILED;
-        if (record->state == TORPOR_SLOT_FAILED)  // the child is reaped: the slot is no longer needed
+        if (record->state == TORPOR_SLOT_FAILED)  // the child was reaped: the slot is no longer needed
             table_free_slot(slot);
     }
     if (process->tell & TELL_EXITED) {
@@ -178,7 +178,7 @@ static bool tell_slot(uint32_t slot)
     return true;
 }
 
-// Returns false if there is no room.
+// Sends what waits. Returns false if the socket has no room.
 static bool flush(void)
 {
     if (answer.size != 0) {
