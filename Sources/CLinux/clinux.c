@@ -62,7 +62,7 @@ pid_t tlx_spawn_with_own_pid(const char *path, char *const arguments[], char *co
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t child = fork();
     if (child == 0) {
-        // Reset handlers: a signal between fork and exec must not run this program's code in the child.
+        // Reset handlers: if a signal arrives between fork and exec, the child must not run this program's code.
         for (int signo = 1; signo < NSIG; signo++) {
             struct sigaction action;
             if (sigaction(signo, NULL, &action) == 0 && action.sa_handler != SIG_IGN && action.sa_handler != SIG_DFL)
@@ -113,7 +113,7 @@ int tlx_wcoredump(int status) { return WCOREDUMP(status) != 0; }
 
 int tlx_prctl(int option, unsigned long argument) { return prctl(option, argument, 0UL, 0UL, 0UL); }
 
-// 1: IOPRIO_WHO_PROCESS, which here means one thread.
+// The first argument, 1, is IOPRIO_WHO_PROCESS, which here means one thread.
 int tlx_io_priority(int thread) { return (int)syscall(SYS_ioprio_get, 1, thread); }
 int tlx_set_io_priority(int thread, int priority) { return (int)syscall(SYS_ioprio_set, 1, thread, priority); }
 
@@ -213,7 +213,7 @@ int tlx_processor(void)
 
 int tlx_bind(pid_t pid, int processor)
 {
-    // cpu_set_t holds no higher number.
+    // cpu_set_t cannot hold a higher number.
     if (processor < 0 || processor >= CPU_SETSIZE) {
         errno = EINVAL;
         return -1;
@@ -241,7 +241,7 @@ ssize_t tlx_process_madvise(int pidfd, const struct iovec *ranges, size_t count,
 }
 
 int tlx_process_mrelease(int pidfd) {
-    // The number is the same on all architectures; headers before Linux 5.15 lack it.
+    // process_mrelease has this number on all architectures; headers before Linux 5.15 lack it.
     return (int)syscall(448, pidfd, 0);
 }
 
@@ -269,7 +269,7 @@ int tlx_timerfd(void) { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD
 int tlx_clock_watch_arm(int fd) {
     struct itimerspec never = {.it_value = {.tv_sec = (time_t)1 << 40}};
     int result = timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
-    // ECANCELED: the clock was set since the last call, and the timer is armed all the same (timerfd_settime(2),
+    // ECANCELED: the clock was set since the last call, but the timer is armed nevertheless (timerfd_settime(2),
     // "NOTES").
     return result < 0 && errno == ECANCELED ? 0 : result;
 }
@@ -319,14 +319,14 @@ int tlx_epoll_wait(int epoll, tlx_epoll_event *events, int capacity, int timeout
 void tlx_heap_settings(void)
 {
     mallopt(M_ARENA_MAX, 1);
-    // Setting them disables their dynamic adjustment.
+    // To set these thresholds disables their dynamic adjustment.
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
     mallopt(M_TRIM_THRESHOLD, 128 << 10);
 }
 
 void tlx_heap_keep(int keeps) { mallopt(M_TRIM_THRESHOLD, keeps ? 4 << 20 : 128 << 10); }
 
-// Pages that were written are anonymous memory now; the other pages of a writable segment still belong to the file.
+// Drops the pages of a writable segment that still belong to the file: those that were never written.
 static void release_unwritten(int pagemap, uintptr_t start, uintptr_t end, uintptr_t page)
 {
     uint64_t entries[128];
@@ -356,7 +356,7 @@ static int release_segments(struct dl_phdr_info *object, size_t size, void *cont
         start = (start + page - 1) & ~(page - 1);
         if (start >= end)
             continue;
-        // Written pages must stay: dropping them would restore the content on disk.
+        // Written pages must stay: if they were dropped, they would have the content of the file again.
         if ((segment->p_flags & PF_W) != 0)
             release_unwritten(pagemap, start, end, page);
         else
@@ -379,8 +379,8 @@ int tlx_lock_memory(void)
     struct rlimit before, none;
     if (getrlimit(RLIMIT_MEMLOCK, &before) < 0)
         return -1;
-    // With a limit of 0, mlockall succeeds only if no limit applies to the process (CAP_IPC_LOCK). No other test is
-    // right in containers too.
+    // With a limit of 0, mlockall succeeds only if no limit applies to the process (CAP_IPC_LOCK). Any other test is
+    // wrong in some containers.
     none = before;
     none.rlim_cur = 0;
     int is_bound = before.rlim_cur != RLIM_INFINITY;
@@ -432,8 +432,8 @@ int tlx_rename_exclusive(const char *from, const char *to) {
 
 int tlx_open_beneath(int folder, const char *name, int flags, int same_device)
 {
-    // RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_XDEV of linux/openat2.h, as above. With O_PATH, openat2
-    // rejects flags that have no effect, such as O_NOCTTY; without it, only regular files and folders are opened.
+    // RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_XDEV of linux/openat2.h. With O_PATH, openat2 rejects flags
+    // that have no effect, such as O_NOCTTY; and without O_PATH only regular files and folders are opened here.
     struct {
         uint64_t flags, mode, resolve;
     } how = {(uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW), 0, 0x08 | 0x04 | (same_device ? 0x01 : 0)};

@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Copied from linux/landlock.h (ABI version 6), which the libc's headers may lack. Rights that the running kernel
-// does not know are not requested.
+// Copied from linux/landlock.h (ABI version 6), which the libc's headers may lack. Only rights that the running
+// kernel knows are requested.
 
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444

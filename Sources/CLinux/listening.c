@@ -46,7 +46,7 @@ static int family_of(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) < 0 ? -1 : family;
 }
 
-// Builds the socket address; 0 if it is invalid.
+// Builds the socket address and returns its length; 0 if the address is invalid.
 static socklen_t make_address(const tlx_bind_plan *plan, struct sockaddr_storage *storage)
 {
     memset(storage, 0, sizeof *storage);
@@ -162,7 +162,7 @@ int tlx_copy_bound(int pidfd, int fd, const tlx_bind_plan *plan)
     int copy = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
     if (copy < 0)
         return -1;
-    // Accepted connections have the same local address.
+    // Accepted connections have the same local address as their listening socket, so exclude sockets with a peer.
     if (is_bound_there(copy, plan) && !is_connected(copy))
         return copy;
     close(copy);
@@ -190,7 +190,7 @@ int tlx_set_socket_option(int fd, int option, int value)
     case tlx_option_priority:
         return number(fd, SOL_SOCKET, SO_PRIORITY, value);
     case tlx_option_receive_buffer:
-        // The FORCE variants exceed the system's limit, but need CAP_NET_ADMIN.
+        // The FORCE options may exceed the system's limit, but need CAP_NET_ADMIN.
         if (number(fd, SOL_SOCKET, SO_RCVBUFFORCE, value) == 0)
             return 0;
         return number(fd, SOL_SOCKET, SO_RCVBUF, value);
@@ -215,8 +215,8 @@ static __thread struct {
     gid_t *groups;
 } before;
 
-// setfsuid(2) clears the dumpable flag; without restoring it, a torpord that the keeper aborts leaves no core dump.
-// The original value is kept per process, since several threads may change credentials at once.
+// setfsuid(2) clears the dumpable flag. If it were not restored, a torpord that the keeper aborts would leave no core
+// dump. The original value is kept per process, since several threads may change credentials at the same time.
 static _Atomic int was_dumpable = -1;
 
 static void stay_dumpable(void)
@@ -225,7 +225,7 @@ static void stay_dumpable(void)
         prctl(PR_SET_DUMPABLE, 1);
 }
 
-// Uses raw system calls: libc's setgroups() applies to all threads.
+// Uses raw system calls, which apply to this thread only: libc's setgroups() applies to all threads.
 int tlx_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t count)
 {
     int unknown = -1;
@@ -241,8 +241,8 @@ int tlx_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t cou
     int error = 0;
     if ((before.group_count > 0 || count > 0) && syscall(SYS_setgroups, count, groups) < 0)
         error = errno;
-    // The group first, while this thread may still change it. setfsuid and setfsgid report no error, so an invalid id
-    // queries the value.
+    // Set the group first, while this thread may still change it. setfsuid and setfsgid report no error; a call with
+    // an invalid id returns the current value.
     before.group = (uint32_t)setfsgid(group);
     before.user = (uint32_t)setfsuid(user);
     if ((uint32_t)setfsgid((gid_t)-1) != group || (uint32_t)setfsuid((uid_t)-1) != user)
@@ -292,7 +292,7 @@ int tlx_tcp_backlog(int fd, uint32_t *waiting, uint32_t *most)
     memset(&info, 0, sizeof info);
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0)
         return -1;
-    // For a listening socket these fields have another meaning than their names (the kernel's tcp_get_info()).
+    // For a listening socket, the kernel puts the queue's length and limit into these fields (its tcp_get_info()).
     *waiting = info.tcpi_unacked;
     *most = info.tcpi_sacked;
     return 0;

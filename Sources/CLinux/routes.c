@@ -25,14 +25,14 @@ int tlx_route_socket(void)
     return fd;
 }
 
-// Whether a message announces a new route to other machines.
+// Whether a netlink message announces a new route to other machines.
 static int is_way(const struct nlmsghdr *message)
 {
-    // Replaced routes are skipped: address leases renew them all the time.
+    // Skip replaced routes, which address leases renew all the time.
     if (message->nlmsg_type != RTM_NEWROUTE || message->nlmsg_flags & NLM_F_REPLACE || message->nlmsg_len < NLMSG_LENGTH(sizeof(struct rtmsg)))
         return 0;
     const struct rtmsg *route = NLMSG_DATA(message);
-    // Cloned routes and fe80::/64 are skipped: each interface has the latter, containers' too.
+    // Skip cloned routes and fe80::/64, which each interface has, also those of containers.
     if (route->rtm_type != RTN_UNICAST || route->rtm_flags & RTM_F_CLONED)
         return 0;
     int left = (int)(message->nlmsg_len - NLMSG_LENGTH(sizeof *route));
@@ -40,7 +40,7 @@ static int is_way(const struct nlmsghdr *message)
         const unsigned char *to = RTA_DATA(part);
         if (part->rta_type != RTA_DST || route->rtm_family != AF_INET6 || RTA_PAYLOAD(part) < 16)
             continue;
-        // ::1 comes with the loopback interface and leads to no other machine.
+        // Skip ::1, which belongs to the loopback interface and leads to no other machine.
         if ((to[0] == 0xfe && (to[1] & 0xc0) == 0x80) || memcmp(to, &in6addr_loopback, 16) == 0)
             return 0;
     }
@@ -58,7 +58,7 @@ int tlx_route_news(int fd)
         if (count < 0 && errno == EINTR)
             continue;
         if (count < 0 && errno == ENOBUFS) {
-            // Messages were lost, so report a new route in any case.
+            // Messages were lost, perhaps about a new route: report one.
             is_news = 1;
             continue;
         }

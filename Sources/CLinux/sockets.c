@@ -30,8 +30,9 @@ ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_coun
     } control;
     struct iovec part = {.iov_base = buffer, .iov_len = size};
     size_t capacity = *fd_count, count = 0;
-    // If no descriptors are wanted, leave no room for them: the kernel then drops them without close(2), and so
-    // without a FUSE FLUSH. (A lingering TCP socket with unsent data, already closed by its sender, may still block.)
+    // If no descriptors are wanted, leave no room for them: then the kernel drops them without close(2), and so
+    // without a FUSE FLUSH. (Only a lingering TCP socket with unsent data, which its sender has closed, may still
+    // block.)
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes,
                              .msg_controllen = capacity > 0 ? sizeof control.bytes : CMSG_SPACE(sizeof(struct ucred))};
     *fd_count = 0;
@@ -281,7 +282,7 @@ int tlx_tcp_ask(int netlink, int version, uint32_t states)
     return sendto(netlink, &question, sizeof question, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0 ? -1 : 0;
 }
 
-// An address in the format of inet_diag; 0 for another address family.
+// Converts an address to the format of inet_diag; 0 for other address families.
 static int diagnostics_address(const struct sockaddr_storage *from, uint32_t address[4], uint16_t *port)
 {
     memset(address, 0, 4 * sizeof *address);
@@ -325,7 +326,7 @@ int tlx_tcp_peer_user(int fd, uint32_t *user)
     if (getsockname(fd, (struct sockaddr *)&own, &own_size) < 0 ||
         getpeername(fd, (struct sockaddr *)&other, &other_size) < 0)
         return -1;
-    // Search for the peer's socket: its local address is our remote one.
+    // Search for the peer's socket: its local address is the remote address of this socket.
     if (!diagnostics_address(&other, id->idiag_src, &id->idiag_sport) ||
         !diagnostics_address(&own, id->idiag_dst, &id->idiag_dport)) {
         errno = EAFNOSUPPORT;
@@ -342,7 +343,7 @@ int tlx_tcp_peer_user(int fd, uint32_t *user)
     socklen_t from_size = sizeof from;
     _Alignas(struct nlmsghdr) char answer[4096];
     ssize_t size = sendto(netlink, &question, sizeof question, 0, (struct sockaddr *)&kernel, sizeof kernel);
-    // The kernel queues the answer before sendto returns, and no other process knows this new socket.
+    // The kernel queues the answer before sendto returns, and no other process can send to this new socket.
     if (size >= 0)
         size = recvfrom(netlink, answer, sizeof answer, MSG_DONTWAIT, (struct sockaddr *)&from, &from_size);
     if (size < 0)
@@ -354,8 +355,8 @@ int tlx_tcp_peer_user(int fd, uint32_t *user)
         message->nlmsg_len < NLMSG_LENGTH(sizeof(struct inet_diag_msg)))
         return -1;
     const struct inet_diag_msg *found = NLMSG_DATA(message);
-    // Without such a connection the kernel returns the listener; and for a connection that no process has open it
-    // reports root.
+    // If there is no such connection, the kernel returns the listening socket. For a connection that no process has
+    // open, it reports root as user.
     if (found->id.idiag_sport != id->idiag_sport || found->id.idiag_dport != id->idiag_dport || found->idiag_inode == 0)
         return -1;
     *user = found->idiag_uid;
@@ -365,13 +366,14 @@ int tlx_tcp_peer_user(int fd, uint32_t *user)
 ssize_t tlx_tcp_answer(int netlink, tlx_tcp_socket *to, int *is_last)
 {
     *is_last = 0;
-    // The kernel fills the reader's buffer up to this size; each socket takes more than 64 bytes.
+    // The kernel fills the reader's buffer up to this size. Each socket takes more than 64 bytes of it.
     _Alignas(struct nlmsghdr) char answer[32 << 10];
     struct sockaddr_nl from;
     ssize_t size;
     do {
         socklen_t from_size = sizeof from;
-        // The kernel queues each part when the one before is read, so blocking would mean to wait forever.
+        // The kernel queues a part when the one before is read. If none is queued, none will come: a blocking read
+        // would wait forever.
         size = recvfrom(netlink, answer, sizeof answer, MSG_DONTWAIT, (struct sockaddr *)&from, &from_size);
     } while (size >= 0 && from.nl_pid != 0);
     if (size < 0)

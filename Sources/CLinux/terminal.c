@@ -79,7 +79,7 @@ void tlx_take_signal(int signo) {
     sigemptyset(&one);
     sigaddset(&one, signo);
     raise(signo);
-    // The signal takes effect here; after a stop, this returns when the process is continued.
+    // The signal takes effect here. If it stops the process, this call returns when the process is continued.
     sigprocmask(SIG_UNBLOCK, &one, &mask);
     sigprocmask(SIG_SETMASK, &mask, NULL);
     sigaction(signo, &before, NULL);

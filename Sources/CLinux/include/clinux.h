@@ -4,7 +4,8 @@
 #define TORPOR_CLINUX_H
 
 // Functions that Swift's `import Glibc` lacks or that Swift cannot call; each comment gives the reason. They are
-// implemented in C files, since _GNU_SOURCE must not leak into the module. All return -1 and set errno as libc does.
+// implemented in C files, since _GNU_SOURCE must not leak into the module. On failure all return -1 and set errno, as
+// libc does.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,8 +27,8 @@ int tlx_pidfd_send_signal(int pidfd, int signo);
 int tlx_pidfd_kill_group(int pidfd);
 /// Bytes to reserve for a pid, with its NUL.
 #define TLX_PID_ROOM 12
-/// Starts a program and writes its pid into its environment, at these places, which have TLX_PID_ROOM bytes each; the
-/// list ends with NULL. Returns the child's pid, or -1.
+/// Starts a program and writes its pid into its environment, at each of `places`, which have TLX_PID_ROOM bytes each;
+/// NULL ends the list. Returns the child's pid, or -1.
 pid_t tlx_spawn_with_own_pid(const char *path, char *const arguments[], char *const environment[], char *const places[]);
 /// close_range needs _GNU_SOURCE.
 int tlx_close_range(unsigned int first, unsigned int last, int flags);
@@ -35,67 +36,71 @@ int tlx_close_range(unsigned int first, unsigned int last, int flags);
 int tlx_memfd_create(const char *name);
 /// Seals size and future writes of a memfd (F_ADD_SEALS and the seals need _GNU_SOURCE).
 int tlx_memfd_seal(int fd);
-/// process_madvise and process_mrelease have no wrapper in older libcs.
+/// Older libcs have no wrapper for process_madvise and process_mrelease.
 ssize_t tlx_process_madvise(int pidfd, const struct iovec *ranges, size_t count, int advice);
 int tlx_process_mrelease(int pidfd);
-/// MADV_COLD and MADV_PAGEOUT are not imported.
+/// Swift's Glibc does not import MADV_COLD and MADV_PAGEOUT.
 extern const int tlx_madv_cold, tlx_madv_pageout;
 
-/// recvmsg with control messages: the CMSG macros cannot be imported. Never blocks (MSG_DONTWAIT); descriptors are
-/// close-on-exec. Accepts up to *fd_count descriptors, closes any more, and stores their number. credentials->uid is
-/// ~0 if none came. *truncated: bit 0 for data, bit 1 for control data.
+/// 0 if none came.~recvmsg with control messages, since Swift cannot import the CMSG macros. Never blocks
+/// (MSG_DONTWAIT); descriptors are close-on-exec. Accepts up to *fd_count descriptors, closes any more, and stores
+/// their number there. credentials->uid is ~0 if the message had no credentials.~0 if none came. *truncated: bit 0
+/// for data, bit 1 for control data.
 ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_count, tlx_credentials *credentials,
                     int *truncated, int peek);
-/// Drops the next datagram; its descriptors are closed.
+/// Drops the next datagram, and closes the descriptors that came with it.
 int tlx_drop(int fd);
-/// 1 starts and 0 stops interrupting this thread by SIGALRM every 5 ms. Does nothing if no timer can be created.
+/// Starts (1) or stops (0) a timer that interrupts this thread with SIGALRM every 5 ms. Does nothing if no timer can
+/// be created.
 void tlx_promptly(int begins);
-/// sendmsg with at most 253 descriptors (the CMSG macros again); MSG_NOSIGNAL; never blocks if `wait` is 0.
+/// sendmsg with at most 253 descriptors, since Swift cannot import the CMSG macros; MSG_NOSIGNAL; never blocks if
+/// `wait` is 0.
 ssize_t tlx_send(int fd, const void *buffer, size_t size, const int *fds, size_t fd_count, int wait);
 /// SO_PEERCRED takes a struct ucred.
 int tlx_peer_credentials(int fd, tlx_credentials *credentials);
-/// SO_PEERGROUPS: the groups of the peer. Returns their number; if it exceeds `capacity`, call again.
+/// SO_PEERGROUPS: the groups of the peer. Returns how many there are; if that exceeds `capacity`, call again.
 int tlx_peer_groups(int fd, uint32_t *groups, size_t capacity);
-/// struct sockaddr_un holds a tuple of 108 characters in Swift. A leading '@' means an abstract name.
+/// struct sockaddr_un contains a tuple of 108 characters in Swift. A leading '@' means an abstract name.
 int tlx_unix_bind(int fd, const char *path, size_t length);
 int tlx_unix_connect(int fd, const char *path, size_t length);
 /// O_PATH needs _GNU_SOURCE.
 extern const int tlx_o_path;
-/// openat2 has no wrapper in libc. Opens a path with O_PATH, following a final symlink or not, using only the
-/// kernel's cache. EAGAIN if that needed a disk, a server or an update of a symlink's access time.
+/// openat2 has no wrapper in libc. Opens a path with O_PATH, and follows a final symlink if `follow` is 1. Uses only
+/// the kernel's cache: EAGAIN if that needed a disk, a server or an update of a symlink's access time.
 int tlx_open_path_cached(const char *path, int follow);
 /// SOCK_STREAM and its flags are an enum in Swift's Glibc. Kind: 0 stream, 1 datagram, 2 seqpacket.
 int tlx_unix_socket(int kind, int non_blocking);
 int tlx_unix_pair(int kind, int fds[2]);
 /// accept4 needs _GNU_SOURCE.
 int tlx_accept(int fd);
-/// TCP with numeric addresses only (no getaddrinfo). Non-blocking connect and listen, for readiness checks and socket
+/// TCP with numeric addresses only (no getaddrinfo): non-blocking connect and listen, for readiness checks and socket
 /// activation.
 int tlx_tcp_connect(const char *address, uint16_t port);
 int tlx_tcp_listen(const char *address, uint16_t port, int backlog, int reuse_port);
 int tlx_socket_error(int fd);
 int tlx_tcp_port(int fd);
-/// Socket diagnostics use macros and structures of headers that Swift does not import. An address (IPv4 as
-/// ::ffff:a.b.c.d) and a port, in host byte order.
+/// An address (IPv4 as ::ffff:a.b.c.d) and a port, in host byte order. Socket diagnostics use macros and structures
+/// of headers that Swift does not import.
 typedef struct {
     uint64_t high, low;
     uint16_t port;
 } tlx_tcp_end;
 typedef struct {
     uint32_t inode;
-    /// ESTABLISHED: since data last moved; TIME_WAIT: until it expires. UINT32_MAX if the kernel does not say.
+    /// For ESTABLISHED, since data last moved; for TIME_WAIT, until it expires. UINT32_MAX if the kernel does not
+    /// say.
     uint32_t milliseconds;
     tlx_tcp_end local, remote;
-    /// One of tlx_tcp_….
+    /// The TCP state, one of tlx_tcp_….
     uint8_t state;
-    /// LISTEN on IPv6: accepts no IPv4 connections.
+    /// For LISTEN on IPv6: whether the socket accepts no IPv4 connections.
     uint8_t is_v6_only;
 } tlx_tcp_socket;
 enum { tlx_tcp_established = 1, tlx_tcp_time_wait = 6, tlx_tcp_listening = 10 };
 int tlx_diagnostics_socket(void);
 /// A netlink socket, readable when a route of this network namespace was added or removed.
 int tlx_route_socket(void);
-/// Reads the queued messages. Returns 1 if a route to other machines was added or messages were lost, else 0.
+/// Reads the queued messages. Returns 1 if a route to other machines was added or messages were lost, otherwise 0.
 int tlx_route_news(int fd);
 /// Requests the TCP sockets of this network namespace by IP version (4 or 6) and states (a set of 1 << tlx_tcp_…).
 /// Then read the answer in parts: it returns how many sockets were written to `to`, which has room for tlx_tcp_piece,
@@ -104,8 +109,9 @@ int tlx_tcp_ask(int netlink, int version, uint32_t states);
 ssize_t tlx_tcp_answer(int netlink, tlx_tcp_socket *to, int *is_last);
 enum { tlx_tcp_piece = 512 };
 
-/// The user at the other end of a TCP connection: 1 and the user that accepted it, or 0 if it is another machine.
-/// ENOENT if it is this machine, but the connection is not accepted (or already closed) or the kernel does not say.
+/// Finds the user at the other end of a TCP connection. Returns 1 and the user that accepted the connection; 0 if the
+/// other end is on another machine. ENOENT if it is on this machine, but the connection is not accepted (or already
+/// closed) or the kernel does not say.
 int tlx_tcp_peer_user(int fd, uint32_t *user);
 
 // Sockets that apps inherit (listening.c).
@@ -135,23 +141,24 @@ typedef struct {
     int transparent;
     const char *device;
 } tlx_bind_plan;
-/// Swift cannot import sockaddr_vm and some socket options. `stage`: the step that failed.
+/// Creates and binds a socket, since Swift cannot import sockaddr_vm and some socket options. `stage` receives the
+/// step that failed.
 int tlx_bound_socket(const tlx_bind_plan *plan, int *stage);
-/// Duplicates another process's descriptor (pidfd_getfd) if it is a socket bound to that address; else ENOENT. For
-/// Unix sockets `address` is the path, or @ and the name.
+/// Duplicates another process's descriptor (pidfd_getfd) if it is a socket bound to the address in `plan`; otherwise
+/// ENOENT. For Unix sockets `address` is the path, or @ and the name.
 int tlx_copy_bound(int pidfd, int fd, const tlx_bind_plan *plan);
 int tlx_set_socket_option(int fd, int option, int value);
-/// The mode of a Unix socket's node from its bind on, less the umask.
+/// Sets the mode, reduced by the umask, that the file of a Unix socket gets at the bind.
 int tlx_socket_inode_mode(int fd, unsigned int mode);
-/// Also works with O_PATH descriptors, which fchown(2) rejects; ~0 leaves a value unchanged.
+/// Sets owner and group. Also works with O_PATH descriptors, which fchown(2) rejects; ~0 leaves a value unchanged.
 int tlx_set_owner(int fd, uint32_t user, uint32_t group);
-/// Makes this thread access files as that user, with these supplementary groups (setfsuid(2)); tlx_act_as_before
+/// Makes this thread access files as this user, with these supplementary groups (setfsuid(2)); tlx_act_as_before
 /// reverts it. -1 if that is not permitted (EPERM): then nothing has changed.
 int tlx_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t count);
 void tlx_act_as_before(void);
-/// Inside tlx_act_as: 1 returns to the original user, 0 back again. Does nothing outside it.
+/// While tlx_act_as is in effect: 1 returns to the original user, 0 back to the other. Otherwise does nothing.
 void tlx_act_as_oneself(int on);
-/// Attaches a filter that drops everything (SO_ATTACH_FILTER), or removes it.
+/// Attaches a filter to the socket that drops all packets (SO_ATTACH_FILTER), or removes it.
 int tlx_hold_back(int fd, int on);
 /// The number of connections in the backlog, and its limit.
 int tlx_tcp_backlog(int fd, uint32_t *waiting, uint32_t *most);
@@ -160,47 +167,50 @@ int tlx_unix_backlog(int netlink, uint32_t inode, uint32_t *waiting, uint32_t *m
 int tlx_receive_memory(int fd, uint32_t *used, uint32_t *most, uint32_t *dropped);
 
 // Sockets of other processes (foreign.c).
-/// pidfd_getfd has no wrapper in older libcs. Duplicates another process's descriptor, close-on-exec.
+/// Duplicates another process's descriptor, close-on-exec. Older libcs have no wrapper for pidfd_getfd.
 int tlx_pidfd_getfd(int pidfd, int fd);
-/// The type and addresses of a socket: macros, unions and casts that Swift cannot write.
+/// Reads the type and addresses of a socket, with macros, unions and casts that Swift cannot write.
 enum { tlx_address_text = 112 };
 enum { tlx_family_other, tlx_family_internet, tlx_family_unix, tlx_family_vsock };
 typedef struct {
-    /// One of tlx_family_….
+    /// The address family, one of tlx_family_….
     uint8_t family;
-    /// 0 stream, 1 datagram, 2 seqpacket, 3 other.
+    /// The socket type: 0 stream, 1 datagram, 2 seqpacket, 3 other.
     uint8_t type;
     uint8_t listens, is_connected;
-    /// It belongs to another network namespace than this process; 0 where the kernel does not say (before Linux 5.14).
+    /// Whether the socket belongs to another network namespace than this process; 0 if the kernel does not say
+    /// (before Linux 5.14).
     uint8_t is_elsewhere;
-    /// A key for where it is bound, the same for a listening socket and the connections it accepted: a port, or a
-    /// number derived from a name; 0 if unbound.
+    /// A key for the address that the socket is bound to: its port, or a number derived from its name; 0 if unbound.
+    /// A listening socket and the connections it accepted have the same key.
     uint64_t place;
-    /// Its own address and the peer's, for display; empty if it has none.
+    /// The socket's own address and the peer's, for display; empty if it has none.
     char local[tlx_address_text], remote[tlx_address_text];
 } tlx_socket_facts;
 int tlx_socket_facts_of(int fd, tlx_socket_facts *to);
 typedef struct {
     /// Bytes received but not read, and bytes written but not acknowledged.
     uint32_t unread, unsent;
-    /// Since data last moved; UINT32_MAX if the kernel does not say.
+    /// Milliseconds since data last moved; UINT32_MAX if the kernel does not say.
     uint32_t milliseconds;
-    /// Since data was last received; UINT32_MAX if there was none, and before Linux 4.19.
+    /// Milliseconds since data was last received; UINT32_MAX if there was none, and before Linux 4.19.
     uint32_t received;
-    /// Since data was last received, if nothing was written after that; otherwise, and before Linux 4.19, UINT32_MAX.
+    /// Milliseconds since data was last received, if this end has written nothing since; otherwise, and before Linux
+    /// 4.19, UINT32_MAX.
     uint32_t unanswered;
-    /// The same if something was written within the same tick of the kernel's clock, so that the order is unknown.
+    /// Milliseconds since data was last received, if this end has written within the same tick of the kernel's clock,
+    /// so that the order is unknown; otherwise UINT32_MAX.
     uint32_t tied;
 } tlx_socket_traffic;
 int tlx_socket_traffic_of(int fd, tlx_socket_traffic *to);
-/// Queues of the sockets in this network namespace, by socket diagnostics: request one kind, then read the answer in
-/// parts, as with tlx_tcp_answer.
+/// Reads the queues of the sockets in this network namespace by socket diagnostics: request one kind of sockets, then
+/// read the answer in parts, as with tlx_tcp_answer.
 typedef struct {
     uint32_t inode;
-    /// Connections in a listener's backlog, else bytes.
+    /// Connections in the accept queue of a listening socket; for other sockets, bytes.
     uint32_t unread;
     uint64_t place;
-    /// One of tlx_tcp_…; connected datagram sockets are "established".
+    /// The state, one of tlx_tcp_…; a connected datagram socket is "established".
     uint8_t state;
     uint8_t family, type;
     /// Whether a writer would block.
@@ -214,17 +224,18 @@ enum { tlx_queue_piece = 1024 };
 int tlx_queue_ask(int netlink, int kind);
 ssize_t tlx_queue_answer(int netlink, int kind, tlx_socket_queue *to, int *is_last);
 
-/// splice and tee need _GNU_SOURCE; never block. An `offset` is NULL for pipes, else it is read and updated.
+/// splice and tee need _GNU_SOURCE; these never block. An `offset` is NULL for a pipe; otherwise it is read and
+/// updated.
 ssize_t tlx_splice(int in, int64_t *in_offset, int out, int64_t *out_offset, size_t size);
 ssize_t tlx_tee(int in, int out, size_t size);
-/// F_SETPIPE_SZ, F_GETPIPE_SZ and FIONREAD are not imported.
+/// Swift's Glibc does not import F_SETPIPE_SZ, F_GETPIPE_SZ and FIONREAD.
 int tlx_pipe_size(int fd);
 int tlx_set_pipe_size(int fd, int size);
 int tlx_readable_bytes(int fd);
-/// pipe2 needs _GNU_SOURCE; close-on-exec, non-blocking on request.
+/// pipe2 needs _GNU_SOURCE. Always close-on-exec; non-blocking on request.
 int tlx_pipe(int fds[2], int nonblocking);
 
-/// The W… macros for a wait status are not imported.
+/// Swift's Glibc does not import the W… macros for a wait status.
 int tlx_wifexited(int status);
 int tlx_wexitstatus(int status);
 int tlx_wifsignaled(int status);
@@ -232,91 +243,92 @@ int tlx_wtermsig(int status);
 int tlx_wcoredump(int status);
 
 /// A timerfd that becomes readable when the clock is set (timerfd_create(2); TFD_TIMER_CANCEL_ON_SET needs
-/// _GNU_SOURCE). Arm it again after that.
+/// _GNU_SOURCE). After each time it must be armed again.
 int tlx_clock_watch(void);
 int tlx_clock_watch_arm(int fd);
-/// timerfd on CLOCK_MONOTONIC: its header is not in Swift's Glibc. An absolute time in ns; 0 disarms.
+/// timerfd on CLOCK_MONOTONIC, since Swift's Glibc lacks its header. The time is absolute, in nanoseconds; 0 disarms.
 int tlx_timerfd(void);
 int tlx_timerfd_set(int fd, int64_t nanoseconds);
-/// eventfd: its header is not in Swift's Glibc; non-blocking.
+/// eventfd, since Swift's Glibc lacks its header; non-blocking.
 int tlx_eventfd(void);
 
-/// epoll: its header is not in Swift's Glibc, and struct epoll_event is packed.
+/// epoll, since Swift's Glibc lacks its header, and struct epoll_event is packed.
 typedef struct {
     uint32_t events;
     uint64_t data;
 } tlx_epoll_event;
 int tlx_epoll_create(void);
-/// Operation: 1 add, 2 delete, 3 modify.
+/// The operation: 1 add, 2 delete, 3 modify.
 int tlx_epoll_ctl(int epoll, int operation, int fd, uint32_t events, uint64_t data);
 int tlx_epoll_wait(int epoll, tlx_epoll_event *events, int capacity, int timeout_ms);
 extern const uint32_t tlx_epollin, tlx_epollout, tlx_epollhup, tlx_epollrdhup, tlx_epollerr, tlx_epollet, tlx_epollpri;
 
-/// ioprio_get and ioprio_set have no wrapper in libc. They take a thread's id.
+/// ioprio_get and ioprio_set have no wrapper in libc. These functions take a thread's id.
 int tlx_io_priority(int thread);
 int tlx_set_io_priority(int thread, int priority);
-/// Extended attributes are not in Swift's Glibc. Reads at most `size` bytes and returns the length; -1 with errno.
+/// Extended attributes are not in Swift's Glibc. Reads at most `size` bytes and returns the length, or -1.
 long tlx_attribute(const char *path, const char *name, void *value, unsigned long size);
-/// Swift hides the function flock behind the struct of that name. Kind: 0 unlock, 1 shared, 2 exclusive; never
+/// Swift hides the function flock behind the struct of that name. Kind: 0 unlock, 1 shared, 2 exclusive. Never
 /// blocks.
 int tlx_flock(int fd, int kind);
-/// prctl is variadic.
+/// prctl is variadic, so Swift cannot call it.
 int tlx_prctl(int option, unsigned long argument);
-/// Blocks or unblocks one signal in this thread (sigset_t helpers are inline functions with statement expressions).
+/// Blocks or unblocks one signal in this thread: the sigset_t helpers are inline functions with statement
+/// expressions.
 int tlx_signal_block(int signo, int block);
-/// Swift cannot set sigaction's handler, an anonymous union. Sets SIG_DFL (0) or SIG_IGN (1).
+/// Sets a signal's action to SIG_DFL (0) or SIG_IGN (1). Swift cannot set the handler in struct sigaction, an
+/// anonymous union.
 int tlx_signal_disposition(int signo, int ignore);
-/// Makes a signal add 1 to an eventfd, in a handler that must be async-signal-safe and so is in C. All signals share
-/// one eventfd.
+/// Makes a signal add 1 to an eventfd. The handler is in C, since it must be async-signal-safe. All signals share one
+/// eventfd.
 int tlx_signal_count(int signo, int eventfd);
 /// SIGRTMIN and SIGRTMAX are function calls behind macros.
 int tlx_sigrtmin(void);
 int tlx_sigrtmax(void);
-/// major and minor of a device number are macros.
+/// major and minor of a device number are macros, which Swift cannot import.
 unsigned int tlx_major(uint64_t device);
 unsigned int tlx_minor(uint64_t device);
 /// struct rlimit's resource is an enum in Swift's Glibc.
 int tlx_get_limit(int resource, uint64_t *soft, uint64_t *hard);
 int tlx_set_limit(int resource, uint64_t soft, uint64_t hard);
-/// Whether two descriptors are the same open file (kcmp has no wrapper): 1, 0, or -1.
+/// Whether two descriptors are the same open file, by kcmp, which has no wrapper in libc: 1, 0, or -1.
 int tlx_same_file(int one, int other);
-/// A store-release: for records that another process reads after this one's death.
+/// Stores a value with release ordering, for records that another process reads after this one has ended.
 void tlx_store_release(uint32_t *to, uint32_t value);
-/// Whether a descriptor is on a FUSE filesystem, whose server chooses the owners of files: 1, 0, or -1.
+/// Whether a descriptor is on a FUSE filesystem, whose server can make up the owners of files: 1, 0, or -1.
 int tlx_is_made_up(int fd);
 /// Whether a path is on tmpfs or ramfs: 1, 0, or -1 (Swift's statfs is ambiguous: a function and a struct).
 int tlx_is_memory(const char *path);
-/// sync_file_range needs _GNU_SOURCE. Starts writeback of that range without waiting.
+/// sync_file_range needs _GNU_SOURCE. Starts writeback of a range of a file without waiting for it.
 void tlx_begin_writing(int fd, off_t offset, off_t count);
 /// memrchr needs _GNU_SOURCE.
 const void *tlx_memrchr(const void *bytes, int byte, size_t count);
-/// mallopt and malloc_trim are not in Swift's Glibc. One heap for all threads, and large blocks always mapped
-/// separately, so that freed memory returns to the kernel.
+/// mallopt and malloc_trim are not in Swift's Glibc. Sets one heap for all threads, and large blocks that are always
+/// mapped separately: both return freed memory to the kernel.
 void tlx_heap_settings(void);
-/// Makes the heap keep up to 4 MiB of freed memory (1), or reverts to tlx_heap_settings (0).
+/// Makes the heap keep up to 4 MiB of freed memory (1), or reverts that (0).
 void tlx_heap_keep(int keeps);
-/// Returns free heap pages, and drops unmodified file pages of the program and its libraries (dl_iterate_phdr needs
-/// _GNU_SOURCE): they page in again from the page cache when used. No other thread may run the program's code at that
-/// time.
+/// Returns free heap pages to the kernel, and drops unmodified file pages of the program and its libraries
+/// (dl_iterate_phdr needs _GNU_SOURCE): they are read from the page cache when used again. No other thread may run at
+/// that time.
 void tlx_release_pages(void);
 /// mlockall's flags are an enum in Swift's Glibc, and MCL_ONFAULT needs _GNU_SOURCE. Locks all present pages, and
-/// later ones once they are touched. -1 and EPERM if the process may not lock without a limit, since mappings beyond
-/// a limit would fail.
+/// later pages once they are touched. -1 and EPERM if a limit applies to the process: mappings beyond it would fail.
 int tlx_lock_memory(void);
 int tlx_unlock_memory(void);
-/// Touches that many bytes of free heap. In Swift, the compiler may remove such a loop.
+/// Touches `size` bytes of free heap. In Swift, the compiler might remove such a loop.
 void tlx_touch_heap(size_t size);
 /// sched_getcpu needs _GNU_SOURCE.
 int tlx_processor(void);
 /// sched_setaffinity with a single processor: cpu_set_t and its macros cannot be imported.
 int tlx_bind(pid_t pid, int processor);
-/// fallocate's flags need _GNU_SOURCE. Turns all of a file's content into zeros that take no memory; its size stays.
+/// Turns all of a file's content into zeros that take no memory; its size stays. fallocate's flags need _GNU_SOURCE.
 int tlx_punch(int fd);
 /// Rename without replacing (renameat2 needs _GNU_SOURCE).
 int tlx_rename_exclusive(const char *from, const char *to);
-/// openat2 has no wrapper in libc. Opens one name in a folder: no symlink and, with `same_device`, no mount point,
-/// since a mounted filesystem could block. Before Linux 5.6, and where openat2 is forbidden, only symlinks are
-/// refused.
+/// openat2 has no wrapper in libc. Opens one name in a folder. Refuses a symlink and, with `same_device`, a mount
+/// point, since a mounted filesystem could block. Before Linux 5.6, and if openat2 is forbidden, refuses only
+/// symlinks.
 int tlx_open_beneath(int folder, const char *name, int flags, int same_device);
 /// Landlock has no wrapper in libc. The version of its ABI, or -1 and errno.
 long tlx_landlock_version(void);
@@ -327,19 +339,20 @@ int tlx_confine(const char *const *paths, size_t count, size_t writable, int abs
 /// support it uses link and unlink.
 int tlx_rename_absent(int from_folder, const char *from, int to_folder, const char *to);
 
-/// wcwidth(3) needs _XOPEN_SOURCE and depends on the process's locale; this uses C.UTF-8. -1: not printable.
+/// wcwidth(3) needs _XOPEN_SOURCE and depends on the process's locale; this function uses C.UTF-8. -1: not printable.
 int tlx_columns(uint32_t scalar);
-/// nl_langinfo's CODESET is an enum in Swift's Glibc. Adopts the environment's locale for character types; 1 if it is
-/// UTF-8.
+/// Adopts the environment's locale for character types; returns 1 if it is UTF-8. nl_langinfo's CODESET is an enum in
+/// Swift's Glibc.
 int tlx_adopt_locale(void);
-/// ioctl is variadic. -1 and ENOTTY if the size is unknown.
+/// The size of a terminal, since ioctl is variadic. -1 and ENOTTY if it is unknown.
 int tlx_terminal_size(int fd, int *rows, int *columns);
-/// signalfd is not imported. The first blocks SIGTERM and the signals that a terminal sends, and returns a descriptor
-/// for them; the second reads one: its number, 0, or -1 and EAGAIN.
+/// signalfd is not imported. The first function blocks SIGTERM and the signals that a terminal sends, and returns a
+/// descriptor for them. The second reads one signal: returns its number, 0 after an incomplete read, or -1 and
+/// EAGAIN.
 int tlx_terminal_signals(void);
 int tlx_next_signal(int fd);
-/// struct sigaction's handler is a union in Swift's Glibc. Performs a signal's default action on this process,
-/// although the signal is blocked.
+/// Performs a signal's default action on this process, although the signal is blocked. struct sigaction's handler is
+/// a union in Swift's Glibc.
 void tlx_take_signal(int signo);
 
 #endif
