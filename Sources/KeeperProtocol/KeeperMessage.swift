@@ -17,72 +17,73 @@ public enum KeeperMessage: Sendable {
     case names(next: UInt32, [String])
     case refused(errno: Int32)
     case held(HeldPart)
-    /// A message type of a newer keeper.
+    /// A message of a type that only a newer keeper knows.
     case unknown(type: UInt32)
 
     /// The keeper's first message.
     public struct Welcome: Hashable, Sendable {
-        /// Its protocol version.
+        /// The protocol version that the keeper speaks.
         public var version: UInt32
-        /// How many torpords this keeper has started.
+        /// How many instances of torpord this keeper has started.
         public var instance: UInt32
-        /// The timeout of the watchdog, which ends torpord if its loop hangs; 0: no watchdog.
+        /// The timeout, in milliseconds, of the watchdog that ends a torpord whose event loop hangs; 0: no watchdog.
         public var watchMilliseconds: UInt32
-        /// Whether a service manager started the keeper, so that messages to it make sense.
+        /// Whether a service manager started the keeper, so that torpord may send messages to that manager.
         public var isUnderManager: Bool
-        /// RLIMIT_NOFILE of apps, unless their plan sets it.
+        /// The limit of open descriptors (RLIMIT_NOFILE) of apps, unless their launch request sets it.
         public var appDescriptorLimit: UInt64
-        /// The keeper's pid.
+        /// The process ID of the keeper.
         public var keeperPid: Int32
-        /// The program on disk failed, so this torpord is the one that worked before.
+        /// Whether this torpord is the program that worked before, since the program on disk failed.
         public var isFallback: Bool
-        /// The version of the state that the keeper writes before it executes itself.
+        /// The version of the state that the keeper saves before it executes a new keeper program.
         public var resumeVersion: UInt32
-        /// Whether it can open a launch's files by path.
+        /// Whether the keeper can open the files of a launch by path.
         public var opensFiles: Bool
     }
 
-    /// A part of all held descriptors, which accompany it in the same order.
+    /// A part of all held descriptors. The descriptors come with the message, in the same order.
     public struct HeldPart: Hashable, Sendable {
         /// The index of the name that the next part starts with.
         public var nextName: UInt32
-        /// How many of that name's descriptors were already sent; both are 0 at the end.
+        /// How many of the descriptors of that name were already sent. At the end both this and `nextName` are 0.
         public var nextOffset: UInt32
-        /// The names in this part, with the number of descriptors of each.
+        /// The names in this part, each with the number of its descriptors.
         public var names: [Name]
 
         /// A name and its number of descriptors in this part.
         public struct Name: Hashable, Sendable {
             /// The name.
             public var name: String
-            /// How many of its descriptors are in this part.
+            /// How many descriptors of the name are in this part.
             public var count: Int
         }
     }
 
     /// A process that the keeper launched or adopted.
     public struct ProcessRecord: Hashable, Sendable {
-        /// Its index in the keeper's table.
+        /// The index of the process in the keeper's table.
         public var slot: UInt32
-        /// How often that slot was used, so that a late message is not attributed to another process.
+        /// How often that index was used before: distinguishes this process from earlier ones, to which a late
+        /// message may refer.
         public var generation: UInt32
         /// The pid.
         public var pid: Int32
-        /// The run of the app, counted from 1.
+        /// The number of the app's run, counted from 1.
         public var incarnation: UInt32
         /// Start time in clock ticks since boot.
         public var startTime: UInt64
-        /// Its exec is not reported yet.
+        /// Whether the exec of the process was not reported yet.
         public var isLaunching: Bool
-        /// The keeper kills it when torpord dies.
+        /// Whether the keeper kills the process when torpord ends.
         public var isHelper: Bool
-        /// Another program launched it (`TORPOR_KEEPER_ADOPT`).
+        /// Whether another program launched the process (`TORPOR_KEEPER_ADOPT`).
         public var isAdopted: Bool
-        /// Its exit and resource usage.
+        /// The exit and resource usage of the process.
         public var end: End
-        /// The stage at which its launch failed, if that happened while torpord was not running; else 0.
+        /// The stage at which the launch failed, if that happened while torpord was not running; otherwise 0.
         public var failedStage: UInt32
-        /// The error of that stage.
+        /// The error (errno) of the failed stage.
         public var failedErrno: Int32
         /// The name of the app.
         public var app: String
@@ -90,7 +91,7 @@ public enum KeeperMessage: Sendable {
 
     /// A process's exit and resource usage.
     public struct End: Hashable, Sendable {
-        /// CLD_EXITED 1, CLD_KILLED 2, CLD_DUMPED 3; 0 while it lives, or if unknown.
+        /// How the process ended: CLD_EXITED 1, CLD_KILLED 2, CLD_DUMPED 3; 0 while it lives, or if unknown.
         public var code: Int32
         /// The exit status, or the signal's number.
         public var status: Int32
@@ -104,23 +105,23 @@ public enum KeeperMessage: Sendable {
 
     /// A process that the keeper did not launch: a descendant of an app.
     public struct OrphanWire: Hashable, Sendable {
-        /// The number of the orphan, with which it is acknowledged.
+        /// The number of the orphan, by which torpord acknowledges it.
         public var sequence: UInt64
         /// The pid.
         public var pid: Int32
-        /// The session it was in.
+        /// The session that the orphan was in.
         public var session: Int32
         /// Start time in clock ticks since boot.
         public var startTime: UInt64
-        /// Its exit and resource usage.
+        /// The exit and resource usage of the orphan.
         public var end: End
-        /// The name of the app.
+        /// The name of the app that it descends from; nil if unknown.
         public var app: String?
-        /// The run of the app, counted from 1.
+        /// The number of the app's run, counted from 1.
         public var incarnation: UInt32
-        /// The first 15 bytes of its name.
+        /// The first 15 bytes of the orphan's name.
         public var command: String
-        /// The last 127 bytes of its cgroup v2 path; empty if it has none.
+        /// The last 127 bytes of the orphan's cgroup v2 path; empty if it had none.
         public var cgroup: String
     }
 

@@ -4,9 +4,9 @@ import CKeeperProtocol
 
 /// Limits and names of the protocol; `torpor_keeper_protocol.h` explains them.
 public enum KeeperProtocol {
-    /// The version that this side speaks.
+    /// The protocol version that torpord speaks.
     public static let version: UInt32 = 2
-    /// Maximum of descriptors in a message (SCM_MAX_FD of Linux).
+    /// The maximum number of descriptors in a message (SCM_MAX_FD of Linux).
     public static let descriptorLimit = 253
     /// Maximum size of a launch message in bytes.
     public static let planLimit = 192 * 1024
@@ -22,9 +22,9 @@ public enum KeeperProtocol {
     public static let replyLimit = 32 * 1024
     /// Maximum number of launches whose exec is not reported yet.
     public static let launchesInFlight = 256
-    /// The variable with the number of torpord's socket.
+    /// The environment variable with the descriptor number of torpord's socket to the keeper.
     public static let socketVariable = "TORPOR_KEEPER_FD"
-    /// The variable with the keeper's pid.
+    /// The environment variable with the keeper's pid.
     public static let pidVariable = "TORPOR_KEEPER_PID"
 }
 
@@ -45,7 +45,7 @@ public enum KeeperRequest: Hashable, Sendable {
     case settled
     case rest
 
-    /// The message in wire format; the answer repeats `id`.
+    /// Encodes the message in wire format; the keeper's answer repeats `id`.
     public func encoded(id: UInt32) -> [UInt8] {
         switch self {
         case .hello(let version): head(TORPOR_KEEPER_HELLO, id) + bytes(version)

@@ -2,12 +2,12 @@
 
 import CKeeperProtocol
 
-/// A launch in wire format. Descriptors are numbers in this process; they accompany the message in the order of
-/// `descriptors`.
+/// A request to launch a process. Descriptors are given as numbers in this process; they are sent with the message,
+/// in the order of `descriptors`.
 public struct LaunchRequest: Sendable {
     /// The name of the app.
     public var app = ""
-    /// The run of the app, counted from 1.
+    /// The number of the app's run, counted from 1.
     public var incarnation: UInt32 = 0
     /// The absolute path of the program.
     public var executable = ""
@@ -15,40 +15,42 @@ public struct LaunchRequest: Sendable {
     public var arguments: [String] = []
     /// The whole environment as `K=V`.
     public var environment: [String] = []
-    /// The working directory; nil: the keeper's.
+    /// The working directory; nil for that of the keeper.
     public var directory: String?
-    /// The user to run as; nil: the keeper's.
+    /// The user to run as; nil for the keeper's.
     public var user: (uid: UInt32, gid: UInt32, groups: [UInt32])?
-    /// The file mode mask; nil: the keeper's.
+    /// The file mode mask; nil for the keeper's.
     public var umask: UInt32?
-    /// The nice value; nil: the keeper's.
+    /// The nice value; nil for the keeper's.
     public var nice: Int32?
-    /// The value of oom_score_adj; nil: the keeper's.
+    /// The value of oom_score_adj; nil for the keeper's.
     public var oomScoreAdjust: Int32?
     /// Resource limits by their RLIMIT numbers (setrlimit(2)).
     public var limits: [(resource: Int32, soft: UInt64, hard: UInt64)] = []
-    /// Standard input, output and error; negative: /dev/null.
+    /// The descriptors for standard input, output and error; a negative number means /dev/null.
     public var standard: (Int32, Int32, Int32) = (-1, -1, -1)
-    /// The absolute path of a file to use as standard input instead. The child opens it: with the keeper's rights if
-    /// only root and the keeper's user can have created the path's components, else as the user it runs as.
+    /// The absolute path of a file to use as standard input instead of a descriptor. The child opens the file: with
+    /// the keeper's rights if only root and the keeper's user can have created the path's components, otherwise as
+    /// the user that the child runs as.
     public var inputFile: String?
-    /// The same for standard error; the file is created if necessary and appended to.
+    /// The absolute path of a file for standard error, opened as ``inputFile``; it is created if necessary and
+    /// appended to.
     public var errorFile: String?
-    /// Descriptors that become 3, 4 and so on.
+    /// Descriptors that become numbers 3, 4 and so on in the child.
     public var passed: [Int32] = []
-    /// A descriptor of the cgroup directory to start it in.
+    /// A descriptor of the cgroup directory in which the process is started.
     public var cgroup: Int32?
     /// Whether the child sets LISTEN_PID to its pid.
     public var setListenPid = false
     /// Whether the child sets WATCHDOG_PID to its pid.
     public var setWatchdogPid = false
-    /// Whether the keeper kills it when torpord dies.
+    /// Whether the keeper kills the process when torpord ends.
     public var isHelper = false
 
     /// Creates an empty request.
     public init() {}
 
-    /// Why a request cannot be sent.
+    /// Why a request cannot be sent to the keeper.
     public enum Refusal: Error, Hashable, CustomStringConvertible {
         case name(String)
         case noArguments
@@ -71,12 +73,12 @@ public struct LaunchRequest: Sendable {
         }
     }
 
-    /// The descriptors that accompany the message, in order.
+    /// The descriptors to send with the message, in order.
     public var descriptors: [Int32] {
         [standard.0, standard.1, standard.2].filter { $0 >= 0 } + passed + (cgroup.map { [$0] } ?? [])
     }
 
-    /// The message in wire format. Throws for anything that the keeper would refuse.
+    /// Encodes the request in wire format. Throws if the keeper would refuse it.
     public func encoded(id: UInt32) throws(Refusal) -> [UInt8] {
         guard !app.isEmpty, app.utf8.count <= KeeperProtocol.appNameLimit else { throw .name(app) }
         guard !arguments.isEmpty else { throw .noArguments }
@@ -144,7 +146,8 @@ public struct LaunchRequest: Sendable {
         return all.reduce(0) { $1.0 ? $0 | UInt32($1.1.rawValue) : $0 }
     }
 
-    /// The child learns its pid only after the fork and must not allocate memory: it overwrites ten zeros.
+    /// The environment with ten zeros for each pid that the child must fill in. The child learns its pid only after
+    /// the fork, when it must not allocate memory: it overwrites the zeros.
     private var environmentWithRoomForPids: [String] {
         var result = environment
         for (wanted, name) in [(setListenPid, "LISTEN_PID="), (setWatchdogPid, "WATCHDOG_PID=")] where wanted {

@@ -5,17 +5,17 @@ public import SystemPackage
 
 /// The answer of `torpor-keeper --receive` about the descriptors of one datagram.
 public struct ReceiveAnswer: Hashable, Sendable {
-    /// Its size in bytes.
+    /// The size of the answer in bytes.
     public static let size = MemoryLayout<torpor_keeper_received>.size
 
     /// The error, if no datagram could be read.
     public let failure: Errno?
-    /// How many descriptors were dropped, since closing them may block.
+    /// How many descriptors were refused and dropped, since closing them may block.
     public let refused: Int
-    /// Whether some descriptors could not be received; unknown which.
+    /// Whether some descriptors could not be received; it is not known which.
     public let isIncomplete: Bool
 
-    /// Decodes a message; nil if it has another size.
+    /// Decodes an answer; nil if `bytes` has another size.
     public init?(decoding bytes: [UInt8]) {
         guard bytes.count == Self.size else { return nil }
         let raw = bytes.withUnsafeBytes { $0.loadUnaligned(as: torpor_keeper_received.self) }

@@ -2,14 +2,14 @@
 
 import CKeeperProtocol
 
-/// The state that a torpord that lost its keeper passes to the keeper it becomes (torpor_keeper_resume.h): held
-/// descriptors, and the counter of torpords.
+/// The state that a torpord whose keeper was lost passes on when it becomes the keeper itself
+/// (torpor_keeper_resume.h): held descriptors, and the number of torpord instances.
 public struct ResumeState: Sendable {
-    /// How many torpords there were; the keeper continues to count from here.
+    /// How many torpord instances were started so far; the new keeper continues to count from here.
     public var instance: UInt32
-    /// RLIMIT_NOFILE of apps, soft and hard; nil: this process's.
+    /// The limit of open descriptors (RLIMIT_NOFILE) of apps, soft and hard; nil for this process's limit.
     public var appDescriptorLimit: (soft: UInt64, hard: UInt64)?
-    /// Descriptors by name. They must stay open across exec.
+    /// Held descriptors by name. They must stay open across exec.
     public var held: [(name: String, descriptors: [Int32])]
 
     /// Creates one from its parts.
@@ -23,8 +23,8 @@ public struct ResumeState: Sendable {
         self.held = held
     }
 
-    /// The state in the keeper's format. Names that the keeper would refuse (empty, too long, containing a NUL) and
-    /// those without descriptors are omitted.
+    /// Encodes the state in the keeper's format. Names without descriptors, and names that the keeper would refuse
+    /// (empty, too long, containing a NUL), are omitted.
     public func encoded() -> [UInt8] {
         let fitting = held.filter {
             !$0.name.isEmpty && $0.name.utf8.count <= KeeperProtocol.heldNameLimit && !$0.name.utf8.contains(0)
