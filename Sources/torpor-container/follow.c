@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Signals, and the life of the container once podman has started it.
+// Handles signals, and follows the container after podman has started it.
 
 #define _GNU_SOURCE
 #include "container.h"
@@ -21,7 +21,7 @@
 
 static int descriptor = -1;
 static sigset_t before;
-/* The signals that have come and were not passed on: bit n - 1 for signal n. */
+/* The signals that have arrived and were not passed on yet: bit n - 1 for signal n. */
 static uint64_t waiting;
 
 static uint64_t bit(int number) { return (uint64_t)1 << (number - 1); }
@@ -51,7 +51,7 @@ void note_signals(void) {
 }
 
 int is_asked_to_end(void) {
-    // Others mean something to the program inside, or nothing.
+    // Other signals have a meaning for the program inside the container, or none.
     for (int number = 1; number <= 64; number++)
         if ((waiting & bit(number)) != 0 && (number == SIGTERM || number == SIGINT || number == SIGQUIT || number >= SIGRTMIN))
             return number;
@@ -64,7 +64,7 @@ static void pass_on(int first) {
     waiting = 0;
 }
 
-/* Ends as conmon did. */
+/* Ends this process by the same signal as conmon. */
 static int end_by(int number) {
     struct rlimit none = {0, 0};
     sigset_t set;
@@ -77,8 +77,8 @@ static int end_by(int number) {
     return 128 + number;
 }
 
-/* Passes all signals on to the first process of the container (a pidfd, or -1), and those that came before; returns the exit
-   status of conmon, which is the container's, when it has ended. */
+/* Passes on all signals to the first process in the container (a pidfd, or -1), also those that arrived before. When
+   conmon has ended, returns its exit status, which is that of the container. */
 static int follow(pid_t conmon, int first, const char *message) {
     notify("%s", message);
     for (;;) {
@@ -108,7 +108,7 @@ int follow_anew(const char *name, pid_t conmon, int first, const char *message) 
 
 int follow_words(char **words) {
     take_signals();
-    // It was executed by way of /proc/self/exe, which would be its name.
+    // Set the process's name: after an exec of /proc/self/exe it is "exe".
     prctl(PR_SET_NAME, "torpor-container");
     waiting = strtoull(words[3], NULL, 10);
     return follow((pid_t)atoi(words[1]), atoi(words[2]), words[4]);

@@ -5,17 +5,21 @@
 // torpor-container remove FOLDER
 //
 // `start` is the main process of an app that podman runs in a container. It removes what an earlier run left, pulls the
-// image if PULL (missing, always, newer, never) asks for it, and runs `podman run --detach` with the arguments. Then it says
-// that the container runs (X_TORPOR_CONTAINER, with the stop signal that the image names), with READY=1 if READY is 1, and
-// becomes `follow`, which waits for conmon, its child by now: it exits as conmon does, which exits as the container does.
-// Signals that it gets are for the first process inside. While it pulls it extends the launch's deadline (EXTEND_TIMEOUT_USEC), for
-// PULL-SECONDS at most (0: without limit); afterwards podman has LAUNCH-MS (0: unchanged). If anything fails before the
-// container runs it exits with 125, as podman does.
+// image if PULL (missing, always, newer, never) requires that, and runs `podman run --detach` with the arguments. Then
+// it reports that the container runs (X_TORPOR_CONTAINER, with the stop signal that the image names; also READY=1 if
+// READY is 1) and becomes `follow`. That waits for conmon, which is its child now, and exits as conmon does; conmon
+// exits as the container does. Signals that it gets are passed on to the first process in the container.
 //
-// `remove` deletes the container that `start` made, unless podman has done so already.
+// During a pull, `start` extends the launch's deadline (EXTEND_TIMEOUT_USEC), for PULL-SECONDS at most (0: no limit).
+// If LAUNCH-MS is not 0, podman has another 60 s, and then the program inside has LAUNCH-MS to become ready. If anything
+// fails before the container runs, `start` exits with 125, as podman does.
 //
-// FOLDER is the app's, and is kept while the machine runs: `id` is the container's, `bundle` has the path of the folder
-// that podman removes with it, `pull` that of the temporary files of a pull under way. OWNER is a label of the container: another's of the same NAME is never touched.
+// `remove` deletes the container that `start` has created, unless podman has done so already.
+//
+// FOLDER belongs to the app, and is kept until the machine is shut down. Its file `id` contains the container's ID,
+// `bundle` the path of the folder that podman removes with the container, and `pull` the path of the folder for the
+// temporary files of a pull that has not ended. OWNER is a label of the container: a container of the same NAME with
+// another owner is never touched.
 
 #include "container.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Running podman, and what goes with it: its environment, its output, messages to torpord.
+// Runs podman: prepares its environment, reads its output, and sends messages to torpord.
 
 #define _GNU_SOURCE
 #include "container.h"
@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Descriptors that torpord passes to the app, from 3 on. */
+/* How many descriptors torpord has passed to the app, from number 3 on. */
 static int passed;
 static struct sockaddr_un notify_address;
 static socklen_t notify_length;
@@ -36,13 +36,14 @@ void prepare_environment(void) {
         notify_length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(socket) + (socket[0] == '/'));
         if (socket[0] == '@') notify_address.sun_path[0] = 0;
     }
-    // podman and crun would speak to it themselves, or wait for the container to do so.
+    // podman and crun must not see NOTIFY_SOCKET: they would send messages themselves, or wait until the container
+    // sends one.
     unsetenv("NOTIFY_SOCKET");
     unsetenv("WATCHDOG_PID");
     const char *count = getenv("LISTEN_FDS");
     if (count != NULL) passed = atoi(count);
     if (passed < 0 || passed > 4096) passed = 0;
-    // Rootless podman keeps what belongs to this boot there; without a session it is not set.
+    // Rootless podman keeps the data of the current boot in XDG_RUNTIME_DIR. Without a login session it is not set.
     char folder[64];
     struct stat status;
     snprintf(folder, sizeof folder, "/run/user/%u", (unsigned)geteuid());
@@ -62,7 +63,7 @@ void write_variables(const char *path) {
         }
         if (fd < 0) fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd >= 0) dprintf(fd, "%s\n", *entry + sizeof prefix - 1);
-        // The next one moves here.
+        // unsetenv moves the next variable to this place: so do not advance the pointer.
         char name[512];
         size_t length = strcspn(*entry, "=");
         if (length >= sizeof name) {
@@ -137,13 +138,15 @@ void addf(struct words *words, const char *format, ...) {
     free(text);
 }
 
-/* What the child does between fork and exec. `write_end`: of the pipe that is read, or -1. */
+/* Runs in the child between fork and exec. `write_end` is that end of the pipe that the parent reads, or -1. */
 static void become(struct words *words, enum output output, int write_end, bool passes) {
-    // Without this process nobody follows it: what it has begun is then removed by torpord's `remove`.
+    // Kill podman if this process ends: no other process would follow it. torpord's `remove` then deletes what podman
+    // has begun.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     leave_signals();
     if (passes && passed > 0) {
-        // podman takes part in systemd's socket activation: it hands them on, and says so in the container.
+        // podman supports systemd's socket activation: it passes the descriptors on to the container, with LISTEN_FDS
+        // there.
         char pid[16];
         snprintf(pid, sizeof pid, "%d", (int)getpid());
         setenv("LISTEN_PID", pid, 1);
@@ -171,7 +174,7 @@ static int64_t milliseconds(void) {
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* The lines of a followed command: the last one is kept. */
+/* Splits the output of a command into lines. The last line is kept. */
 struct lines {
     char text[512];
     size_t used;
@@ -208,11 +211,13 @@ int podman(struct words *words, enum output output, char *answer, size_t size, l
     size_t used = 0;
     struct lines lines = {.used = 0};
     bool is_open = ends[0] >= 0;
-    // A process that podman leaves behind keeps the pipe open: its end counts.
+    // Wait for podman itself to end, not for the end of the pipe: a process that podman leaves behind keeps the pipe
+    // open.
     while (pidfd >= 0) {
         if (line != NULL) line(NULL);
         struct pollfd waits[3] = {{pidfd, POLLIN, 0}, {is_open ? ends[0] : -1, POLLIN, 0}, {signals(), POLLIN, 0}};
-        // A pull takes long, and is cut short; what changes podman's records is brief, and is not.
+        // If this process is asked to end, terminate a pull, since it takes long. Do not terminate other commands:
+        // they are brief, and change podman's records.
         if (output == OUTPUT_FOLLOWED && line != NULL && is_asked_to_end() != 0 && !is_asked) {
             is_asked = true;
             kill(child, SIGTERM);

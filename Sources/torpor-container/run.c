@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Starting a container, and removing it.
+// Starts a container, and removes it.
 
 #define _GNU_SOURCE
 #include "container.h"
@@ -24,7 +24,7 @@ static bool place(char *path, const char *folder, const char *name) {
     return snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX;
 }
 
-/* The first line of a file; false if there is none. */
+/* Reads the first line of a file; false if the file or the line is missing. */
 static bool read_line(const char *folder, const char *name, char *text, size_t size) {
     char path[PATH_MAX];
     if (!place(path, folder, name)) return false;
@@ -53,7 +53,7 @@ static void delete(const char *folder, const char *name) {
 }
 
 static void begin(struct words *words) {
-    // systemd's manager would move podman out of the app's cgroup.
+    // cgroupfs: with systemd as manager, podman would be moved out of the app's cgroup.
     add(words, "podman");
     add(words, "--cgroup-manager=cgroupfs");
 }
@@ -77,7 +77,7 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
     return 0;
 }
 
-/* Removes the folder of temporary files of a pull. */
+/* Removes the folder that contains the temporary files of a pull. */
 static void remove_pulled(const char *folder) {
     char path[PATH_MAX];
     if (!read_line(folder, "pull", path, sizeof path)) return;
@@ -90,7 +90,7 @@ bool remove_container(const char *folder) {
     struct stat status;
     remove_pulled(folder);
     if (!read_line(folder, "id", id, sizeof id)) return true;
-    // podman removes it by itself when the container ends (--rm): mostly nothing is left to be done.
+    // podman removes the container itself when it ends (--rm), so usually nothing is left to do.
     bool is_gone = read_line(folder, "bundle", bundle, sizeof bundle) && stat(bundle, &status) != 0 && errno == ENOENT;
     if (!is_gone && !remove_by_id(id)) return false;
     delete(folder, "id");
@@ -98,8 +98,8 @@ bool remove_container(const char *folder) {
     return true;
 }
 
-/* Whether a container of that name is in podman's storage alone, as one is that a podman which was killed was making. podman
-   must say so for certain: a failed look-up is no proof. */
+/* Whether podman has only files, but no record, of a container with this name. That happens when podman is killed
+   while it creates the container. podman must report this for certain: a failed query proves nothing. */
 static bool is_external(const char *name) {
     struct words words = {0};
     char answer[64 * 1024];
@@ -121,7 +121,8 @@ static bool is_external(const char *name) {
     return false;
 }
 
-/* Whether podman has a record of a container of this app by that name, which it began to remove and was killed. */
+/* Whether podman still has a record of this app's container with this name, though it was killed while it removed the
+   container. */
 static bool is_half_removed(const struct order *order) {
     struct words words = {0};
     char answer[1024];
@@ -136,8 +137,9 @@ static bool is_half_removed(const struct order *order) {
     return false;
 }
 
-/* Removes a container of that name that is this app's, from before the machine was started, or that podman has in its storage
-   alone; false if it is another's, or cannot be removed. */
+/* Frees the container's name. Removes a container with this name if it is this app's, from before the machine was
+   started, or if podman has only its files. Returns false if it is the container of another app, or cannot be
+   removed. */
 static bool claim_name(const struct order *order, bool *has_changed) {
     struct words words = {0};
     char answer[1024];
@@ -147,8 +149,8 @@ static bool claim_name(const struct order *order, bool *has_changed) {
     add(&words, "--format={{.ID}} {{index .Config.Labels \"io.torpor.app\"}}");
     add(&words, order->name);
     if (podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) != 0) {
-        // podman cannot look into it: it was killed while it removed the container (the record has our label), or while it made
-        // it (the storage alone has the name).
+        // podman cannot inspect the container, since it was killed while it removed it (then the record has this
+        // app's label) or while it created it (then podman has only files of that name).
         if ((is_half_removed(order) || is_external(order->name)) && remove_by_id(order->name)) *has_changed = true;
         return true;
     }
@@ -160,12 +162,13 @@ static bool claim_name(const struct order *order, bool *has_changed) {
     return remove_by_id(answer);
 }
 
-/* Whether a word is still an option of podman's: behind the image come those of the program. */
+/* Whether a word is an option of podman: after the image come the options of the program inside. */
 static bool is_option(const struct order *order, const char *word) {
     return word != NULL && strcmp(word, order->image) != 0;
 }
 
-/* Creates the networks of the container's own that do not exist yet; false after it has said why it cannot. */
+/* Creates the networks that the container's options name, if they do not exist yet. Returns false if it cannot; the
+   reason was reported. */
 static bool make_networks(const struct order *order, bool *has_changed) {
     static const char *const modes[] = {"bridge", "container", "host", "none", "ns", "pasta", "private", "slirp4netns"};
     static const char option[] = "--network=";
@@ -187,7 +190,7 @@ static bool make_networks(const struct order *order, bool *has_changed) {
             int status = podman(&words, round == 0 ? OUTPUT_KEPT : OUTPUT_FOLLOWED, answer, sizeof answer, QUERY_SECONDS, NULL);
             if (status == 0) *has_changed |= round == 1;
             if (status == 0) break;
-            // Another app may have created it in between.
+            // Another app may have created the network since the check.
             if (round == 0 || strstr(answer, "already") != NULL) continue;
             fail("could not create the network %s: %s", name, strncmp(answer, "Error: ", 7) == 0 ? answer + 7 : answer);
             return false;
@@ -196,7 +199,8 @@ static bool make_networks(const struct order *order, bool *has_changed) {
     return true;
 }
 
-/* Whether the image is there; which signal it names to end what it runs (may be empty), a space, and its digest. */
+/* Whether the image exists on this machine. `facts` receives the signal that the image names to stop its program (may
+   be empty), a space, and the image's digest. */
 static bool has_image(const char *image, char *facts, size_t size) {
     struct words words = {0};
     begin(&words);
@@ -210,7 +214,7 @@ static bool has_image(const char *image, char *facts, size_t size) {
     return status == 0;
 }
 
-/* What a pull has done until now. */
+/* How far a pull has got. */
 static const char *pulled_image;
 static unsigned layers_begun, layers_done;
 static time_t said;
@@ -231,7 +235,8 @@ static void follow_pull(const char *line) {
     else notify("EXTEND_TIMEOUT_USEC=%d000000\nSTATUS=pulling %s", EXTENSION_SECONDS, pulled_image);
 }
 
-/* `podman pull`, in a folder for temporary files that is removed afterwards: a podman that is killed leaves layers there. */
+/* Runs `podman pull` with a folder for its temporary files, which is removed afterwards: a podman that is killed
+   leaves image layers there. */
 static int run_pull(const struct order *order, char *last, size_t size) {
     struct words words = {0};
     begin(&words);
@@ -242,7 +247,7 @@ static int run_pull(const struct order *order, char *last, size_t size) {
     char folder[PATH_MAX];
     bool has_folder = snprintf(folder, sizeof folder, "%s/torpor-pull-XXXXXX", usual != NULL ? usual : "/var/tmp") < PATH_MAX &&
                       mkdtemp(folder) != NULL;
-    // If this process is killed too, `remove` does it.
+    // If this process is killed too, `remove` deletes the folder.
     if (has_folder) write_line(order->folder, "pull", folder);
     if (has_folder) setenv("TMPDIR", folder, 1);
     int status = podman(&words, OUTPUT_FOLLOWED, last, size, order->pull_seconds, follow_pull);
@@ -253,7 +258,7 @@ static int run_pull(const struct order *order, char *last, size_t size) {
     return status;
 }
 
-/* Pulls the image if that is wanted; true if it is there afterwards. */
+/* Pulls the image if the configuration wants that; returns true if the image exists afterwards. */
 static bool pull(const struct order *order, char *facts, size_t size) {
     bool is_there = has_image(order->image, facts, size);
     if (is_there && (strcmp(order->pull, "missing") == 0 || strcmp(order->pull, "never") == 0)) return true;
@@ -275,7 +280,7 @@ static bool pull(const struct order *order, char *facts, size_t size) {
     return false;
 }
 
-/* Whether this process may raise its limits. */
+/* Whether this process may raise its resource limits. */
 static bool may_raise_limits(void) {
     char line[256];
     unsigned long long effective = 0;
@@ -295,20 +300,22 @@ static bool has_limit(const struct order *order, const char *name) {
     return false;
 }
 
-/* podman asks for more descriptors and processes than root without CAP_SYS_RESOURCE may have, and the launch fails. */
+/* Passes this process's limits of descriptors and processes to podman. podman's own limits are higher than root may
+   set without CAP_SYS_RESOURCE, so the launch would fail. */
 static void keep_limits(struct words *words, const struct order *order) {
     if (geteuid() != 0 || may_raise_limits()) return;
     struct rlimit files, processes;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && !has_limit(order, "nofile"))
         addf(words, "--ulimit=nofile=%llu:%llu", (unsigned long long)files.rlim_cur, (unsigned long long)files.rlim_max);
-    // podman lowers its own to this.
+    // podman caps its own limit at this value.
     if (getrlimit(RLIMIT_NPROC, &processes) == 0 && !has_limit(order, "nproc")) {
         unsigned long long most = processes.rlim_max < 32768 ? processes.rlim_max : 32768;
         addf(words, "--ulimit=nproc=%llu:%llu", most, most);
     }
 }
 
-/* Notes where podman keeps the container, which conmon is told (-b): it is gone once podman has removed it. */
+/* Stores the path of the folder in which podman keeps the running container; conmon has it as an argument (-b). When
+   podman has removed the container, the folder does not exist any longer. */
 static void note_bundle(const char *folder, const char *conmon) {
     char path[64], words[4096];
     snprintf(path, sizeof path, "/proc/%s/cmdline", conmon);
@@ -326,7 +333,7 @@ static void note_bundle(const char *folder, const char *conmon) {
     }
 }
 
-/* The path of a process's cgroup, in the hierarchy of version 2; false if there is none. */
+/* The path of cgroup.procs in a process's cgroup (version 2); false if there is none. */
 static bool cgroup_of(const char *process, char *path, size_t size) {
     char name[64], line[PATH_MAX];
     snprintf(name, sizeof name, "/proc/%s/cgroup", process);
@@ -346,9 +353,10 @@ static bool cgroup_of(const char *process, char *path, size_t size) {
     return is_found;
 }
 
-/* What serves all containers of this user: aardvark-dns answers names in podman's networks, and rootless podman's pause process
-   (catatonit, or podman itself) keeps its user namespace. Without systemd they run in the cgroup of the app whose container came
-   first, and would sleep and end with it: they move to where torpor-keeper, the parent of this process, is. */
+/* Moves helpers that serve all containers of this user out of the app's cgroup, to that of torpor-keeper, the parent
+   of this process. Without systemd they run in the cgroup of the app whose container came first, and would be frozen
+   and killed with it. They are aardvark-dns, which resolves names in podman's networks, and rootless podman's pause
+   process (catatonit, or podman itself), which keeps its user namespace. */
 static void free_common_helpers(void) {
     static const char *const names[] = {"aardvark-dns", "catatonit", "podman pause"};
     char own[PATH_MAX + 64], other[PATH_MAX + 64], parent[16], line[32], comm[32];
@@ -364,7 +372,7 @@ static void free_common_helpers(void) {
         bool is_common = false;
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) is_common |= strcmp(comm, names[i]) == 0;
         if (!is_common) continue;
-        // A program of that name inside the container has another root.
+        // A program of the same name inside the container has another root directory.
         struct stat root, theirs;
         char path[80];
         snprintf(path, sizeof path, "%s/root", folder);
@@ -378,8 +386,8 @@ static void free_common_helpers(void) {
     fclose(file);
 }
 
-/* Removes what is in the way of a container of that name, and makes what it needs. 1: something was changed, and it can be
-   tried again; 0: nothing; -1: it cannot be, and was said. */
+/* Removes what prevents the container from being started, and creates what it needs. Returns 1 if something was
+   changed, so that the start can be retried; 0 if not; -1 if it cannot be started: the reason was reported. */
 static int make_way(const struct order *order) {
     bool has_changed = false;
     if (!claim_name(order, &has_changed)) {
@@ -407,9 +415,10 @@ static int run(const struct order *order) {
     delete(order->folder, "id");
     delete(order->folder, "conmon");
     delete(order->folder, "first");
-    // What podman takes is not the program's time: the launch's deadline begins when the container runs.
+    // The time that podman takes is not part of the app's launch: extend the launch deadline until the container
+    // runs.
     if (order->launch_ms > 0) notify("EXTEND_TIMEOUT_USEC=%d000000", PODMAN_SECONDS);
-    // Its output is the container's: podman's own sentence on a failure goes into the app's log.
+    // podman's output goes where the container's output goes: so its error message is in the app's log.
     return podman(&words, OUTPUT_PASSED, answer, sizeof answer, 0, NULL);
 }
 
@@ -419,7 +428,8 @@ int start_container(const struct order *order) {
     if (!place(path, order->folder, "claimed")) return fail("cannot keep its container's ID in %s: the path is too long", order->folder);
     if (!remove_container(order->folder)) return fail("could not remove the container of its last run: see its log");
     struct stat status;
-    // Once while the machine runs: later launches are spared the time, and make way only if they fail.
+    // Free the name only at the first launch since the machine was started. Later launches do this only if they fail,
+    // which saves time.
     if (stat(path, &status) != 0) {
         if (make_way(order) < 0) return FAILED;
         write_line(order->folder, "claimed", order->name);
@@ -428,7 +438,7 @@ int start_container(const struct order *order) {
     if (is_asked_to_end() != 0) return 128 + is_asked_to_end();
     int ended = run(order);
     if (ended != 0 && ended != NOT_EXECUTED) {
-        // A network that somebody removed, or what a podman that was killed left.
+        // Perhaps a network was removed, or a podman that was killed left something behind.
         int way = make_way(order);
         if (way < 0) return FAILED;
         if (way > 0) ended = run(order);
@@ -438,7 +448,7 @@ int start_container(const struct order *order) {
     delete(order->folder, "variables");
     leave_to_container();
     if (!read_line(order->folder, "conmon", conmon, sizeof conmon)) return fail("was started, but podman did not say which process is conmon");
-    // Not there any longer if what it ran has ended: conmon is a zombie then, or about to be.
+    // There is no first process if the program inside has ended already: conmon then is a zombie, or about to be.
     int pidfd = read_line(order->folder, "first", first, sizeof first) ? (int)syscall(SYS_pidfd_open, atoi(first), 0) : -1;
     note_bundle(order->folder, conmon);
     free_common_helpers();
