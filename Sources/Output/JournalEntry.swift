@@ -14,7 +14,7 @@ public struct JournalEntry {
         add("PRIORITY", "\(priority)")
     }
 
-    /// Adds a field. A field whose name the journal would refuse is skipped; the entry remains valid.
+    /// Adds a field. If the journal would refuse the field's name, the field is skipped and the entry remains valid.
     public mutating func add(_ name: String, _ value: String) {
         guard Self.isName(name) else { return }
         bytes += name.utf8
@@ -29,7 +29,8 @@ public struct JournalEntry {
         bytes.append(UInt8(ascii: "\n"))
     }
 
-    /// Whether a sender may use this name: capitals, digits and underscores, starting with a capital, at most 64.
+    /// Whether the journal accepts this field name from a program: capitals, digits and underscores, starting with a
+    /// capital, at most 64.
     static func isName(_ name: String) -> Bool {
         guard let first = name.utf8.first, name.utf8.count <= 64 else { return false }
         let capitals = UInt8(ascii: "A")...UInt8(ascii: "Z")

@@ -4,12 +4,12 @@ public import Linux
 
 /// When a log is rotated, and which files are kept.
 public struct LogLimits: Hashable, Sendable {
-    /// `log_max_size`: the size in bytes (without time stamps) beyond which a file is rotated; nil: unlimited.
+    /// `log_max_size`: the size in bytes (without time stamps) above which a file is rotated; nil for no limit.
     public var maxSize: UInt64?
     /// `log_max_files`: the number of rotated files to keep; `.1` is the newest.
     public var maxFiles: Int
-    /// `log_max_age`: a file is rotated when its first line is older than this; a rotated file is removed when its
-    /// last write is.
+    /// `log_max_age`: a file is rotated when its first line is older than this, and a rotated file is removed when
+    /// its last write is. nil for no limit.
     public var maxAge: Duration?
 
     /// Creates limits; the defaults are those of the configuration.
@@ -22,10 +22,10 @@ public struct LogLimits: Hashable, Sendable {
 
 /// One app's log file: appends time-stamped lines, rotates files, and handles disk errors.
 ///
-/// An error is reported once; from then on output is dropped and counted, with retries at intervals. When writing
-/// works again, a line in the log says how much is missing, which is reported too.
+/// An error is reported once. From then on output is dropped and counted, and writing is retried at intervals. When
+/// it works again, a line in the log and another report say how much is missing.
 public final class LogFile {
-    /// The path of the current file; rotated ones are `path.1`, `path.2` …
+    /// The path of the current file; rotated files are `path.1`, `path.2` …
     public let path: String
     /// The limits for rotation.
     public var limits: LogLimits
@@ -33,7 +33,7 @@ public final class LogFile {
     public var onTrouble: ((String) -> Void)?
     /// Total bytes of dropped output.
     public private(set) var droppedBytes: UInt64 = 0
-    /// The current error.
+    /// The error that prevents writing now; nil if writing works.
     public private(set) var failure: Errno?
 
     /// The time between retries after an error.
@@ -43,26 +43,26 @@ public final class LogFile {
     private var file: Descriptor?
     private var identity: (device: UInt64, inode: UInt64) = (0, 0)
     private var length: UInt64 = 0
-    /// The last line has no newline yet, so the next output continues it.
+    /// Whether the last line has no newline yet, so that the next output continues it.
     private var lineOpen = false
-    /// The time of the first line, microseconds since 1970.
+    /// The time of the file's first line, microseconds since 1970.
     private var began: Int64?
     private var retryAt: Duration?
     private var droppedNow: UInt64 = 0
     private var rotationFailed = false
 
-    /// A log at a path; the file is opened for the first line.
+    /// Creates a log at a path; the file is opened when the first line is written.
     public init(path: String, limits: LogLimits = LogLimits(), permissions: UInt32 = 0o640) {
         self.path = path
         self.limits = limits
         self.permissions = permissions
     }
 
-    /// The position of the next write.
+    /// The position in the file of the next write.
     var position: (device: UInt64, inode: UInt64, length: UInt64) { (identity.device, identity.inode, length) }
 
-    /// Prepares for a batch of `count` bytes: opens or reopens the file, rotates it. Returns false while the file
-    /// cannot be written.
+    /// Prepares for a batch of `count` bytes: opens, reopens or rotates the file if necessary. Returns false while
+    /// the file cannot be written.
     func prepare(for count: Int, now: Int64) -> Bool {
         if let retryAt, Clock.monotonic() < retryAt { return false }
         do throws(Errno) {
@@ -76,14 +76,16 @@ public final class LogFile {
         }
     }
 
-    /// Appends a batch of raw output with a stamp before each line. Call `prepare` first. `out` is a scratch buffer.
+    /// Appends a batch of raw output, with a time stamp before each line. Call `prepare` first. `out` is a scratch
+    /// buffer.
     func append(_ raw: UnsafeRawBufferPointer, stamp microseconds: Int64, using out: Scratch) {
         guard let file else { return drop(raw.count) }
         let stamp = TimeStamp.format(microseconds: microseconds) + [UInt8(ascii: " ")]
         out.removeAll()
         let startLength = length
         var rest = raw[...]
-        // The state after the last successful write: file length, whether a line is open, bytes of the batch written.
+        // The state after the last successful write: the file's length, whether its last line has no newline yet, and
+        // how many bytes of the batch were written.
         var safe = (length: length, open: lineOpen, taken: 0)
         if droppedNow > 0 { appendNotice(to: out, stamp: stamp) }
         func flush() -> Bool {
@@ -121,13 +123,14 @@ public final class LogFile {
     /// A line up to this length is never split between two writes.
     private static let longestPiece = 16 << 10
 
-    /// Counts dropped output.
+    /// Counts output that was dropped.
     func drop(_ count: Int) {
         droppedBytes += UInt64(count)
         droppedNow += UInt64(count)
     }
 
-    /// Truncates the log to `length`, to repeat a batch; does nothing if it is another file.
+    /// Truncates the log to `length`, so that a batch can be appended again; does nothing if the path now has another
+    /// file.
     func rewind(to length: UInt64, device: UInt64, inode: UInt64) throws(Errno) {
         if file == nil { try open() }
         guard let file, identity == (device, inode), self.length > length else { return }
@@ -168,7 +171,7 @@ public final class LogFile {
         TimeStamp.parse(try File.read(file.raw, at: 0, maximum: TimeStamp.length))
     }
 
-    /// The file may have been moved, removed or truncated by another process.
+    /// Opens the file at the path again if another process has moved, removed or truncated the open file.
     private func reopenIfMoved() throws(Errno) {
         guard let file else { return }
         guard let there = try? File.status(path, followLinks: false), there.inode == identity.inode,
@@ -231,7 +234,8 @@ public final class LogFile {
         }
     }
 
-    /// The unfinished last line, which is moved to the next file so that it is not split. nil if it is very long.
+    /// The unfinished last line, which a rotation moves to the next file so that it is not split. nil if it is very
+    /// long.
     private func openLine() -> (bytes: [UInt8], start: UInt64)? {
         guard let file else { return nil }
         let room = UInt64(LogFile.longestPiece + TimeStamp.length + 1)
@@ -253,7 +257,7 @@ public final class LogFile {
         }
     }
 
-    /// Removes a log and all its rotated files, for an app that no longer writes there.
+    /// Removes a log and all its rotated files; for an app that no longer writes there.
     public static func removeAll(at path: String) {
         try? File.remove(path)
         var number = 1
@@ -264,7 +268,7 @@ public final class LogFile {
     }
 
     private func removeOld(now: Int64) {
-        // Files beyond `maxFiles`, in case it was lowered.
+        // There may be files with numbers above `maxFiles`, if the limit was lowered.
         var number = limits.maxFiles + 1
         while (try? File.status("\(path).\(number)", followLinks: false)) != nil, number < limits.maxFiles + 1_000 {
             try? File.remove("\(path).\(number)")

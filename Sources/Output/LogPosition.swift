@@ -2,17 +2,18 @@
 
 import Linux
 
-/// A position in a log from which to continue reading. It stays valid when the file is rotated and when the daemon
+/// A position in a log from which to continue reading. It stays valid when the file is rotated and when torpord
 /// restarts.
 public struct LogPosition: Hashable, Sendable {
-    /// The file's inode.
+    /// The inode number of the file.
     public var inode: UInt64 = 0
-    /// The offset in bytes.
+    /// The offset in the file, in bytes.
     public var offset: UInt64 = 0
-    /// The time of the file's first line in microseconds since 1970, 0 if it had none: it distinguishes files that
-    /// got the same inode one after the other.
+    /// The time of the file's first line in microseconds since 1970, 0 if the file was empty. It distinguishes files
+    /// that had the same inode number one after the other.
     public var began: Int64 = 0
-    /// The time of the last line before the position, likewise: where to continue if the file was removed.
+    /// The time of the last line before the position, in microseconds since 1970. If the file was removed, reading
+    /// continues at this time.
     public var time: Int64 = 0
 
     init(inode: UInt64 = 0, offset: UInt64 = 0, began: Int64 = 0, time: Int64 = 0) {
@@ -22,7 +23,7 @@ public struct LogPosition: Hashable, Sendable {
         self.time = time
     }
 
-    /// Parses `text`; nil for anything else.
+    /// Parses a position; nil if `text` is not one.
     public init?(text: String) {
         let parts = text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
         guard parts.count == 4, let inode = UInt64(Substring(parts[0])), let offset = UInt64(Substring(parts[1])),
@@ -34,7 +35,8 @@ public struct LogPosition: Hashable, Sendable {
     /// The position as one word, for clients to store without interpreting it.
     public var text: String { "\(inode):\(offset):\(began):\(time)" }
 
-    /// Whether the position is in this file. A file that was empty at that time may have got its first line since.
+    /// Whether the position is in this file. If the file was empty when the position was taken, its first line may
+    /// have been written since.
     func isIn(_ status: FileStatus, _ began: Int64) -> Bool {
         status.inode == inode && (self.began == began || (self.began == 0 && offset == 0))
     }

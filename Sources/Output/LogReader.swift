@@ -5,9 +5,9 @@ import WireText
 
 /// One line of a log.
 public struct StampedLine: Hashable, Sendable {
-    /// When it was written, microseconds since 1970; nil if it has no stamp.
+    /// When the line was written, microseconds since 1970; nil if it has no time stamp.
     public var time: Int64?
-    /// The line without stamp and newline; invalid UTF-8 is replaced.
+    /// The line without time stamp and newline; invalid UTF-8 is replaced.
     public var text: String
 
     init(parsing bytes: some Collection<UInt8>) {
@@ -17,21 +17,22 @@ public struct StampedLine: Hashable, Sendable {
         text = String(wire: time != nil && rest.first == 0x20 ? rest.dropFirst() : rest)
     }
 
-    /// The line as it is in the file.
+    /// The line as it is in the file, with its time stamp.
     public var description: String {
         time.map { TimeStamp.string(microseconds: $0) + " " + text } ?? text
     }
 }
 
-/// Selects lines of a log.
+/// Selects lines of a log. All conditions must be met.
 public struct LogQuery: Hashable, Sendable {
-    /// The number of lines, from the end; nil: all, up to `LogReader.mostLines`.
+    /// The number of last lines to select; nil for all, up to `LogReader.mostLines`.
     public var count: Int?
-    /// Only lines not older than this, microseconds since 1970.
+    /// Select only lines written at or after this time, microseconds since 1970.
     public var since: Int64?
-    /// Only lines that contain this text.
+    /// Select only lines that contain this text.
     public var grep: String? { didSet { search = grep.map(TextSearch.init) } }
-    /// Omit an unfinished last line: for readers that continue at `LogPage.next`, where they get it complete.
+    /// Whether to omit an unfinished last line: a reader that continues at `LogPage.next` gets it there, when it is
+    /// complete.
     public var onlyWhole: Bool
     private var search: TextSearch?
 
@@ -44,7 +45,7 @@ public struct LogQuery: Hashable, Sendable {
         search = grep.map(TextSearch.init)
     }
 
-    /// No filter except `count`.
+    /// Whether the query has no condition except `count`.
     fileprivate var acceptsAll: Bool { since == nil && (grep ?? "").isEmpty }
 
     func accepts(_ line: StampedLine) -> Bool {
@@ -53,14 +54,14 @@ public struct LogQuery: Hashable, Sendable {
     }
 }
 
-/// Searches for a text with the algorithm of Knuth, Morris and Pratt. An app writes the lines and a client chooses
-/// the text: a naive search would let them block the loop with quadratic time.
+/// Searches for a text with the algorithm of Knuth, Morris and Pratt. Apps write the lines and clients choose the
+/// text: with a naive search they could block the event loop for a time that is quadratic in the length.
 struct TextSearch: Hashable, Sendable {
     private let text: [UInt8]
-    /// For each prefix of the text: the length of its longest proper prefix that is also its suffix.
+    /// For each prefix of the text, the length of its longest proper prefix that is also its suffix.
     private let borders: [Int32]
 
-    /// No line is longer, so longer texts are never found.
+    /// The maximum length of a text, in bytes. No line is longer, so longer texts are never found.
     private static let longest = 64 << 10
 
     init(_ text: String) {
@@ -96,54 +97,54 @@ struct TextSearch: Hashable, Sendable {
     }
 }
 
-/// Lines, and where to continue.
+/// Lines of a log, and the position at which to continue.
 public struct LogPage: Sendable {
     /// The lines, oldest first.
     public var lines: [StampedLine]
     /// The position for the next call of `follow`.
     public var next: LogPosition
-    /// Whether there is more to read: call again with `next`.
+    /// Whether more lines are left to read: call again with `next`.
     public var more: Bool
 }
 
-/// The range of a log that a query selects. Its start is searched backwards from the end, a limited number of bytes
-/// at a time, since it may be far away.
+/// The search for the lines that a query selects. It goes backwards from the end of the log, a limited number of
+/// bytes at a time, since the first of these lines may be far away.
 public struct LogSearch: Sendable {
     /// The query.
     public let query: LogQuery
-    /// The end of the last complete line when the search began.
+    /// The end of the last complete line at the time when the search began.
     public let end: LogPosition
-    /// How much of the last file to return: with `onlyWhole` up to `end`, else including the unfinished line.
+    /// How many bytes of the last file to return: with `onlyWhole` up to `end`, otherwise also the unfinished line.
     let size: UInt64
-    /// The oldest line that matches so far; the end if there is none yet.
+    /// The position of the oldest line that matches so far; if there is none yet, the end.
     public fileprivate(set) var start: LogPosition
-    /// The oldest line that was inspected.
+    /// The position of the oldest line that was inspected.
     fileprivate var reached: LogPosition
-    /// The start was found: nothing older matches or exists.
+    /// Whether the search has ended: no older line matches, or none exists.
     public fileprivate(set) var isDone: Bool
-    /// How many lines from `start` on match.
+    /// How many matching lines were found, from `start` on.
     fileprivate var found = 0
 }
 
-/// Reads logs including rotated files, from the end and only as far as needed.
+/// Reads logs including their rotated files, from the end and only as far back as needed.
 public struct LogReader {
     /// The maximum number of lines in one answer.
     public static let mostLines = 100_000
-    /// The maximum number of bytes read for one answer, so that a query cannot block the daemon for long.
+    /// The maximum number of bytes that are read for one answer, so that a query cannot block torpord for long.
     public static let mostBytes = 32 << 20
-    /// Longer lines are returned in pieces.
+    /// The length in bytes above which a line is returned in pieces.
     static let longestLine = 128 << 10
     private static let block = 64 << 10
     private static let mostFiles = 1_001
 
     private let path: String
 
-    /// A reader for the log whose current file is at `path`.
+    /// Creates a reader for the log whose current file is at `path`.
     public init(path: String) {
         self.path = path
     }
 
-    /// The last lines that match the query, as many as fit into one answer. Includes an unfinished last line.
+    /// The last lines that match the query, as many as fit into one answer, including an unfinished last line.
     public func read(_ query: LogQuery) -> LogPage {
         var query = query
         query.count = min(query.count ?? LogReader.mostLines, LogReader.mostLines)
@@ -152,7 +153,7 @@ public struct LogReader {
         return follow(from: search.start, query, to: search, limit: .max)
     }
 
-    /// Starts the search for a query's lines.
+    /// Starts the search for the lines that a query selects.
     public func search(_ query: LogQuery) -> LogSearch {
         var end = LogPosition(time: Clock.realtimeMicroseconds() / 1000 * 1000)
         guard let (file, status) = open(0) else {
@@ -171,7 +172,7 @@ public struct LogReader {
     /// Continues the search backwards for about `limit` bytes.
     public func lookBack(_ search: inout LogSearch, limit: Int) {
         guard !search.isDone else { return }
-        // Also done if the file is gone: then nothing older exists.
+        // If the file was removed, the search also ends: no older lines exist.
         search.isDone = true
         guard var number = number(of: search.reached) else { return }
         search.isDone = false
@@ -206,9 +207,10 @@ public struct LogReader {
         search.isDone = true
     }
 
-    /// The complete lines after a position, about `limit` bytes of them; rotated files first.
+    /// Returns the complete lines after a position, about `limit` bytes of them, in the order in which they were
+    /// written.
     ///
-    /// - Parameter search: stop at the end that the log had when this search began.
+    /// - Parameter search: if set, stop where the log ended when this search began.
     public func follow(
         from position: LogPosition,
         _ query: LogQuery = LogQuery(),
@@ -216,8 +218,8 @@ public struct LogReader {
         limit: Int = 1 << 20
     ) -> LogPage {
         var page = LogPage(lines: [], next: position, more: false)
-        // The file may have been renamed or removed since. If there is no current file either, the next line will
-        // create one.
+        // The file of the position may have been renamed or removed. If there is no current file either, the next
+        // line that the app writes will create it.
         guard let there = number(of: position).map({ ($0, position) }) ?? since(position.time) else { return page }
         var number = there.0
         page.next = there.1
@@ -240,7 +242,7 @@ public struct LogReader {
                 return page
             }
             if isLast, let search {
-                // An unfinished line is returned again when complete, except for pieces of a very long one.
+                // An unfinished line is returned again when it is complete; only pieces of a very long line are not.
                 if !search.query.onlyWhole { page.next.offset = search.end.offset }
                 return page
             }
@@ -253,7 +255,7 @@ public struct LogReader {
 
     // MARK: -
 
-    /// The number of the file that contains a position: 0 for the current one.
+    /// The number of the file that contains a position; 0 is the current file, 1 the newest rotated one.
     private func number(of position: LogPosition) -> Int? {
         var number = 0
         while number < LogReader.mostFiles, let (file, status) = open(number) {
@@ -263,7 +265,7 @@ public struct LogReader {
         return nil
     }
 
-    /// The first line that is not older than a time, and the number of its file.
+    /// The position of the first line written at or after a time, and the number of its file.
     private func since(_ time: Int64) -> (Int, LogPosition)? {
         var oldest: (Int, LogPosition)?
         var number = 0
@@ -294,7 +296,7 @@ public struct LogReader {
         return (file, status)
     }
 
-    /// The time of the file's first line; 0 if it has none.
+    /// The time of the file's first line; 0 if the file is empty.
     private func began(_ file: Descriptor) -> Int64 {
         TimeStamp.parse(bytes(file, 0, TimeStamp.length)) ?? 0
     }
@@ -305,7 +307,7 @@ public struct LogReader {
         }
     }
 
-    /// The end of the last complete line.
+    /// The offset of the end of the last complete line.
     private func endOfLines(_ file: Descriptor, _ size: UInt64) -> UInt64 {
         var end = size
         while end > 0 {
@@ -319,7 +321,7 @@ public struct LogReader {
         return 0
     }
 
-    /// Visits lines backwards from `end`, about `rest` bytes but at least one line, each with its offset.
+    /// Visits lines backwards from `end`, each with its offset: about `rest` bytes, but at least one line.
     private func backward(
         _ file: Descriptor,
         _ end: UInt64,
@@ -327,7 +329,7 @@ public struct LogReader {
         _ body: (ArraySlice<UInt8>, UInt64) -> Bool
     ) {
         var start = end
-        // The start of a line that ends in the block read before.
+        // The end of a line whose beginning is in the block that is read next.
         var tail: [UInt8] = []
         var isAny = false
         while start > 0, rest > 0 || !isAny {
@@ -355,7 +357,7 @@ public struct LogReader {
         }
     }
 
-    /// Returns the offset after the last line that was passed on.
+    /// Visits lines forwards. Returns the offset after the last line that was visited.
     private func forward(
         _ file: Descriptor,
         _ from: UInt64,
@@ -379,7 +381,8 @@ public struct LogReader {
                 start += newline + 1
             }
             if start == 0 {
-                // A piece of a very long line, or the unfinished end of a file that will not grow.
+                // Visit a piece of a very long line, and the unfinished last line of a file to which nothing more is
+                // written.
                 guard part.count >= LogReader.longestLine || finished else { return offset }
                 body(StampedLine(parsing: part))
                 start = part.count

@@ -5,10 +5,10 @@ import WireText
 
 /// A journal file through which output passes from a FIFO into a log.
 ///
-/// Reading and writing output are two steps, and a daemon that is killed in between would lose what it had read. So
-/// the bytes are spliced from the FIFO into this file in the runtime directory (a tmpfs). The keeper also holds the
-/// file, which records how far the step has come. One file serves a whole daemon: batches are synchronous, so there
-/// is only one at a time. It is mapped, so the journal needs no system calls.
+/// Reading output from the FIFO and writing it to the log are two steps: a torpord that is killed in between would
+/// lose what it had read. So it splices the bytes from the FIFO into this file in the runtime directory (a tmpfs),
+/// which also records the progress. The keeper holds the file too. One file is enough for all apps: batches are
+/// synchronous, so there is only one at a time. The file is mapped, so updates of its header need no system calls.
 ///
 /// Layout: a page of header, then raw bytes; the batch reaches from `begin` to the end of the file. Header, in native
 /// byte order:
@@ -23,36 +23,36 @@ import WireText
 ///    48  4  bytes of the path at 64
 ///    64  …  path of the log, at most 4,032 bytes
 ///
-/// The steps, after any of which the daemon may die: set header to `filling`; splice (the file grows); set header to
-/// `appending`; append to the log; move `begin` to the end of the file, or truncate the file to its header. If
+/// The steps, after any of which torpord may be killed: set header to `filling`; splice (the file grows); set header
+/// to `appending`; append to the log; move `begin` to the end of the file, or truncate the file to its header. If
 /// nothing follows `begin`, recovery has nothing to do. A `filling` batch is appended as it is. For an `appending`
 /// batch the log is truncated to its length before, and the batch appended again with the same stamp: no line is lost
 /// or duplicated.
 public final class OutputBatch {
-    /// The header's size; raw bytes follow it.
+    /// The size of the header in bytes; raw bytes follow it.
     static let headerSize: UInt64 = 4_096
-    /// The maximum of raw bytes in one batch, and so of an app's output per turn of the loop.
+    /// The maximum number of raw bytes in one batch, and so of an app's output per turn of the event loop.
     public static let capacity = 256 << 10
 
-    /// How many raw bytes of finished batches may stay in the file: truncating it after every line would cost as much
-    /// as the line, and never truncating it would waste memory.
+    /// How many raw bytes of finished batches may stay in the file. To truncate it after every line would cost as
+    /// much as the line itself, and never to truncate it would waste memory.
     private static let mostDone = 64 << 10
     private static let mappedSize = Int(headerSize) + mostDone + capacity
     private static let magic: UInt64 = 0x3254_554f_5052_4f54  // "TORPOUT2"
 
-    /// The file, for the keeper to hold.
+    /// The journal file, for the keeper to hold.
     public private(set) var descriptor: Descriptor
     private var mapping: Mapping?
     private let out = Scratch(capacity: 128 << 10)
-    /// How many FIFOs may be enlarged: their pages count against the user's quota (fs.pipe-user-pages-soft), beyond
-    /// which all new pipes of the user are tiny.
+    /// How many more FIFOs may be enlarged. Their pages count against the user's quota (fs.pipe-user-pages-soft),
+    /// above which all new pipes of the user get only one or two pages.
     private var largeFIFOs = 16
-    /// The path in the header.
+    /// The log's path that is in the header now.
     private var path: String?
-    /// The end of the file between batches.
+    /// The end of the file, while no batch is in progress.
     private var end = OutputBatch.headerSize
 
-    /// Creates a new file at `path`, replacing any; without a path in memory only.
+    /// Creates a new file at `path`, replacing any file there; without a path only in memory.
     public init(path: String? = nil) throws(Errno) {
         if let path {
             descriptor = try Self.make(path)
@@ -62,7 +62,7 @@ public final class OutputBatch {
         try empty()
     }
 
-    /// Continues with a new file at `path`. Between batches the old one is empty.
+    /// Continues with a new file at `path`. Call it between batches, when the old file has no content.
     public func move(to path: String) throws(Errno) {
         let new = try Self.make(path)
         mapping = nil
@@ -75,13 +75,13 @@ public final class OutputBatch {
         return try File.open(path, [.readWrite, .create, .exclusive], mode: 0o600)
     }
 
-    /// Takes over an earlier daemon's file; call `recover` first.
+    /// Takes over the file of an earlier torpord; then call `recover` first.
     public init(recovering descriptor: Descriptor) {
         self.descriptor = descriptor
     }
 
-    /// Completes or repeats an earlier daemon's batch. `log` returns the log for a path, nil if unknown. Returns the
-    /// number of raw bytes recovered.
+    /// Completes or repeats the batch that an earlier torpord had not finished. `log` returns the log for a path, nil
+    /// if it is unknown. Returns the number of raw bytes recovered.
     @discardableResult
     public func recover(log: (String) -> LogFile?) throws(Errno) -> Int {
         let size = try File.status(descriptor: descriptor.raw).size
@@ -95,7 +95,7 @@ public final class OutputBatch {
         if header.isAppending {
             try file.rewind(to: header.length, device: header.device, inode: header.inode)
             stamp = header.stamp
-            // The log contains none of it now. Record that, since this recovery may be interrupted too.
+            // The log now contains nothing of the batch. Record that, since this recovery may be interrupted too.
             try map().publish(Phase.filling, at: Offset.phase)
         }
         if file.prepare(for: 0, now: stamp) {
@@ -106,8 +106,8 @@ public final class OutputBatch {
         return count
     }
 
-    /// Moves buffered output from a FIFO into a log, at most `limit` bytes. Returns the number of raw bytes taken
-    /// from the FIFO.
+    /// Moves at most `limit` bytes of output from a FIFO into a log. Returns how many raw bytes were read from the
+    /// FIFO.
     func move(from fifo: Int32, to log: LogFile, limit: Int) throws(Errno) -> Int {
         if end > OutputBatch.headerSize + UInt64(OutputBatch.mostDone) { try empty() }
         try beginFilling(for: log)
@@ -129,14 +129,14 @@ public final class OutputBatch {
         return count
     }
 
-    /// Reserves one enlarged FIFO; false if none is left.
+    /// Reserves a place for one more enlarged FIFO; false if none is left.
     func takeLargeFIFO() -> Bool {
         guard largeFIFOs > 0 else { return false }
         largeFIFOs -= 1
         return true
     }
 
-    /// Releases one.
+    /// Releases the place of an enlarged FIFO.
     func giveBackLargeFIFO() { largeFIFOs += 1 }
 
     // MARK: - The record
@@ -167,7 +167,8 @@ public final class OutputBatch {
         var stamp: Int64
     }
 
-    /// Maps the header and the maximum of raw bytes; accessing it beyond the end of the file raises SIGBUS.
+    /// Maps the header and as many raw bytes as a batch may have. To access the mapping beyond the end of the file
+    /// raises SIGBUS.
     private func map() throws(Errno) -> Mapping {
         if let mapping { return mapping }
         let made = try Mapping(descriptor: descriptor.raw, size: OutputBatch.mappedSize, writable: true)
@@ -181,9 +182,9 @@ public final class OutputBatch {
         return UnsafeRawBufferPointer(rebasing: try map().bytes[begin..<(begin + count)])
     }
 
-    /// Discards finished batches; none is in progress.
+    /// Discards finished batches. Call it only while no batch is in progress.
     private func empty() throws(Errno) {
-        // From here on nothing follows `begin`, whatever its value.
+        // After this, nothing follows `begin`, whatever its value.
         try File.truncate(descriptor.raw, to: OutputBatch.headerSize)
         end = OutputBatch.headerSize
         let mapping = try map()
@@ -191,7 +192,7 @@ public final class OutputBatch {
         mapping.publish(UInt32(end), at: Offset.begin)
     }
 
-    /// Records which log the raw bytes are for, before they arrive.
+    /// Records for which log the raw bytes are, before they arrive.
     func beginFilling(for log: LogFile) throws(Errno) {
         let mapping = try map()
         mapping.publish(Phase.filling, at: Offset.phase)
@@ -202,7 +203,7 @@ public final class OutputBatch {
         UnsafeMutableRawBufferPointer(rebasing: mapping.bytes[Offset.path...]).copyBytes(from: bytes)
     }
 
-    /// Records where the raw bytes will be written; after `beginFilling`.
+    /// Records where in the log the raw bytes will be written; call it after `beginFilling`.
     func beginAppending(to log: LogFile, stamp: Int64) throws(Errno) {
         let mapping = try map()
         let position = log.position
@@ -213,14 +214,14 @@ public final class OutputBatch {
         mapping.publish(Phase.appending, at: Offset.phase)
     }
 
-    /// The batch is in the log: finish it.
+    /// Ends the batch, after it was appended to the log.
     private func finish(_ count: Int) throws(Errno) {
         end += UInt64(count)
         if end > OutputBatch.headerSize + UInt64(OutputBatch.mostDone) { return try empty() }
         try map().publish(UInt32(end), at: Offset.begin)
     }
 
-    /// nil if there is no valid header.
+    /// Reads the header; nil if it is not valid.
     func readHeader() throws(Errno) -> Header? {
         let bytes = try map().bytes
         guard bytes.load(as: UInt64.self) == OutputBatch.magic else { return nil }

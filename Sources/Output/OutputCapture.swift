@@ -3,40 +3,41 @@
 public import EventLoop
 public import Linux
 
-/// Output cannot be captured; the description is a sentence.
+/// An error that prevents the capture of output; its description is a sentence.
 public struct OutputError: Error, CustomStringConvertible {
     /// The sentence.
     public let description: String
 }
 
-/// Provides the log of an app's output, and is notified of events.
+/// Provides the log for an app's output, and is notified of events.
 public protocol OutputCaptureDelegate: AnyObject {
-    /// The log to write to; called at the first output.
+    /// Returns the log to write to; called when the app writes its first output.
     func outputLog(_ capture: OutputCapture) -> LogFile
-    /// A batch was written to the log.
+    /// Called after a batch was written to the log.
     func outputArrived(_ capture: OutputCapture)
-    /// The FIFO was created again: the keeper should hold the new descriptor.
+    /// Called after the FIFO was created again: the keeper should hold the new descriptor.
     func outputRenewed(_ capture: OutputCapture)
-    /// The FIFO, the journal file or the log has failed, or works again; in a sentence.
+    /// Called when the FIFO, the journal file or the log fails, or works again; `sentence` says what happened.
     func outputTroubled(_ capture: OutputCapture, _ sentence: String)
 }
 
 /// Captures one app's output: from its FIFO, in batches, into its log file.
 ///
-/// App and daemon each open the FIFO separately, since O_NONBLOCK belongs to the open file: with a shared one the
-/// app's writes would fail. Both open it for reading and writing. So there is no end-of-file while apps come and go,
-/// and an app that outlives daemon and keeper blocks on a full FIFO instead of dying of SIGPIPE. The keeper holds the
-/// daemon's descriptor, so that buffered output survives the daemon.
+/// The app and torpord open the FIFO separately, since O_NONBLOCK belongs to the open file: if they shared it, the
+/// app's writes would fail. Both open it for reading and writing. So there is no end-of-file when apps end, and an
+/// app that outlives torpord and keeper blocks on a full FIFO instead of getting SIGPIPE. The keeper holds torpord's
+/// descriptor, so that buffered output is not lost when torpord ends.
 ///
-/// An app that writes faster than its output is read blocks on its own FIFO: each turn reads a limited amount, and
-/// the next turn comes after all other ready sources.
+/// An app that writes faster than torpord reads blocks on its own FIFO: each turn of the event loop reads a limited
+/// amount, and the next turn comes after all other ready sources.
 public final class OutputCapture {
-    /// A batch of this size means that the FIFO was at least half full: its default size is 64 KiB, pipe(7).
+    /// In bytes. A batch of this size shows that the FIFO was at least half full: its default size is 64 KiB
+    /// (pipe(7)).
     private static let largeBatch = 32 << 10
 
     /// The app's name.
     public let app: String
-    /// `<runtime>/apps/<app>/out`.
+    /// The path of the FIFO: `<runtime>/apps/<app>/out`.
     public var fifoPath: String { place.text }
     /// The log; nil before the first output.
     public private(set) var log: LogFile?
@@ -46,22 +47,22 @@ public final class OutputCapture {
     private let place: SharedPath
     private let batch: OutputBatch
     private let loop: EventLoop
-    /// The app's own user, if it has one, who will own a FIFO that is created again.
+    /// The app's own user, if it has one: the owner of a FIFO that is created again.
     public var owner: (uid: UInt32, gid: UInt32)?
     private var fifo: Descriptor?
     private var source: IOSource?
     private var observers: [(token: Int, call: () -> Void)] = []
     private var nextToken = 0
     private var resting = false
-    /// Bytes read since this last paused for other sources.
+    /// Bytes read since the capture last let other sources go first.
     private var sinceRest = 0
-    /// Number of consecutive large batches.
+    /// The number of consecutive large batches.
     private var largeBatches = 0
     private var isLarge = false
     private var troubled = false
 
-    /// Creates a capture that has not started. One `batch` may serve many. `owner` is the app's own user, if it has
-    /// one. The delegate must outlive it until `close`.
+    /// Creates a capture that has not started. Several captures may share one `batch`. `owner` is the app's own user,
+    /// if it has one. The delegate must not be freed before `close`.
     public init(
         app: String,
         fifo place: SharedPath,
@@ -86,8 +87,8 @@ public final class OutputCapture {
         return log
     }
 
-    /// Creates the FIFO, or takes over an existing one with its content, and starts reading. `held`: an earlier
-    /// daemon's descriptor, from the keeper.
+    /// Creates the FIFO, or takes over an existing one with its content, and starts reading. `held` is an earlier
+    /// torpord's descriptor of the FIFO, from the keeper.
     public func start(taking held: Descriptor? = nil) throws(OutputError) {
         guard fifo == nil else { return }
         do throws(Errno) {
@@ -99,7 +100,7 @@ public final class OutputCapture {
                 fifo = try File.open(fifoPath, [.readWrite, .nonBlocking, .noFollow])
             }
             guard try File.status(descriptor: fifo.raw).kind == .fifo else { throw .fileExists }
-            // The source ends with this object.
+            // unowned is safe: the source ends with this object.
             source = try loop.watch(fifo.raw, .readable, priority: .last) { [unowned self] _ in self.turn() }
             self.fifo = fifo
         } catch {
@@ -109,9 +110,9 @@ public final class OutputCapture {
         }
     }
 
-    /// The app's descriptor for a launch: opened separately, blocking, close-on-exec here.
+    /// Opens a descriptor for the app to write to: blocking, close-on-exec in this process.
     ///
-    /// If the FIFO was removed, it is created again: output to the old one is then lost.
+    /// If the FIFO was removed, it is created again: output that the app writes to the old one is then lost.
     public func writerForApp() throws(OutputError) -> Descriptor {
         do throws(Errno) {
             return try File.open(fifoPath, [.readWrite, .noFollow])
@@ -131,13 +132,13 @@ public final class OutputCapture {
         }
     }
 
-    /// The daemon's descriptor, for the keeper to hold.
+    /// torpord's descriptor of the FIFO, for the keeper to hold.
     public var descriptorToHold: Int32? { fifo?.raw }
 
-    /// Reads what is buffered now: before the report about an exited app is written.
+    /// Reads what is buffered now. Called before the report about an ended app is written.
     public func drain() {
         guard let fifo else { return }
-        // Not more than that, since a child may keep writing.
+        // Read no more than is buffered now, since a child of the app may continue to write.
         var rest = (try? Splice.waiting(fifo.raw)) ?? 0
         while rest > 0 {
             let count = moveBatch()
@@ -146,7 +147,7 @@ public final class OutputCapture {
         }
     }
 
-    /// Reads the rest and ends the capture; `remove` also removes the FIFO.
+    /// Reads what is buffered and ends the capture; `remove` also removes the FIFO.
     public func close(remove: Bool = false) {
         drain()
         source?.cancel()
@@ -158,19 +159,20 @@ public final class OutputCapture {
         if remove { try? File.remove(fifoPath) }
     }
 
-    /// Calls back after each batch that was written, for clients that follow the log with a `LogReader`.
+    /// Calls `call` after each batch that was written, for clients that follow the log with a `LogReader`. Returns a
+    /// token for ``removeObserver(_:)``.
     public func observe(_ call: @escaping () -> Void) -> Int {
         nextToken += 1
         observers.append((nextToken, call))
         return nextToken
     }
 
-    /// Ends an observation.
+    /// Stops the calls of an observer.
     public func removeObserver(_ token: Int) {
         observers.removeAll { $0.token == token }
     }
 
-    /// The last lines of the log, for a report or the status.
+    /// The last lines of the log, for a termination report or the app's status.
     public func lastLines(_ count: Int) -> [StampedLine] {
         LogReader(path: openLog().path).read(LogQuery(count: count)).lines
     }
@@ -183,7 +185,7 @@ public final class OutputCapture {
         } catch {
             guard error == .fileExists, try File.kind(fifoPath) == .fifo else { throw error }
         }
-        // Owned by the app's user, so that the app can reopen /dev/stdout.
+        // The app's user owns the FIFO, so that the app can reopen /dev/stdout.
         if let owner { try File.setOwner(fifoPath, uid: owner.uid, gid: owner.gid) }
         try File.setMode(fifoPath, 0o600)
     }
@@ -193,8 +195,8 @@ public final class OutputCapture {
         enlarge(after: count)
         sinceRest += count
         guard sinceRest >= OutputBatch.capacity, let source, !resting else { return }
-        // An app that fills its FIFO as fast as it is read would always be ready, and the loop would never reach its
-        // lowest priority.
+        // An app that fills its FIFO as fast as torpord reads it would always be ready: then the event loop would
+        // never handle its lowest priority.
         sinceRest = 0
         resting = true
         source.setEvents([])
@@ -205,7 +207,7 @@ public final class OutputCapture {
         }
     }
 
-    /// Enlarges the FIFO of an app that keeps it full: then app and daemon wake less often.
+    /// Enlarges the FIFO of an app that keeps it full: then the app and torpord wake less often.
     private func enlarge(after count: Int) {
         guard count >= OutputCapture.largeBatch, !isLarge else {
             largeBatches = 0
@@ -214,7 +216,7 @@ public final class OutputCapture {
         largeBatches += 1
         guard largeBatches >= 4, let fifo, batch.takeLargeFIFO() else { return }
         isLarge = true
-        // Fails if the user's quota of pipe pages is used up: then its size stays.
+        // This fails if the user's quota of pipe pages is used up: then the FIFO keeps its size.
         try? Splice.setCapacity(fifo.raw, OutputBatch.capacity)
     }
 
@@ -245,7 +247,7 @@ public final class OutputCapture {
         }
     }
 
-    /// The journal file has failed: discard output, so that the app does not block.
+    /// Discards output, since the journal file has failed: otherwise the app would block.
     private func discard(_ fifo: Descriptor) {
         if let bytes = try? Descriptor.read(fifo.raw, maximum: 65_536) { log?.drop(bytes.count) }
     }

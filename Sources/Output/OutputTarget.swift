@@ -4,10 +4,10 @@ public import Linux
 
 /// Destinations of an app's output other than Torpor's own logs.
 public enum OutputTarget {
-    /// The socket for streams into systemd's journal.
+    /// The socket of systemd's journal for streams.
     public static let journalPath = "/run/systemd/journal/stdout"
 
-    /// `log = "inherit"`: a duplicate of the daemon's own standard output (1) or error (2).
+    /// For `log = "inherit"`: a duplicate of torpord's own standard output (1) or standard error (2).
     public static func inherit(_ number: Int32 = 1) throws(OutputError) -> Descriptor {
         do throws(Errno) {
             return try Descriptor.duplicate(number, minimum: 3)
@@ -18,9 +18,10 @@ public enum OutputTarget {
         }
     }
 
-    /// `log = "journal"`: a stream into systemd's journal, which the app gets directly, without a daemon in between.
-    /// `unit` is the unit that the journal records once the process is gone (trusted only from root). `priority` is
-    /// that of syslog(3): 6 is info, 4 warning; a line may start with another one (sd-daemon(3)).
+    /// For `log = "journal"`: opens a stream to systemd's journal, into which the app writes directly, without
+    /// torpord in between. The journal records `unit` as the stream's unit once the process has ended (it trusts only
+    /// root in this). `priority` is one of syslog(3): 6 is info, 4 warning; a line may start with another one
+    /// (sd-daemon(3)).
     public static func journal(
         app: String,
         unit: String = "",
@@ -30,7 +31,7 @@ public enum OutputTarget {
         // The header has one field per line: identifier, unit, priority, level prefix, and three forwarding flags.
         let name = app.utf8.contains(UInt8(ascii: "\n")) ? "torpor" : app
         do throws(Errno) {
-            // A journal that does not accept must not block the loop.
+            // A journal that does not accept connections must not block the event loop.
             let stream = try Sockets.connect(path: path, sendTimeout: .milliseconds(200))
             try Sockets.shutdownReading(stream.raw)
             let header = Array("\(name)\n\(unit)\n\(priority)\n1\n0\n0\n0\n".utf8)
